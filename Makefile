@@ -1,0 +1,51 @@
+# Every target makes its environment in .venv when missing; Python 3.11 or later and make are all it takes.
+
+PYTHON ?= $(shell for python in python3.11 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help environment demo test check bench format docs clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+environment: $(STAMP) ## Make .venv with everything development needs
+
+# The build backend comes from the constraints too, which an isolated build would not read.
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "aioflow needs Python 3.11 or later; set PYTHON=..." >&2; exit 1; }
+	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	$(PIP) hatchling
+	$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Run the demonstration
+	$(BIN)/aioflow demo
+
+test: $(STAMP) ## Run the tests; skipped ones are listed by name
+	$(BIN)/python -m pytest -q -rs
+
+check: $(STAMP) ## Check format, lint and types, then run the tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(MAKE) test
+
+bench: $(STAMP) ## Run the benchmarks
+	$(BIN)/python -m benchmarks
+
+format: $(STAMP) ## Format the code and fix what ruff can
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+docs: $(STAMP) ## Write docs/operators.md from the registry
+	@mkdir -p docs
+	$(BIN)/python -m aioflow ops --markdown > docs/operators.md
+
+clean: ## Remove the environment, caches and builds
+	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find aioflow operators plans benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

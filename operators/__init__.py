@@ -1,0 +1,1 @@
+"""The operator library, imported as `aioflow.operators`."""
