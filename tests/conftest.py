@@ -1,0 +1,55 @@
+"""Runs `async def` tests on a fresh event loop, and under AIOFLOW_TEST_ALL=1 turns skips into failures."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Generator
+
+import pytest
+
+# anyio keeps this task until the loop closes, once a process pool was used; it is not ours to await.
+_KEPT_BY_ANYIO = "AnyIO process pool shutdown task"
+
+
+async def _run_and_expect_no_tasks(pyfuncitem: pytest.Function) -> None:
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    await pyfuncitem.obj(**arguments)
+    left = [
+        task for task in asyncio.all_tasks() - {asyncio.current_task()} if task.get_name() != _KEPT_BY_ANYIO
+    ]
+    if left:
+        pytest.fail("tasks left running: " + ", ".join(sorted(map(repr, left))), pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test to its end; it must leave no task running."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(_run_and_expect_no_tasks(pyfuncitem))
+    return True
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    # An expected failure is reported as skipped too, but it did run.
+    if os.environ.get("AIOFLOW_TEST_ALL") != "1" or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid}: skipped, which AIOFLOW_TEST_ALL=1 forbids: {reason}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that skips itself."""
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that skips itself as a whole."""
+    report = yield
+    _fail_if_skipped(report)
+    return report
