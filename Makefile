@@ -1,7 +1,7 @@
 # Every target makes its environment in .venv when missing; Python 3.11 or later and make are all it takes.
 
 PYTHON ?= $(shell for python in python3.11 python3; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
@@ -17,7 +17,7 @@ environment: $(STAMP) ## Make .venv with everything development needs
 
 # The build backend comes from the constraints too, which an isolated build would not read.
 $(STAMP): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "aioflow needs Python 3.11 or later; set PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "aioflow needs Python 3.11 or later with venv; set PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
 	$(PIP) hatchling
 	$(PIP) --no-build-isolation --editable '.[dev]'
@@ -44,7 +44,8 @@ format: $(STAMP) ## Format the code and fix what ruff can
 
 docs: $(STAMP) ## Write docs/operators.md from the registry
 	@mkdir -p docs
-	$(BIN)/python -m aioflow ops --markdown > docs/operators.md
+	$(BIN)/python -m aioflow ops --markdown > docs/operators.md.new
+	mv docs/operators.md.new docs/operators.md
 
 clean: ## Remove the environment, caches and builds
 	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -114,15 +114,10 @@ def eager_statements(tree: ast.Module) -> ast.Module:
 def public_names(file: Path) -> set[str]:
     """The names in a package's `__all__`, read without importing it."""
     for node in ast.parse(file.read_text()).body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
-        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-            return set(ast.literal_eval(node.value))  # type: ignore[attr-defined]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+                return set(ast.literal_eval(node.value))
     return set()
 
 
