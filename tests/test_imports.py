@@ -19,6 +19,7 @@ ENGINE_ORDER = (
     "budget",
     "events",
     "context",
+    "docstring",
     "operator",
     "plan",
     "diagnostics",
@@ -138,7 +139,8 @@ def relative(path: Path) -> str:
 
 def test_engine_modules_import_only_from_their_left() -> None:
     modules = [path for path in sorted((ROOT / "aioflow").glob("*.py")) if path.stem not in DOORS]
-    assert [line for path in modules for line in engine_violations(path.stem, path.read_text())] == []
+    found = [line for path in modules for line in engine_violations(path.stem, path.read_text())]
+    assert not found, "\n".join(found)
 
 
 def test_the_public_names_load_no_service() -> None:
@@ -156,9 +158,8 @@ def test_operators_import_only_public_names() -> None:
         name: public_names(ROOT / name.replace(".", "/") / "__init__.py") for name in OPERATORS_MAY_IMPORT
     }
     files = sorted((ROOT / "operators").rglob("*.py"))
-    assert [
-        line for path in files for line in operator_violations(relative(path), path.read_text(), public)
-    ] == []
+    found = [line for path in files for line in operator_violations(relative(path), path.read_text(), public)]
+    assert not found, "\n".join(found)
 
 
 def test_nothing_shipped_imports_by_the_name_of_a_folder_of_the_checkout() -> None:
@@ -166,7 +167,7 @@ def test_nothing_shipped_imports_by_the_name_of_a_folder_of_the_checkout() -> No
     for path in package_modules():
         package = ".".join(path.relative_to(ROOT).parts[:-1])
         found += checkout_violations(relative(path), package, path.read_text())
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 def test_no_module_is_longer_than_400_lines() -> None:
