@@ -1,0 +1,370 @@
+"""Binds a statement to the operator or plan that it names: inputs, outputs, settings and clauses.
+
+It looks at one statement alone; which variables exist is for `wiring` and `check`, whether a setting's
+value makes sense for its operator for `infer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aioflow.errors import Diagnostic, suggestion
+from aioflow.operator import Operator, Registry
+from aioflow.parameters import substitute
+from aioflow.plan import (
+    Constant,
+    Option,
+    ParameterReference,
+    Plan,
+    Program,
+    Setting,
+    Statement,
+    Variable,
+    Word,
+)
+from aioflow.source import Span
+
+__all__ = ["Report", "Resolved", "Target", "input_limits", "resolve_statement", "signature", "substitute"]
+
+Target: TypeAlias = Operator | Plan
+Report: TypeAlias = Callable[[Diagnostic], None]
+
+# Clauses that every statement takes; the first four have places of their own in a Statement.
+SIGNAL_CLAUSES = ("wait", "enable", "done", "errors")
+UNIVERSAL_OPTIONS = (*SIGNAL_CLAUSES, "workers", "ordered", "buffer")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A statement with everything in its place.
+
+    `inputs` are in the order of the target's; optional ones left out at the end are missing.
+    `outputs` has one for each of the target's, None where nobody needs it. `settings` holds, by
+    lower-case name, an operator's settings or the parameters that a call sets, before `substitute`.
+    """
+
+    statement: Statement
+    target: Target
+    inputs: tuple[str, ...]
+    outputs: tuple[str | None, ...]
+    settings: Mapping[str, Constant]
+    setting_spans: Mapping[str, Span | None] = field(compare=False, repr=False)
+    wait: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    errors: str | None = None
+    skip_errors: bool = False
+    workers: int | ParameterReference | None = None
+    ordered: bool = False
+    buffer: int | ParameterReference | None = None
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that this calls, if it is a call."""
+        return self.target if isinstance(self.target, Plan) else None
+
+
+def resolve_statement(
+    statement: Statement,
+    program: Program,
+    registry: Registry,
+    report: Report,
+    variables: Collection[str] = (),
+) -> Resolved | None:
+    """Bind a statement; reports every mistake in it and gives None when there is one.
+
+    `variables` are the names that exist in its plan: they serve the hints only.
+    """
+    target = find_target(statement.operator, program, registry)
+    if target is None:
+        known = [*registry.names(), *(plan.name for plan in program)]
+        hint = suggestion(statement.operator, known)
+        report(Diagnostic(f"unknown operator {statement.operator!r}{hint}", statement.name_span))
+        return None
+    return _Binding(statement, target, report, variables).resolved()
+
+
+def find_target(name: str, program: Program, registry: Registry) -> Target | None:
+    return registry.get(name) or program.by_name.get(name.lower())
+
+
+def input_limits(target: Target) -> tuple[int, int | None]:
+    """The fewest and the most inputs that a target takes; None: any number."""
+    if isinstance(target, Plan):
+        return len(target.inputs), len(target.inputs)
+    fewest = sum(not port.optional for port in target.inputs)
+    if any(port.variadic for port in target.inputs):
+        return max(1, fewest), None
+    return fewest, len(target.inputs)
+
+
+def setting_names(target: Target) -> list[str]:
+    """The settings of an operator, or parameters of a plan, in order and lower case."""
+    if isinstance(target, Plan):
+        return [parameter.name.lower() for parameter in target.parameters]
+    return [port.name for port in target.settings]
+
+
+def output_names(target: Target) -> list[str]:
+    if isinstance(target, Plan):
+        return [output.name for output in target.outputs]
+    return list(target.outputs)
+
+
+def signature(target: Target) -> str:
+    """What a statement with that target looks like: `select (rows, "where" : out)`."""
+    if isinstance(target, Plan):
+        arguments = [declaration.name for declaration in target.inputs]
+    else:
+        arguments = [_shown_input(port.name, port.variadic, port.optional) for port in target.inputs]
+        arguments += [f'"{port.name}"' for port in target.settings if port.required]
+    outputs = "".join(f"{', ' if index else ' : '}{name}" for index, name in enumerate(output_names(target)))
+    return f"{target.name} ({', '.join(arguments)}{outputs})"
+
+
+def _shown_input(name: str, variadic: bool, optional: bool) -> str:
+    if variadic:
+        return f"{name}, …"
+    return f"[{name}]" if optional else name
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
+
+
+@dataclass
+class _Binding:
+    """One statement on its way to a Resolved."""
+
+    statement: Statement
+    target: Target
+    report: Report
+    variables: Collection[str]
+    settings: dict[str, Constant] = field(default_factory=dict)
+    spans: dict[str, Span | None] = field(default_factory=dict)
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        arguments = self.statement.arguments
+        self.inputs = [argument for argument in arguments if isinstance(argument, Variable)]
+        self.constants = [argument for argument in arguments if isinstance(argument, Setting)]
+        self.known_settings = setting_names(self.target)
+
+    def mistake(self, message: str, span: Span | None) -> None:
+        self.failed = True
+        self.report(Diagnostic(message, span or self.statement.name_span))
+
+    def resolved(self) -> Resolved | None:
+        self._unquote_variables()
+        universal = self._options()
+        self._constants()
+        self._inputs_and_required_settings()
+        self._outputs()
+        workers = self._positive(universal.get("workers"))
+        buffer = self._positive(universal.get("buffer"))
+        ordered = self._ordered(universal.get("ordered"))
+        if self.failed:
+            return None
+        statement = self.statement
+        errors = statement.errors.name if isinstance(statement.errors, Variable) else None
+        return Resolved(
+            statement,
+            self.target,
+            tuple(variable.name for variable in self.inputs),
+            self._output_names(),
+            self.settings,
+            self.spans,
+            tuple(variable.name for variable in statement.wait),
+            tuple(variable.name for variable in statement.enable),
+            tuple(variable.name for variable in statement.done),
+            errors,
+            statement.errors == "skip",
+            workers,
+            ordered,
+            buffer,
+        )
+
+    def _unquote_variables(self) -> None:
+        """Where inputs are missing, a text that is the name of a variable is taken for that variable."""
+        fewest, _ = input_limits(self.target)
+        for constant in tuple(self.constants):
+            if len(self.inputs) >= fewest:
+                return
+            name = constant.value
+            if isinstance(name, str) and constant.name is None and name in self.variables:
+                self.mistake(f"{name!r} is a variable: write it without quotes", constant.span)
+                self.constants.remove(constant)
+                self.inputs.append(Variable(name, constant.span))
+
+    # --- settings -------------------------------------------------------------------------------
+
+    def _set(self, name: str, value: Constant, span: Span | None) -> None:
+        if name in self.settings:
+            self.mistake(f"{self.target.name}: {name!r} is given twice", span)
+            return
+        self.settings[name] = value
+        self.spans[name] = span
+
+    def _constants(self) -> None:
+        unnamed = 0
+        for constant in self.constants:
+            if constant.name is not None:
+                self._named_constant(constant, constant.name.lower())
+                continue
+            if unnamed < len(self.known_settings):
+                self._set(self.known_settings[unnamed], constant.value, constant.span)
+            else:
+                self._excess_constant(constant)
+            unnamed += 1
+
+    def _named_constant(self, constant: Setting, name: str) -> None:
+        if name in self.known_settings:
+            self._set(name, constant.value, constant.span)
+        elif name in UNIVERSAL_OPTIONS:
+            clause = f"{{{name.upper()}: …}}"
+            self.mistake(f"{name!r} is a clause, not a setting: write {clause} after the ')'", constant.span)
+        else:
+            hint = suggestion(name, self.known_settings)
+            noun = "parameter" if isinstance(self.target, Plan) else "setting"
+            self.mistake(f"{self.target.name} has no {noun} {constant.name!r}{hint}", constant.span)
+
+    def _excess_constant(self, constant: Setting) -> None:
+        if constant.value in self.variables and isinstance(constant.value, str):
+            message = f"{constant.value!r} is a variable: write it without quotes"
+        else:
+            most = counted(len(self.known_settings), "constant")
+            message = f"{self.target.name} takes {most}: {signature(self.target)}"
+        self.mistake(message, constant.span)
+
+    def _options(self) -> dict[str, Option]:
+        """Sets what belongs to the target and gives back the universal options by name."""
+        universal: dict[str, Option] = {}
+        for option in self.statement.options:
+            name = option.name.lower()
+            if name in SIGNAL_CLAUSES:
+                self.mistake(f"{name.upper()} takes names of variables", option.span)
+            elif name in UNIVERSAL_OPTIONS:
+                if name in universal:
+                    self.mistake(f"option {option.name!r} is given twice", option.span)
+                universal[name] = option
+            elif name not in self.known_settings:
+                self._unknown_option(option)
+            elif self._has_value(option, name):
+                self._set(name, _option_value(option), _option_span(option))
+        return universal
+
+    def _unknown_option(self, option: Option) -> None:
+        noun = "parameter" if isinstance(self.target, Plan) else "option"
+        known = [name.upper() for name in (*self.known_settings, *UNIVERSAL_OPTIONS)]
+        hint = suggestion(option.name, known)
+        self.mistake(f"{self.target.name} has no {noun} {option.name!r}{hint}", option.span)
+
+    def _has_value(self, option: Option, name: str) -> bool:
+        if option.values or isinstance(self.target, Plan):
+            return True
+        port = self.target.setting(name)
+        if port is None or port.is_flag:
+            return True
+        self.mistake(f"option {option.name!r} needs a value: {port.type_name}", option.span)
+        # It counts as given: that it is missing would be the same mistake again.
+        self.settings[name] = None
+        return False
+
+    # --- inputs and outputs ---------------------------------------------------------------------
+
+    def _inputs_and_required_settings(self) -> None:
+        fewest, most = input_limits(self.target)
+        missing = self._missing_settings()
+        if most is not None and len(self.inputs) > most:
+            excess = self.inputs[most]
+            if missing:
+                place = f"the constant {missing.pop(0)!r}"
+                shown = signature(self.target)
+                self.mistake(
+                    f"{excess.name!r} is a variable, but {self.target.name} takes {place} here: "
+                    f"write it in quotes: {shown}",
+                    excess.span,
+                )
+            else:
+                self._wrong_number(f"not {len(self.inputs)}", excess.span)
+        elif len(self.inputs) < fewest:
+            self._wrong_number("none is given" if not self.inputs else f"not {len(self.inputs)}", None)
+        for name in missing:
+            self.mistake(f"{self.target.name} needs {name!r}: {signature(self.target)}", None)
+
+    def _missing_settings(self) -> list[str]:
+        if isinstance(self.target, Plan):  # whether a call may leave a parameter out is for `check`
+            return []
+        return [
+            port.name for port in self.target.settings if port.required and port.name not in self.settings
+        ]
+
+    def _wrong_number(self, found: str, span: Span | None) -> None:
+        fewest, most = input_limits(self.target)
+        if most is None:
+            takes = f"at least {counted(fewest, 'input')}"
+        elif fewest == most:
+            takes = counted(most, "input")
+        else:
+            takes = f"{fewest} to {counted(most, 'input')}"
+        self.mistake(f"{self.target.name} takes {takes}, {found}: {signature(self.target)}", span)
+
+    def _outputs(self) -> None:
+        named = self.statement.outputs
+        names = output_names(self.target)
+        if len(named) > len(names):
+            found = f"{self.target.name} has {counted(len(names), 'output')}, not {len(named)}"
+            self.mistake(f"{found}: {signature(self.target)}", named[len(names)].span)
+
+    def _output_names(self) -> tuple[str | None, ...]:
+        named = [None if output.name == "_" else output.name for output in self.statement.outputs]
+        missing = len(output_names(self.target)) - len(named)
+        return (*named, *(None for _ in range(missing)))
+
+    # --- universal options ----------------------------------------------------------------------
+
+    def _positive(self, option: Option | None) -> int | ParameterReference | None:
+        if option is None:
+            return None
+        value = _option_value(option)
+        if isinstance(value, ParameterReference):
+            return value
+        problem = not_positive(value) if option.values else "needs a value: a whole number of at least 1"
+        if problem is None and isinstance(value, int):
+            return value
+        self.mistake(f"{option.name.upper()} {problem}", _option_span(option))
+        return None
+
+    def _ordered(self, option: Option | None) -> bool:
+        value = _option_value(option) if option else False
+        if isinstance(value, bool):
+            return value
+        self.mistake(
+            f"ORDERED must be true or false, not {value!r}", _option_span(option) if option else None
+        )
+        return False
+
+
+def not_positive(value: object) -> str | None:
+    """What is wrong with a number of workers or rows; None if nothing is."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return None
+    shown = "null" if value is None else repr(value)
+    return f"must be a whole number of at least 1, not {shown}"
+
+
+def _option_value(option: Option) -> Constant:
+    values = tuple(value.text if isinstance(value, Word) else value for value in option.values)
+    if not values:
+        return True
+    return values[0] if len(values) == 1 else values  # type: ignore[return-value]  # lists do not nest
+
+
+def _option_span(option: Option) -> Span | None:
+    """From the option's first value to its last; the option itself when it has none."""
+    spans = [span for span in option.spans if span is not None]
+    if not spans:
+        return option.span
+    return Span(spans[0].source, spans[0].start, spans[-1].end)
