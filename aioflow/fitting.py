@@ -1,0 +1,159 @@
+"""Fits a statement's settings to the schemas of its inputs, and says where in the text one does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from aioflow.errors import Diagnostic, SettingError
+from aioflow.operator import Operator, Settings
+from aioflow.parameters import UNKNOWN, place_before_substitution, substitute
+from aioflow.plan import Constant
+from aioflow.relation import Schema
+from aioflow.resolve import Resolved, not_positive
+from aioflow.source import Span
+
+_Result = TypeVar("_Result")
+
+_FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "number"})
+_FAILED_RELATION = Schema.of(relation="relation").add(_FAILURE)
+_FAILED_CALL = Schema.of(where="char", tuple="relation").add(_FAILURE)
+
+# How many characters an escape in a string literal takes, by the letter after the backslash.
+_LONG_ESCAPES: Final[Mapping[str, int]] = {"x": 4, "u": 6, "U": 10}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What became of a statement on an operator, for certain input schemas and parameters.
+
+    `bound` is None when a setting is wrong or not known yet; an output's schema is None when only
+    the run will tell.
+    """
+
+    bound: Settings | None
+    outputs: tuple[Schema | None, ...]
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def fit(resolved: Resolved, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]) -> Fit:
+    """Bind the settings of a statement on an operator and work out the schemas of its outputs."""
+    operator = resolved.target
+    assert isinstance(operator, Operator)
+    return _Fitting(resolved, operator, parameters, inputs).fit()
+
+
+def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema | None:
+    """The schema of what a statement's ERRORS carries."""
+    if resolved.plan is not None:
+        return _FAILED_CALL
+    if isinstance(resolved.target, Operator) and resolved.target.firing == "tuple":
+        first = inputs[0] if inputs else Schema(())
+        return first.add(_FAILURE) if first is not None else None
+    return _FAILED_RELATION
+
+
+def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
+    """A constant with its parameters put in; UNKNOWN also where one does not exist, which `check` reports."""
+    try:
+        return substitute(value, parameters)
+    except SettingError:
+        return UNKNOWN
+
+
+class _Fitting:
+    def __init__(
+        self,
+        resolved: Resolved,
+        operator: Operator,
+        parameters: Mapping[str, Any],
+        inputs: Sequence[Schema | None],
+    ) -> None:
+        self.resolved = resolved
+        self.operator = operator
+        self.parameters = parameters
+        self.inputs = inputs
+        self.problems: list[Diagnostic] = []
+
+    def fit(self) -> Fit:
+        bound = self._bound()
+        self._check_numbers()
+        outputs: tuple[Schema | None, ...] | None = None
+        if bound is not None and not self.problems:
+            settings = bound
+            outputs = self._attempt(lambda: self.operator.output_schemas(self.inputs, settings))
+        unknown = (None,) * len(self.operator.outputs)
+        return Fit(bound, outputs or unknown, tuple(self.problems))
+
+    def _bound(self) -> dict[str, Any] | None:
+        """Each setting by itself, so that every wrong one is found."""
+        bound: dict[str, Any] = {}
+        given = self.resolved.settings
+        for port in self.operator.settings:
+            if port.name not in given:
+                bound[port.name] = port.default
+                continue
+            value = value_or_unknown(given[port.name], self.parameters)
+            if value is UNKNOWN:
+                continue
+            # Bound at once: the closures do not outlive this round.
+            converted = self._attempt(lambda port=port, value=value: (port.bind(value, self.inputs),))  # type: ignore[misc]
+            if converted is not None:
+                bound[port.name] = converted[0]
+        return bound if len(bound) == len(self.operator.settings) else None
+
+    def _check_numbers(self) -> None:
+        for name in ("workers", "buffer"):
+            value = getattr(self.resolved, name)
+            number = value_or_unknown(value, self.parameters)
+            problem = None if value is None or number is UNKNOWN else not_positive(number)
+            if problem:
+                options = self.resolved.statement.options
+                span = next((option.span for option in options if option.name.lower() == name), None)
+                self.problems.append(Diagnostic(f"{name.upper()} {problem}", span))
+
+    def _attempt(self, work: Callable[[], _Result]) -> _Result | None:
+        """The result of an operator's code; None, and the problem noted, when it refuses or fails."""
+        try:
+            return work()
+        except SettingError as error:
+            self.problems.append(describe(error, self.resolved, self.parameters))
+        except Exception as error:
+            # A plug-in's fault; the user still has to learn which statement meets it.
+            message = f"{self.operator.name} cannot be checked: {type(error).__name__}: {error}"
+            self.problems.append(Diagnostic(message, self.resolved.statement.name_span))
+        return None
+
+
+def describe(error: SettingError, resolved: Resolved, parameters: Mapping[str, Any]) -> Diagnostic:
+    """A wrong setting as a message with the place in the plan where it stands."""
+    message = error.message
+    if message.startswith("must ") and error.setting:
+        message = f"{resolved.target.name}: {error.setting!r} {message}"
+    return Diagnostic(message, _place(error, resolved, parameters) or resolved.statement.name_span)
+
+
+def _place(error: SettingError, resolved: Resolved, parameters: Mapping[str, Any]) -> Span | None:
+    name = (error.setting or "").lower()
+    span = resolved.setting_spans.get(name)
+    value = resolved.settings.get(name)
+    if span is None or error.offset is None or not isinstance(value, str):
+        return span
+    return inside_literal(span, place_before_substitution(value, parameters, error.offset))
+
+
+def inside_literal(span: Span, offset: int) -> Span:
+    """The place in the source of a character of a string, whose literal stands at `span`."""
+    text = span.source.text[span.start : span.end]
+    start = min((text.find(quote) for quote in "\"'" if quote in text), default=-1)
+    if start < 0:
+        return span
+    position = start + (3 if text.startswith(text[start] * 3, start) else 1)
+    for _ in range(offset):
+        position += (
+            _LONG_ESCAPES.get(text[position + 1 : position + 2], 2)
+            if text[position : position + 1] == "\\"
+            else 1
+        )
+    return span.at(position)

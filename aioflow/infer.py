@@ -1,0 +1,274 @@
+"""Schemas of every variable before anything runs, by following them through the statements.
+
+Calls are followed with the schemas and parameters that they are made with. A recursion starts from
+nothing known and is repeated until nothing changes any more; one whose schemas keep changing from
+level to level is cut off, and its schemas are then not known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from aioflow.callgraph import CallGraph
+from aioflow.errors import Diagnostic
+from aioflow.fitting import errors_schema, fit, value_or_unknown
+from aioflow.operator import Registry, Settings
+from aioflow.parameters import UNKNOWN, Scope
+from aioflow.plan import InputDeclaration, Plan, Program
+from aioflow.relation import Schema
+from aioflow.resolve import Resolved, resolve_statement
+from aioflow.wiring import Wiring, variables
+
+Schemas = tuple[Schema | None, ...]
+
+# Beyond these a call is followed with nothing known of its inputs and parameters.
+_LEVELS_AT_MOST: Final = 8
+_VARIANTS_AT_MOST: Final = 256
+# Beyond this the outputs of a recursion that keep changing count as unknown.
+_ROUNDS_AT_MOST: Final = 10
+_REMEMBERED_AT_MOST: Final = 10_000
+
+
+@dataclass(eq=False)
+class Activation:
+    """A plan as it is called with certain parameters and input schemas."""
+
+    scope: Scope
+    inputs: Schemas
+    level: int
+    outputs: Schemas
+    schemas: dict[str, Schema | None] = field(default_factory=dict)
+    bound: dict[int, Settings | None] = field(default_factory=dict)
+    problems: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
+    calls: dict[int, Activation] = field(default_factory=dict)
+    callers: dict[Activation, None] = field(default_factory=dict)
+    state: Literal["new", "running", "done", "queued"] = "new"
+    # A result that this used has changed since.
+    outdated: bool = False
+    position: int = 0
+    rounds: int = 0
+
+    @property
+    def plan(self) -> Plan:
+        return self.scope.plan
+
+    def begin(self) -> None:
+        self.state, self.position, self.outdated = "running", 0, False
+        names = (declaration.name for declaration in self.plan.inputs)
+        self.schemas = dict(zip(names, self.inputs, strict=True))
+        self.bound.clear()
+        self.problems.clear()
+        self.calls.clear()
+
+
+@dataclass(frozen=True)
+class _Code:
+    """The statements of a plan, ready to be followed."""
+
+    statements: Sequence[Resolved | None]
+    order: Sequence[int]
+
+
+class Inference:
+    """The schemas in the plans of a program; answers are remembered.
+
+    `resolved` gives the statements of a plan when somebody has resolved them already.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        registry: Registry,
+        resolved: Callable[[Plan], Sequence[Resolved | None]] | None = None,
+    ) -> None:
+        self._program = program
+        self._registry = registry
+        self._call_graph = CallGraph(program, registry)
+        self._resolved = resolved or self._resolve
+        self._codes: dict[str, _Code] = {}
+        self._activations: dict[tuple[object, ...], Activation] = {}
+        self._variants: Counter[str] = Counter()
+
+    def plan_schemas(
+        self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]
+    ) -> Mapping[str, Schema | None]:
+        """The schema of every variable of a plan called like this; None where only the run will tell."""
+        return self.follow(plan, parameters, inputs).schemas
+
+    def outputs(self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]) -> Schemas:
+        """The schemas of a plan's outputs."""
+        return self.follow(plan, parameters, inputs).outputs
+
+    def follow(
+        self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]
+    ) -> Activation:
+        """All that is known of a plan called like this."""
+        if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._program.by_name):
+            self._activations.clear()
+            self._variants.clear()
+        declared = _with_declarations(plan.inputs, inputs)
+        root = self._activation(Scope.outermost(plan, parameters), declared, 0)
+        if root.state == "new":
+            self._solve(root)
+        return root
+
+    # --- the work list --------------------------------------------------------------------------
+
+    def _solve(self, root: Activation) -> None:
+        """Depth first into calls that are new; then again whatever used a result that changed since."""
+        queue = deque([root])
+        while queue:
+            stack = [queue.popleft()]
+            stack[0].begin()
+            while stack:
+                callee = self._advance(stack[-1])
+                if callee is not None:
+                    callee.begin()
+                    stack.append(callee)
+                else:
+                    self._finish(stack.pop(), queue)
+
+    def _advance(self, activation: Activation) -> Activation | None:
+        """Follow the statements up to the first call that was never followed; give that call back."""
+        code = self._code(activation.plan)
+        while activation.position < len(code.order):
+            index = code.order[activation.position]
+            resolved = code.statements[index]
+            if resolved is None:
+                pass
+            elif resolved.plan is None:
+                self._follow_operator(activation, index, resolved)
+            else:
+                callee = self._callee(activation, index, resolved, resolved.plan)
+                if callee.state == "new":
+                    return callee
+                callee.callers[activation] = None
+                activation.calls[index] = callee
+                _assign(activation, resolved, callee.outputs)
+            activation.position += 1
+        return None
+
+    def _finish(self, activation: Activation, queue: deque[Activation]) -> None:
+        outputs = tuple(activation.schemas.get(output.name) for output in activation.plan.outputs)
+        activation.rounds += 1
+        if activation.rounds > _ROUNDS_AT_MOST:
+            outputs = (None,) * len(outputs)
+        changed = outputs != activation.outputs
+        activation.outputs = outputs
+        activation.state = "done"
+        outdated = list(activation.callers) if changed else []
+        for caller in [*outdated, *([activation] if activation.outdated else [])]:
+            if caller.state == "done":
+                caller.state = "queued"
+                queue.append(caller)
+            elif caller.state == "running":
+                caller.outdated = True
+
+    # --- statements -----------------------------------------------------------------------------
+
+    def _follow_operator(self, activation: Activation, index: int, resolved: Resolved) -> None:
+        inputs = [activation.schemas.get(name) for name in resolved.inputs]
+        fitted = fit(resolved, activation.scope.values, inputs)
+        activation.bound[index] = fitted.bound
+        if fitted.problems:
+            activation.problems[index] = fitted.problems
+        _assign(activation, resolved, fitted.outputs)
+
+    def _callee(self, caller: Activation, index: int, resolved: Resolved, plan: Plan) -> Activation:
+        given = [caller.schemas.get(name) for name in resolved.inputs]
+        mismatches = tuple(_mismatches(resolved, plan, given))
+        if mismatches:
+            caller.problems[index] = mismatches
+        recursive = self._call_graph.is_recursive(caller.plan, plan)
+        values = caller.scope.values
+        settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
+        scope = caller.scope.enter(plan, settings, recursive=recursive)
+        level = caller.level + 1 if recursive else 0
+        if level > _LEVELS_AT_MOST or self._variants[plan.key] > _VARIANTS_AT_MOST:
+            unknown = {parameter.name.lower(): UNKNOWN for parameter in plan.parameters}
+            scope, given = Scope.outermost(plan, unknown), [None] * len(given)
+        return self._activation(scope, _with_declarations(plan.inputs, given), level)
+
+    def _activation(self, scope: Scope, inputs: Schemas, level: int) -> Activation:
+        key = (scope.key, inputs)
+        if key not in self._activations:
+            self._variants[scope.plan.key] += 1
+            unknown = (None,) * len(scope.plan.outputs)
+            self._activations[key] = Activation(scope, inputs, level, unknown)
+        return self._activations[key]
+
+    def _code(self, plan: Plan) -> _Code:
+        code = self._codes.get(plan.key)
+        if code is None:
+            code = self._codes[plan.key] = _Code(self._resolved(plan), Wiring(plan).order())
+        return code
+
+    def _resolve(self, plan: Plan) -> list[Resolved | None]:
+        return [
+            resolve_statement(statement, self._program, self._registry, lambda _: None)
+            for statement in plan.statements
+        ]
+
+
+def reachable(roots: Sequence[Activation]) -> Iterator[Activation]:
+    """The activations that these come to, each once, callers before what they call."""
+    seen = dict.fromkeys(roots)
+    pending = deque(roots)
+    while pending:
+        activation = pending.popleft()
+        yield activation
+        for callee in activation.calls.values():
+            if callee not in seen:
+                seen[callee] = None
+                pending.append(callee)
+
+
+def _assign(activation: Activation, resolved: Resolved, outputs: Schemas) -> None:
+    for name, schema in zip(resolved.outputs, outputs, strict=True):
+        if name is not None:
+            activation.schemas[name] = schema
+    if resolved.errors is not None:
+        inputs = [activation.schemas.get(name) for name in resolved.inputs]
+        activation.schemas[resolved.errors] = errors_schema(resolved, inputs)
+
+
+def _with_declarations(
+    declarations: Sequence[InputDeclaration], given: Sequence[Schema | None]
+) -> tuple[Schema | None, ...]:
+    """The schemas of a plan's inputs: as given; what is not known of them as declared."""
+    return tuple(
+        _completed(schema, declaration.schema)
+        for declaration, schema in zip(declarations, given, strict=True)
+    )
+
+
+def _completed(schema: Schema | None, declared: Schema | None) -> Schema | None:
+    if schema is None or declared is None:
+        return declared if schema is None else schema
+    types = tuple(
+        kind or (declared.type_of(name) if name in declared else None)
+        for name, kind in zip(schema.names, schema.types, strict=True)
+    )
+    return Schema(schema.names, types)
+
+
+def _mismatches(resolved: Resolved, plan: Plan, given: Sequence[Schema | None]) -> Iterator[Diagnostic]:
+    """What a call's inputs lack of what the plan declares."""
+    arguments = variables(resolved.statement)
+    for declaration, argument, schema in zip(plan.inputs, arguments, given, strict=True):
+        if schema is None or declaration.schema is None:
+            continue
+        for name, wanted in zip(declaration.schema.names, declaration.schema.types, strict=True):
+            place = f"input {declaration.name!r} of {plan.name}"
+            if name not in schema:
+                has = ", ".join(schema.names) or "no attributes"
+                message = (
+                    f"{argument.name!r} has no attribute {name!r}, which {place} declares (it has: {has})"
+                )
+                yield Diagnostic(message, argument.span)
+            elif wanted and schema.type_of(name) not in (None, wanted):
+                found = f"{name!r} of {argument.name!r} is {schema.type_of(name)}"
+                yield Diagnostic(f"{found}, but {place} declares it {wanted}", argument.span)
