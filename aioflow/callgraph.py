@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aioflow.cycles import components
-from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 
 
 class CallGraph:
     """The calls between the plans of a program."""
 
-    def __init__(self, program: Program, registry: Registry) -> None:
+    def __init__(self, program: Program) -> None:
         plans = list(program)
         places = {plan.key: place for place, plan in enumerate(plans)}
-        edges = [_callees(plan, places, registry) for plan in plans]
+        edges = [_callees(plan, places) for plan in plans]
         self._component = dict(zip(places, components(edges), strict=True))
         self.callees: Mapping[str, tuple[str, ...]] = {
             plan.key: tuple(plans[place].key for place in edge)
@@ -32,7 +31,28 @@ class CallGraph:
         component = self._component[plan.key]
         return any(self._component[callee] == component for callee in self.callees[plan.key])
 
+    def always_inside(self, caller: Plan, callee: Plan, main: Plan) -> bool:
+        """Whether every call of `callee` made by `caller` happens inside an earlier call of `callee`."""
+        if not self.is_recursive(caller, callee):
+            return False
+        component = self._component[callee.key]
+        entered = {main.key} if self._component[main.key] == component else set()
+        for plan, callees in self.callees.items():
+            if self._component[plan] != component:
+                entered.update(key for key in callees if self._component[key] == component)
+        return caller.key not in self._reached(entered, component, without=callee.key)
 
-def _callees(plan: Plan, places: Mapping[str, int], registry: Registry) -> list[int]:
+    def _reached(self, starts: set[str], component: int, without: str) -> set[str]:
+        found = starts - {without}
+        pending = list(found)
+        while pending:
+            for callee in self.callees[pending.pop()]:
+                if self._component[callee] == component and callee not in found and callee != without:
+                    found.add(callee)
+                    pending.append(callee)
+        return found
+
+
+def _callees(plan: Plan, places: Mapping[str, int]) -> list[int]:
     names = dict.fromkeys(statement.operator.lower() for statement in plan.statements)
-    return [places[name] for name in names if name in places and registry.get(name) is None]
+    return [places[name] for name in names if name in places]

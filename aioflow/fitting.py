@@ -149,11 +149,8 @@ def inside_literal(span: Span, offset: int) -> Span:
     start = min((text.find(quote) for quote in "\"'" if quote in text), default=-1)
     if start < 0:
         return span
-    position = start + (3 if text.startswith(text[start] * 3, start) else 1)
+    position = start + (3 if text.startswith('"""', start) else 1)
     for _ in range(offset):
-        position += (
-            _LONG_ESCAPES.get(text[position + 1 : position + 2], 2)
-            if text[position : position + 1] == "\\"
-            else 1
-        )
+        escaped = text.startswith("\\", position)
+        position += _LONG_ESCAPES.get(text[position + 1 : position + 2], 2) if escaped else 1
     return span.at(position)

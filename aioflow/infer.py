@@ -86,7 +86,7 @@ class Inference:
     ) -> None:
         self._program = program
         self._registry = registry
-        self._call_graph = CallGraph(program, registry)
+        self._call_graph = CallGraph(program)
         self._resolved = resolved or self._resolve
         self._codes: dict[str, _Code] = {}
         self._activations: dict[tuple[object, ...], Activation] = {}

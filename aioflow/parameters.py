@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any, Final
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.plan import Constant, ParameterReference, Plan
+from aioflow.plan import NAME_PATTERN, Constant, ParameterReference, Plan
 
 
 class Unknown:
@@ -24,7 +24,7 @@ UNKNOWN: Final = Unknown()
 # Always there. The values stand in for those of a run when a plan is checked: they have the same types.
 BUILT_IN: Final[Mapping[str, Any]] = {"run-id": "0", "task-id": "0", "started": "2000-01-01T00:00:00"}
 
-_PLACEHOLDER = re.compile(r"\$(?P<literal>\$)?\{(?:(?P<name>[^\W\d][\w-]*)\})?")
+_PLACEHOLDER = re.compile(rf"\$(?P<literal>\$)?\{{(?:(?P<name>{NAME_PATTERN})\}})?")
 
 
 @dataclass(frozen=True)

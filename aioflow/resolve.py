@@ -87,7 +87,8 @@ def resolve_statement(
 
 
 def find_target(name: str, program: Program, registry: Registry) -> Target | None:
-    return registry.get(name) or program.by_name.get(name.lower())
+    """Plans first: where one is named like an operator, which is a mistake, its calls at least make sense."""
+    return program.by_name.get(name.lower()) or registry.get(name)
 
 
 def input_limits(target: Target) -> tuple[int, int | None]:

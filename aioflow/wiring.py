@@ -58,9 +58,18 @@ class Wiring:
         if name != NOBODY:
             self.producers.setdefault(name, []).append(producer)
 
-    def readers(self) -> list[list[int]]:
-        """For each statement those that read its outputs or errors, or wait for it."""
-        return self._edges(self.uses)
+    def readers(self, *, unambiguous: bool = False) -> list[list[int]]:
+        """For each statement those that read its outputs or errors, or wait for it.
+
+        `unambiguous` leaves out the names that have several producers, which is a mistake.
+        """
+        return self._edges(
+            {
+                name: uses
+                for name, uses in self.uses.items()
+                if not unambiguous or len(self.producers.get(name, ())) == 1
+            }
+        )
 
     def data_readers(self) -> list[list[int]]:
         """For each statement those that have one of its outputs as an argument."""
@@ -130,11 +139,16 @@ def upstream(edges: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
     for node, successors in enumerate(edges):
         for successor in successors:
             sources[successor].append(node)
+    return downstream(sources, starts)
+
+
+def downstream(edges: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
+    """Every node that can be reached from one of `starts`, those themselves among them."""
     found = set(starts)
     pending = list(found)
     while pending:
-        for source in sources[pending.pop()]:
-            if source not in found:
-                found.add(source)
-                pending.append(source)
+        for successor in edges[pending.pop()]:
+            if successor not in found:
+                found.add(successor)
+                pending.append(successor)
     return found

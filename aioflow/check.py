@@ -1,0 +1,180 @@
+"""Finds every mistake in a program before anything runs, and warns of what looks like one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from aioflow.callgraph import CallGraph
+from aioflow.declarations import (
+    check_declarations,
+    check_given,
+    check_once,
+    check_references,
+    check_required,
+)
+from aioflow.errors import Diagnostic, suggestion
+from aioflow.findings import Findings
+from aioflow.infer import Activation, Inference, reachable
+from aioflow.naming import check_names
+from aioflow.operator import Operator, Registry
+from aioflow.plan import Plan, Program
+from aioflow.reachability import Subject, plans_with_effects, warn_of_one_sided_waits, warn_of_unused
+from aioflow.relation import Schema
+from aioflow.repair import supply_missing_colons, without_excess
+from aioflow.resolve import Resolved, Target, find_target, resolve_statement
+from aioflow.wiring import Wiring
+
+
+def check(
+    program: Program,
+    registry: Registry,
+    *,
+    inputs: Mapping[str, Schema | None] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> list[Diagnostic]:
+    """Every mistake and warning, in the order of the text.
+
+    `inputs` are the schemas of the main plan's inputs, as far as they are known. `parameters` are
+    what a run sets: when they are given, those without default must be among them.
+    """
+    return _Check(program, registry).run(inputs or {}, parameters)
+
+
+class _Check:
+    def __init__(self, program: Program, registry: Registry) -> None:
+        self.registry = registry
+        self.findings = Findings(program)
+        self.program = self._repaired(program)
+        self.calls = CallGraph(self.program)
+        self.resolved: dict[str, list[Resolved | None]] = {}
+        self.wirings: dict[str, Wiring] = {}
+
+    def run(
+        self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None
+    ) -> list[Diagnostic]:
+        main = self.program.main
+        for plan in self.program:
+            self._check_plan(plan)
+        self._check_arguments(inputs, parameters)
+        inference = Inference(self.program, self.registry, lambda plan: self.resolved[plan.key])
+        roots = {}
+        for plan in self.program:
+            schemas = [inputs.get(each.name) if plan.key == main.key else None for each in plan.inputs]
+            given = (parameters or {}) if plan.key == main.key else {}
+            roots[plan.key] = inference.follow(plan, given, schemas)
+        self._report_problems(list(roots.values()))
+        self._warn(roots)
+        return self.findings.in_order()
+
+    # --- plan by plan ---------------------------------------------------------------------------
+
+    def _repaired(self, program: Program) -> Program:
+        def repaired(plan: Plan) -> Plan:
+            return supply_missing_colons(plan, partial(self._target, program), self.findings)
+
+        plans = {plan.key: repaired(plan) for plan in program}
+        return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
+
+    def _target(self, program: Program, statement: Any) -> Target | None:
+        return find_target(statement.operator, program, self.registry)
+
+    def _check_plan(self, plan: Plan) -> None:
+        if self.registry.get(plan.name) is not None:
+            message = f"the plan {plan.name!r} is named like an operator"
+            self.findings.at(plan)(Diagnostic(message, plan.name_span))
+        check_declarations(plan, self.findings)
+        check_references(plan, self.findings)
+        wiring = Wiring(without_excess(plan, partial(self._target, self.program)))
+        self.wirings[plan.key] = wiring
+        resolved = self.resolved[plan.key] = []
+        for index, statement in enumerate(plan.statements):
+            report = self.findings.at(plan, index)
+            found = resolve_statement(statement, self.program, self.registry, report, wiring.producers.keys())
+            resolved.append(found)
+            if found is not None:
+                check_required(plan, found, self.calls, self.program.main, report)
+        check_names(wiring, self.findings, recurs=self.calls.recurs(plan))
+
+    def _check_arguments(
+        self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None
+    ) -> None:
+        main = self.program.main
+        names = [declaration.name for declaration in main.inputs]
+        for name in inputs:
+            if name not in names:
+                message = f"{main.name} has no input {name!r}{suggestion(name, names)}"
+                self.findings.at(main)(Diagnostic(message, main.name_span))
+        if parameters is not None:
+            check_given(main, parameters, self.findings.at(main))
+
+    # --- what following the schemas found -------------------------------------------------------
+
+    def _report_problems(self, roots: Sequence[Activation]) -> None:
+        """Each statement once: as it stands by itself, else in the first call that makes it a mistake."""
+        reported: set[tuple[str, int]] = set()
+        called_from = _callers(roots)
+        for activation in reachable(roots):
+            plan = activation.plan
+            suffix = called_from.get(activation, "")
+            for index, problems in activation.problems.items():
+                if (plan.key, index) in reported:
+                    continue
+                reported.add((plan.key, index))
+                for problem in problems:
+                    shown = replace(problem, message=problem.message + suffix)
+                    self.findings.at(plan, index)(shown)
+            if (plan.key, -1) not in reported and check_once(activation, self.findings.at(plan)):
+                reported.add((plan.key, -1))
+
+    # --- warnings -------------------------------------------------------------------------------
+
+    def _warn(self, roots: Mapping[str, Activation]) -> None:
+        subjects = {
+            key: Subject(self.wirings[key], self.resolved[key], activation)
+            for key, activation in roots.items()
+        }
+        has_effects = plans_with_effects(subjects, self.calls.callees)
+        for subject in subjects.values():
+            self._lint(subject)
+            self._warn_of_endless_recursion(subject)
+            if not self.findings.is_mistaken(subject.plan):
+                warn_of_unused(subject, has_effects, self.findings)
+                warn_of_one_sided_waits(subject, self.findings)
+
+    def _lint(self, subject: Subject) -> None:
+        for index, bound in subject.activation.bound.items():
+            resolved = subject.resolved[index]
+            if resolved is None or bound is None or not isinstance(resolved.target, Operator):
+                continue
+            if resolved.target.lint is not None:
+                for message in resolved.target.lint(resolved.inputs, resolved.outputs, bound):
+                    found = Diagnostic(message, resolved.statement.name_span, "warning")
+                    self.findings.at(subject.plan, index)(found)
+
+    def _warn_of_endless_recursion(self, subject: Subject) -> None:
+        plan = subject.plan
+        for index, resolved in enumerate(subject.resolved):
+            if resolved is None or resolved.plan is None or resolved.inputs:
+                continue
+            if plan.max_depth is None and self.calls.is_recursive(plan, resolved.plan):
+                message = (
+                    f"this recursive call of {resolved.plan.name} has no inputs: nothing ends the recursion"
+                )
+                found = Diagnostic(message, resolved.statement.name_span, "warning")
+                self.findings.at(plan, index)(found)
+
+
+def _callers(roots: Sequence[Activation]) -> dict[Activation, str]:
+    """For each activation that is no root, where it is first called from."""
+    found: dict[Activation, str] = {}
+    for activation in reachable(roots):
+        for index, callee in activation.calls.items():
+            if callee in roots or callee in found:
+                continue
+            span = activation.plan.statements[index].name_span
+            line = f"on line {span.line}" if span else f"in statement {index + 1}"
+            found[callee] = f" (when called {line} of {activation.plan.name})"
+    return found

@@ -1,0 +1,145 @@
+"""Mistakes in what a plan declares beside its inputs and outputs: parameters, their uses, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aioflow.callgraph import CallGraph
+from aioflow.errors import Diagnostic, suggestion
+from aioflow.findings import Findings
+from aioflow.fitting import inside_literal
+from aioflow.infer import Activation
+from aioflow.parameters import BUILT_IN, Reference, references
+from aioflow.plan import Constant, Plan, Setting, Statement, Word
+from aioflow.resolve import UNIVERSAL_OPTIONS, Report, Resolved
+from aioflow.source import Span
+
+
+def check_declarations(plan: Plan, findings: Findings) -> None:
+    """Parameters declared twice or under a taken name, wrong defaults, a limit that lets nothing through."""
+    report = findings.at(plan)
+    known = set(BUILT_IN)
+    for parameter in plan.parameters:
+        key = parameter.name.lower()
+        if key in BUILT_IN:
+            report(Diagnostic(f"every plan has a parameter {parameter.name!r} already", parameter.span))
+        elif key in known:
+            report(Diagnostic(f"the parameter {parameter.name!r} is declared twice", parameter.span))
+        elif key in UNIVERSAL_OPTIONS:
+            taken = f"{parameter.name!r} cannot be a parameter: every statement has an option {key.upper()}"
+            report(Diagnostic(taken, parameter.span))
+        for reference in references(parameter.default):
+            if reference.name.lower() not in known:
+                report(_unknown_parameter(reference, sorted(known), parameter.span, None))
+        known.add(key)
+    if plan.max_depth is not None and plan.max_depth < 1:
+        report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
+    if plan.once is not None and not once_attributes(plan.once):
+        report(Diagnostic("ONCE names no attribute", plan.name_span))
+    if plan.once is not None and not plan.inputs:
+        report(Diagnostic("ONCE needs an input: its attribute is looked for there", plan.name_span))
+
+
+def once_attributes(once: str) -> list[str]:
+    """The attributes that ONCE names."""
+    return [name for name in (part.strip() for part in once.split(",")) if name]
+
+
+def check_once(activation: Activation, report: Report) -> bool:
+    """Report an attribute of ONCE that no input has; True when there is one."""
+    plan = activation.plan
+    if plan.once is None or not plan.inputs or None in activation.inputs:
+        return False
+    known = dict.fromkeys(name for schema in activation.inputs if schema is not None for name in schema)
+    for name in once_attributes(plan.once):
+        if name not in known:
+            shown = ", ".join(known) or "no attributes"
+            hint = suggestion(name, known)
+            message = f"ONCE: unknown attribute {name!r}{hint} (the inputs have: {shown})"
+            report(Diagnostic(message, plan.name_span))
+            return True
+    return False
+
+
+# --- uses of parameters -------------------------------------------------------------------------
+
+
+def check_references(plan: Plan, findings: Findings) -> None:
+    """Every `$name` and `${name}` must be a parameter, every parameter should be used."""
+    parameters = {parameter.name.lower(): parameter for parameter in plan.parameters}
+    used = {
+        reference.name.lower() for parameter in plan.parameters for reference in references(parameter.default)
+    }
+    for index, statement in enumerate(plan.statements):
+        for value, span in constants(statement):
+            for reference in references(value):
+                key = reference.name.lower()
+                used.add(key)
+                if key not in parameters and key not in BUILT_IN:
+                    names = [parameter.name for parameter in plan.parameters]
+                    known = [*names, *BUILT_IN]
+                    findings.at(plan, index)(_unknown_parameter(reference, known, span, statement.name_span))
+    for key, parameter in parameters.items():
+        if key not in used:
+            message = f"the parameter {parameter.name!r} is never used"
+            findings.at(plan)(Diagnostic(message, parameter.span, "warning"))
+
+
+def constants(statement: Statement) -> Iterator[tuple[Constant, Span | None]]:
+    """Every constant of a statement with its place."""
+    for argument in statement.arguments:
+        if isinstance(argument, Setting):
+            yield argument.value, argument.span
+    for option in statement.options:
+        spans = option.spans or (option.span,) * len(option.values)
+        for value, span in zip(option.values, spans, strict=True):
+            if not isinstance(value, Word):
+                yield value, span
+
+
+def _unknown_parameter(
+    reference: Reference, known: list[str], span: Span | None, default: Span | None
+) -> Diagnostic:
+    place = span
+    if span is not None and reference.offset is not None:
+        place = inside_literal(span, reference.offset)
+    if not reference.name:
+        return Diagnostic("'${' names no parameter; the two characters themselves are written '$${'", place)
+    hint = suggestion(reference.name, known)
+    return Diagnostic(f"unknown parameter {reference.name!r}{hint}", place or default)
+
+
+# --- values for parameters ----------------------------------------------------------------------
+
+
+def check_required(caller: Plan, resolved: Resolved, calls: CallGraph, main: Plan, report: Report) -> None:
+    """A call must set the parameters without default; a recursive one keeps those of the call around it."""
+    callee = resolved.plan
+    if callee is None:
+        return
+    unset = [
+        each for each in callee.parameters if each.required and each.name.lower() not in resolved.settings
+    ]
+    if unset and calls.always_inside(caller, callee, main):
+        return
+    for parameter in unset:
+        option = f"{{{parameter.name.upper()}: …}}"
+        message = f"{callee.name} needs its parameter {parameter.name!r}: {option}"
+        report(Diagnostic(message, resolved.statement.name_span))
+
+
+def check_given(plan: Plan, parameters: Mapping[str, Any], report: Report) -> None:
+    """The parameters that a run sets must exist, and it must set those without default."""
+    names = [parameter.name for parameter in plan.parameters]
+    known = {name.lower() for name in names}
+    given = {name.lower() for name in parameters}
+    for name in parameters:
+        if name.lower() not in known and name.lower() not in BUILT_IN:
+            message = f"{plan.name} has no parameter {name!r}{suggestion(name, names)}"
+            report(Diagnostic(message, plan.name_span))
+    for parameter in plan.parameters:
+        if parameter.required and parameter.name.lower() not in given:
+            report(
+                Diagnostic(f"the parameter {parameter.name!r} must be set", parameter.span or plan.name_span)
+            )

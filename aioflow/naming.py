@@ -1,0 +1,190 @@
+"""Mistakes with the names in one plan: variables, signals, inputs and outputs, and cycles among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+from aioflow.cycles import cycles
+from aioflow.errors import Diagnostic, suggestion
+from aioflow.findings import Findings, named
+from aioflow.plan import Variable
+from aioflow.source import Span
+from aioflow.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
+
+# Looking for near names takes time for each mistake; a text full of them gets hints for the first ones.
+_SUGGESTIONS_AT_MOST: Final = 50
+_SHOWN_OF_CYCLE: Final = 6
+_KINDS: Final = {
+    "input": "the plan's INPUT",
+    "errors": "ERRORS of ",
+    "enable": "ENABLE of ",
+    "done": "DONE of ",
+}
+
+
+def check_names(wiring: Wiring, findings: Findings, *, recurs: bool) -> None:
+    """Report every mistake with names in a plan; `recurs` tells whether it comes to call itself."""
+    names = _Names(wiring, findings)
+    names.check_header()
+    names.check_producers(recurs)
+    names.check_uses()
+    names.check_cycles()
+
+
+class _Names:
+    def __init__(self, wiring: Wiring, findings: Findings) -> None:
+        self.wiring = wiring
+        self.plan = wiring.plan
+        self.findings = findings
+        self.suggested = 0
+
+    def mistake(self, statement: int, message: str, span: Span | None) -> None:
+        header = self.plan.name_span if statement == HEADER else None
+        self.findings.at(self.plan, statement)(Diagnostic(message, span or header))
+
+    # --- the header -----------------------------------------------------------------------------
+
+    def check_header(self) -> None:
+        for noun, declared in (("input", self.plan.inputs), ("output", self.plan.outputs)):
+            seen = set()
+            for each in declared:
+                if each.name == NOBODY:
+                    self.mistake(HEADER, f"'_' cannot be an {noun} of a plan: nobody can name it", each.span)
+                elif each.name in seen:
+                    self.mistake(HEADER, f"the {noun} {each.name!r} is named twice", each.span)
+                seen.add(each.name)
+
+    # --- producers ------------------------------------------------------------------------------
+
+    def check_producers(self, recurs: bool) -> None:
+        for statement, variable in self._signal_names():
+            if variable.name == NOBODY:
+                self.mistake(
+                    statement, "'_' cannot be sent or carry errors: nobody can name it", variable.span
+                )
+        for name, producers in self.wiring.producers.items():
+            inputs = [each for each in producers if each.kind == "input"]  # twice: reported with the header
+            clashing = inputs[:1] + [each for each in producers if each.kind != "input"]
+            if len(clashing) > 1:
+                self._report_clash(name, clashing)
+                if not recurs:
+                    self._report_loop(name, clashing)
+
+    def _signal_names(self) -> Iterator[tuple[int, Variable]]:
+        for index, statement in enumerate(self.plan.statements):
+            errors = (statement.errors,) if isinstance(statement.errors, Variable) else ()
+            for variable in (*statement.enable, *statement.done, *errors):
+                yield index, variable
+
+    def _report_clash(self, name: str, producers: Sequence[Producer]) -> None:
+        second = producers[1]
+        shown = [self._described(producer) for producer in producers]
+        if len(set(shown)) == 1:
+            message = f"{name!r} is produced twice by {shown[0]}"
+        else:
+            number = "two" if len(shown) == 2 else str(len(shown))
+            message = f"{name!r} has {number} producers: {', '.join(shown[:-1])} and {shown[-1]}"
+        self.mistake(second.statement, message, second.span)
+
+    def _report_loop(self, name: str, producers: Sequence[Producer]) -> None:
+        """A name produced again from what its first producer gave looks like the round of a loop."""
+        first, second = producers[0].statement, producers[1].statement
+        if HEADER in (first, second) or first == second:
+            return
+        if second in downstream(self._unambiguous_readers, [first]):
+            rounds = (
+                f"{named(self.plan, second)} gives {name!r} anew from what {named(self.plan, first)} gives"
+            )
+            message = f"{rounds}, as in a loop, but nothing recurs: {self.plan.name} does not call itself"
+            self.findings.at(self.plan, second)(Diagnostic(message, producers[1].span, "warning"))
+
+    def _described(self, producer: Producer) -> str:
+        kind = _KINDS.get(producer.kind, "")
+        return kind if producer.statement == HEADER else f"{kind}{named(self.plan, producer.statement)}"
+
+    # --- uses -----------------------------------------------------------------------------------
+
+    def check_uses(self) -> None:
+        for name, uses in self.wiring.uses.items():
+            if name == NOBODY:
+                self._report_nobody(uses)
+            elif name not in self.wiring.producers:
+                self._report_unknown(name, uses[0])
+            elif self.wiring.producers[name][0].is_signal:
+                self._report_signal(name, self.wiring.producers[name][0], uses)
+
+    def _report_nobody(self, uses: Iterable[Use]) -> None:
+        for use in uses:
+            if use.kind != "output":  # reported with the header
+                message = "'_' cannot be read: it stands for outputs that nobody needs"
+                self.mistake(use.statement, message, use.span)
+
+    def _report_unknown(self, name: str, use: Use) -> None:
+        hint = self._suggestion(name, use)
+        if use.kind == "output":
+            message = f"nothing produces the output {name!r}{hint}"
+        elif use.kind == "wait":
+            message = f"nobody sends the signal {name!r}{hint}"
+        else:
+            message = f"unknown variable {name!r}{hint or ': nothing produces it'}"
+        self.mistake(use.statement, message, use.span)
+
+    def _report_signal(self, name: str, producer: Producer, uses: Iterable[Use]) -> None:
+        for use in uses:
+            if use.kind != "wait":
+                message = (
+                    f"{name!r} is a signal ({self._described(producer)}), not data: only WAIT can name it"
+                )
+                self.mistake(use.statement, message, use.span)
+
+    def _suggestion(self, name: str, use: Use) -> str:
+        """A near name that makes sense there: not of another kind, and not of what comes of the reader."""
+        self.suggested += 1
+        if self.suggested > _SUGGESTIONS_AT_MOST:
+            return ""
+        after = downstream(self._unambiguous_readers, [use.statement]) if use.statement != HEADER else set()
+        known = [
+            other
+            for other, producers in self.wiring.producers.items()
+            if (use.kind == "wait" or not producers[0].is_signal) and producers[0].statement not in after
+        ]
+        return suggestion(name, known)
+
+    # --- cycles ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _unambiguous_readers(self) -> list[list[int]]:
+        """Who reads what, leaving out names with several producers: which one was meant is not known."""
+        return self.wiring.readers(unambiguous=True)
+
+    def check_cycles(self) -> None:
+        for cycle in cycles(self._unambiguous_readers):
+            first = cycle[0]
+            span = self.plan.statements[first].name_span
+            if len(cycle) == 1:
+                name = self._name_between(first, first)
+                message = f"{self.plan.statements[first].operator} waits for its own output {name!r}"
+            else:
+                message = f"these statements wait for each other: {self._shown_cycle(cycle)}"
+            self.mistake(first, f"{message}; a loop is a plan that calls itself", span)
+
+    def _shown_cycle(self, cycle: Sequence[int]) -> str:
+        steps = [
+            f"{named(self.plan, node)} -> {self._name_between(node, successor)!r}"
+            for node, successor in pairwise([*cycle, cycle[0]])
+        ]
+        if len(steps) > _SHOWN_OF_CYCLE:
+            left_out = len(steps) - _SHOWN_OF_CYCLE + 1
+            steps = [*steps[: _SHOWN_OF_CYCLE - 2], f"{left_out} more", steps[-1]]
+        return " -> ".join([*steps, named(self.plan, cycle[0])])
+
+    def _name_between(self, producer: int, reader: int) -> str:
+        return next(
+            name
+            for name, uses in self.wiring.uses.items()
+            if any(use.statement == reader for use in uses)
+            and any(each.statement == producer for each in self.wiring.producers.get(name, ()))
+        )
