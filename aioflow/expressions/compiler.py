@@ -1,0 +1,176 @@
+"""From the tree of an expression to closures over column positions, with all types checked that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aioflow.errors import SettingError
+from aioflow.expressions.arithmetic import arithmetic, concatenation, result_type
+from aioflow.expressions.calls import call
+from aioflow.expressions.choices import case, membership
+from aioflow.expressions.code import Code, Evaluate, column, constant
+from aioflow.expressions.comparison import all_of, any_of, boolean, comparable, comparison, is_value, negation
+from aioflow.expressions.counters import Counters
+from aioflow.expressions.scope import Scope
+from aioflow.expressions.syntax import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Case,
+    Comparison,
+    Concatenation,
+    In,
+    Is,
+    Like,
+    Literal,
+    Matches,
+    Name,
+    Negative,
+    Node,
+    Not,
+    Or,
+)
+from aioflow.expressions.texts import like, matches
+from aioflow.expressions.values import negate
+from aioflow.relation import Row, Type, Value
+
+
+class Compiler:
+    """Compiles the expressions of one setting; they share their counters and the columns they read."""
+
+    def __init__(self, scope: Scope, counters: Counters | None = None) -> None:
+        self.scope = scope
+        self.counters = Counters() if counters is None else counters
+        self.names: dict[str, int] = {}
+        self._names_seen = 0
+
+    @property
+    def positions(self) -> tuple[int, ...] | None:
+        """The columns that the expressions read; None while the schema is not known."""
+        return tuple(dict.fromkeys(self.names.values())) if self.scope.known else None
+
+    def value(self, node: Node) -> Code:
+        """A closure that gives the value of the expression."""
+        before = self._names_seen
+        code = _COMPILE[type(node)](self, node)
+        if self._names_seen == before and not code.constant:
+            return self._folded(code)
+        return code
+
+    def condition(self, node: Node) -> Code:
+        """A closure that gives true, false or null; a SettingError if the expression is something else."""
+        return boolean(self.value(node), self.counters)
+
+    def _folded(self, code: Code) -> Code:
+        """The value itself, for what reads no column; but what counts must count for every row."""
+        value = code.evaluate(())
+        if not self.counters:
+            return Code(lambda row: value, code.type, code.node, constant=True, value=value)
+        self.counters.clear()
+        return code
+
+    # --- operands -------------------------------------------------------------------------------
+
+    def _literal(self, node: Literal) -> Code:
+        return constant(node.value, node)
+
+    def _name(self, node: Name) -> Code:
+        self._names_seen += 1
+        found = self.scope.column(node)
+        self.names[node.text] = found.position
+        return column(found.position, found.type, node)
+
+    def _call(self, node: Call) -> Code:
+        return call(self, node)
+
+    def _case(self, node: Case) -> Code:
+        return case(self, node)
+
+    # --- arithmetic -----------------------------------------------------------------------------
+
+    def _negative(self, node: Negative) -> Code:
+        operand = self.value(node.operand)
+        kind = result_type("*", operand, operand, node.offset)
+        evaluate, counters = operand.evaluate, self.counters
+
+        def negative(row: Row) -> Value:
+            value = evaluate(row)
+            return None if value is None else negate(value, counters)
+
+        return Code(negative, kind, node)
+
+    def _arithmetic(self, node: Arithmetic) -> Code:
+        left, right = self.value(node.left), self.value(node.right)
+        kind = result_type(node.sign, left, right, node.offset)
+        return Code(arithmetic(node.sign, left, right, self.counters), kind, node)
+
+    def _concatenation(self, node: Concatenation) -> Code:
+        parts = [self.value(part) for part in node.parts]
+        for part in parts:
+            if part.type is Type.RELATION:
+                raise SettingError(f"'||' joins texts, not {part.shown}", offset=node.offset)
+        evaluate = concatenation(tuple(part.evaluate for part in parts), self.counters)
+        return Code(evaluate, Type.CHAR, node)
+
+    # --- conditions -----------------------------------------------------------------------------
+
+    def _comparison(self, node: Comparison) -> Code:
+        left, right = comparable(node.sign, self.value(node.left), self.value(node.right), node.offset)
+        return _true_or_false(comparison(node.sign, left, right, self.counters), node)
+
+    def _and(self, node: And) -> Code:
+        return _true_or_false(all_of(self._conditions(node.parts)), node)
+
+    def _or(self, node: Or) -> Code:
+        return _true_or_false(any_of(self._conditions(node.parts)), node)
+
+    def _conditions(self, parts: tuple[Node, ...]) -> tuple[Evaluate, ...]:
+        return tuple(self.condition(part).evaluate for part in parts)
+
+    def _not(self, node: Not) -> Code:
+        return _true_or_false(negation(self.condition(node.operand).evaluate), node)
+
+    def _is(self, node: Is) -> Code:
+        operand = self.value(node.operand) if node.value is None else self.condition(node.operand)
+        return _true_or_false(is_value(operand.evaluate, node.value, node.negated), node)
+
+    def _between(self, node: Between) -> Code:
+        operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
+        above = comparison(">=", *comparable(">=", operand, low, node.offset), self.counters)
+        below = comparison("<=", *comparable("<=", operand, high, node.offset), self.counters)
+        return _true_or_false(all_of((above, below)), node)
+
+    def _in(self, node: In) -> Code:
+        return _true_or_false(membership(self, node), node)
+
+    def _like(self, node: Like) -> Code:
+        return _true_or_false(like(self, node), node)
+
+    def _matches(self, node: Matches) -> Code:
+        return _true_or_false(matches(self, node), node)
+
+
+def _true_or_false(evaluate: Evaluate, node: Node) -> Code:
+    return Code(evaluate, Type.BOOLEAN, node)
+
+
+_COMPILE: dict[type[Node], Callable[[Compiler, Any], Code]] = {
+    Literal: Compiler._literal,
+    Name: Compiler._name,
+    Call: Compiler._call,
+    Case: Compiler._case,
+    Negative: Compiler._negative,
+    Arithmetic: Compiler._arithmetic,
+    Concatenation: Compiler._concatenation,
+    Comparison: Compiler._comparison,
+    And: Compiler._and,
+    Or: Compiler._or,
+    Not: Compiler._not,
+    Is: Compiler._is,
+    Between: Compiler._between,
+    In: Compiler._in,
+    Like: Compiler._like,
+    Matches: Compiler._matches,
+}

@@ -1,0 +1,31 @@
+"""What went wrong while rows were evaluated, by name: the row gets null there, and it is counted."""
+
+from __future__ import annotations
+
+DIVISION_BY_ZERO = "division by zero"
+NOT_A_NUMBER = "not a number"
+NOT_A_DATE = "not a date"
+NOT_A_TEXT = "not a text"
+NOT_A_BOOLEAN = "not a boolean"
+UNLIKE_KINDS = "unlike kinds compared"
+OUT_OF_RANGE = "number out of range"
+DATE_OUT_OF_RANGE = "date out of range"
+TEXT_TOO_LONG = "text too long"
+BAD_PATTERN = "bad pattern"
+
+
+class Counters(dict[str, int]):
+    """Counts by name; one that never happened is not in it."""
+
+    def __missing__(self, key: str) -> int:
+        return 0
+
+    def take(self) -> dict[str, int]:
+        """The counts so far, which start again from nothing."""
+        taken = dict(self)
+        self.clear()
+        return taken
+
+
+class UncomputableError(Exception):
+    """A function has no result for these values; the result is null, and counted under the message."""

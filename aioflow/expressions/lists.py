@@ -1,0 +1,90 @@
+"""The lists that settings are written in: projections, attributes, sort keys, aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from aioflow.errors import SettingError
+from aioflow.expressions.parser import Parser
+from aioflow.expressions.syntax import Name, Node
+
+
+@dataclass(frozen=True)
+class ProjectionItem:
+    """`expression as name`."""
+
+    offset: int
+    name: str
+    node: Node
+
+
+@dataclass(frozen=True)
+class Star:
+    """`*` or `* except a, b`: all attributes but these."""
+
+    offset: int
+    excepted: tuple[Name, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def parse_attributes(text: str) -> tuple[Name, ...]:
+    """`a, b`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of attributes is empty", offset=0)
+    names = parser.items(parser.name)
+    if not parser.at_end:
+        parser.fail("expected ',' or the end", parser.operator_hint())
+    return tuple(names)
+
+
+@lru_cache(maxsize=1024)
+def parse_projection(text: str) -> tuple[ProjectionItem | Star, ...]:
+    """`a, b as c, n - 1 as n, *, * except a`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the projection is empty", offset=0)
+    items = parser.items(lambda: _projected(parser))
+    parser.finish(", 'as', ','")
+    return tuple(items)
+
+
+def _projected(parser: Parser) -> ProjectionItem | Star:
+    start = parser.token.start
+    if parser.accept("*"):
+        return Star(start, _excepted(parser))
+    node = parser.expression()
+    end = parser.tokens[parser.index - 1].end
+    if parser.accept("as"):
+        return ProjectionItem(start, parser.name().text, node)
+    if isinstance(node, Name):
+        return ProjectionItem(start, node.text, node)
+    if not parser.at_end and parser.token.keyword != ",":
+        parser.finish(", 'as', ','")
+    written = parser.text[start:end]
+    raise SettingError(f"a computed attribute needs a name: write '{written} as …'", offset=start)
+
+
+def _excepted(parser: Parser) -> tuple[Name, ...]:
+    """The names after `except`, in parentheses or up to the next item that is more than a name."""
+    if not parser.accept("except"):
+        return ()
+    if parser.accept("("):
+        names = parser.items(parser.name)
+        parser.close("(")
+        return tuple(names)
+    names = [parser.name()]
+    while parser.token.keyword == "," and _bare_name_follows(parser):
+        parser.advance()
+        names.append(parser.name())
+    return tuple(names)
+
+
+def _bare_name_follows(parser: Parser) -> bool:
+    """Whether the next item is a name and no more; the attribute is among `*` already, so it is left out."""
+    index = parser.index + 1
+    while parser.tokens[index].kind in ("name", "quoted") and parser.tokens[index + 1].keyword == ".":
+        index += 2
+    name, following = parser.tokens[index], parser.tokens[index + 1 : index + 2]
+    return name.kind in ("name", "quoted") and (following[0].kind == "end" or following[0].keyword == ",")

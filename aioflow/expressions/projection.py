@@ -1,0 +1,144 @@
+"""Projections and lists of attributes: the setting kinds of `project`, `distinct`, `BY`, `ON` and `KEY`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, ClassVar
+
+from aioflow.errors import SettingError
+from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
+from aioflow.expressions.code import Code, Evaluate
+from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.counters import Counters
+from aioflow.expressions.lists import ProjectionItem, Star, parse_attributes, parse_projection
+from aioflow.expressions.scope import InputScope
+from aioflow.expressions.shapes import Filter
+from aioflow.expressions.syntax import Name
+from aioflow.relation import Batch, Row, Schema, picker
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """A list of attributes, `"a, b"`: `names`, and their `positions` once the schema is known.
+
+    `row` takes those columns of a row, always as a tuple.
+    """
+
+    kind_name: ClassVar[str] = "a list of attributes"
+
+    names: tuple[str, ...]
+    positions: tuple[int, ...] | None
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Attributes:
+        """The constant is a text with commas, or a list of names."""
+        if isinstance(value, tuple | list) and all(isinstance(name, str) for name in value):
+            names = [Name(0, (name,)) for name in value]
+        else:
+            names = list(parse_attributes(text_of(value, cls.kind_name)))
+        schema = first_schema(inputs)
+        seen: set[str] = set()
+        for name in names:
+            if name.text in seen:
+                raise SettingError(f"attribute {name.text!r} appears twice", offset=name.offset)
+            seen.add(name.text)
+        texts = tuple(name.text for name in names)
+        if schema is None:
+            return cls(texts, None)
+        scope = InputScope(schema)
+        return cls(texts, tuple(scope.column(name).position for name in names))
+
+    @property
+    def row(self) -> Any:
+        return unbound if self.positions is None else picker(self.positions)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Attributes renamed or computed: `"a, b as c, n - 1 as n"`, `"*"`, `"* except a"`.
+
+    `schema` is that of the results, None while the input's is not known; `row` makes a result from a row,
+    `rows` from a batch, which is faster. `positions` are the columns it reads. `columns` are the columns
+    it takes when it computes nothing, else None.
+    """
+
+    kind_name: ClassVar[str] = "a projection"
+
+    text: str
+    schema: Schema | None
+    names: tuple[str, ...]
+    positions: tuple[int, ...] | None
+    columns: tuple[int, ...] | None
+    row: Evaluate = field(repr=False)
+    rows: Filter = field(repr=False)
+    counters: Counters = field(repr=False, compare=False)
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Projection:
+        text = text_of(value, cls.kind_name)
+        return shallow(lambda: cls._bound(text, first_schema(inputs)))
+
+    @classmethod
+    def _bound(cls, text: str, schema: Schema | None) -> Projection:
+        compiler = Compiler(InputScope(schema))
+        results = _results(parse_projection(text), schema, compiler)
+        names = tuple(compiler.names)
+        if schema is None:
+            return cls(text, None, names, None, None, unbound, unbound, compiler.counters)
+        out = Schema(tuple(results), tuple(code.type for code in results.values()))
+        codes = tuple(results.values())
+        positions = tuple(code.position for code in codes if code.position is not None)
+        columns = positions if len(positions) == len(codes) else None
+        row, rows = (_computed(codes), _computed_rows(codes)) if columns is None else _picked(columns)
+        return cls(text, out, names, compiler.positions, columns, row, rows, compiler.counters)
+
+
+def _results(
+    items: Sequence[ProjectionItem | Star], schema: Schema | None, compiler: Compiler
+) -> dict[str, Code]:
+    """What each attribute of the result is computed from."""
+    results: dict[str, Code] = {}
+    for item in items:
+        pairs = _star(item, schema, compiler) if isinstance(item, Star) else [(item.name, item)]
+        for name, each in pairs:
+            if name in results:
+                raise SettingError(f"attribute {name!r} appears twice", offset=each.offset)
+            results[name] = compiler.value(each.node)
+    return results
+
+
+def _star(item: Star, schema: Schema | None, compiler: Compiler) -> list[tuple[str, ProjectionItem]]:
+    for excepted in item.excepted:
+        compiler.scope.column(excepted)
+    left_out = {excepted.text for excepted in item.excepted}
+    names = [name for name in schema or () if name not in left_out]
+    return [(name, ProjectionItem(item.offset, name, Name(item.offset, (name,)))) for name in names]
+
+
+def _picked(columns: tuple[int, ...]) -> tuple[Evaluate, Filter]:
+    pick = picker(columns)
+    if len(columns) == 1:
+        only = columns[0]
+        return pick, lambda batch: [(row[only],) for row in batch]
+    return pick, lambda batch: list(map(pick, batch))
+
+
+def _computed(codes: tuple[Code, ...]) -> Evaluate:
+    closures = tuple(code.evaluate for code in codes)
+
+    def compute(row: Row) -> Row:
+        return tuple([closure(row) for closure in closures])
+
+    return compute
+
+
+def _computed_rows(codes: tuple[Code, ...]) -> Filter:
+    """Column by column: taking columns and making tuples then happens outside the interpreter."""
+    closures = tuple(code.evaluate if code.position is None else itemgetter(code.position) for code in codes)
+
+    def compute(batch: Batch) -> Batch:
+        return list(zip(*[map(closure, batch) for closure in closures], strict=True))
+
+    return compute
