@@ -1,0 +1,88 @@
+"""The worker budget: how many firings may wait on the outside world at once."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+
+class Permits:
+    """A number of permits, given first come, first served, except that urgent requests go first."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.used = 0
+        self._urgent: deque[Future[None]] = deque()
+        self._ordinary: deque[Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._urgent) + len(self._ordinary)
+
+    async def acquire(self, urgent: bool = False) -> None:
+        """Take a permit, waiting for one if need be."""
+        if self.used < self.count and not self.waiting:
+            self.used += 1
+            return
+        granted: Future[None] = asyncio.get_running_loop().create_future()
+        queue = self._urgent if urgent else self._ordinary
+        queue.append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.release()  # granted in the same moment: pass it on
+            elif granted in queue:
+                queue.remove(granted)
+            raise
+
+    def release(self) -> None:
+        """Give a permit back, or straight to who waits for one."""
+        for queue in (self._urgent, self._ordinary):
+            while queue:
+                granted = queue.popleft()
+                if not granted.done():
+                    granted.set_result(None)
+                    return
+        self.used -= 1
+
+    async def __aenter__(self) -> None:
+        await self.acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Budget:
+    """The permits of an engine. A partition gives a source permits of its own."""
+
+    def __init__(self, workers: int, partitions: Mapping[str, int] | None = None) -> None:
+        self.common = Permits(workers)
+        self.partitions = {name: Permits(count) for name, count in (partitions or {}).items()}
+
+    @property
+    def workers(self) -> int:
+        return self.common.count
+
+    @property
+    def used(self) -> int:
+        return self.common.used + sum(permits.used for permits in self.partitions.values())
+
+    def permits_for(self, source: str | None) -> Permits:
+        """A source's own permits, or the common ones."""
+        return self.partitions.get(source, self.common) if source is not None else self.common
+
+    @asynccontextmanager
+    async def permit(self, source: str | None = None, urgent: bool = False) -> AsyncIterator[None]:
+        permits = self.permits_for(source)
+        await permits.acquire(urgent)
+        try:
+            yield
+        finally:
+            permits.release()

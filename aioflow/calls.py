@@ -1,0 +1,309 @@
+"""Calls of plans: each a group of steps with a colour of its own, wired straight to its caller's streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from aioflow.errors import DepthError
+from aioflow.events import CallEnded, CallStarted
+from aioflow.executor import OperatorStep
+from aioflow.failures import CallFailures, FailureSink
+from aioflow.gate import Gate
+from aioflow.graph import Routine, Step
+from aioflow.once import OnceStream
+from aioflow.session import Session
+from aioflow.signals import Completion, Signal, Watch
+from aioflow.spill import KeySet
+from aioflow.stream import Outlet, Stream, Target
+
+
+class Surroundings:
+    """What a call inherits from where it is made."""
+
+    __slots__ = ("depths", "once", "ordered", "sink", "urgent")
+
+    def __init__(
+        self,
+        sink: FailureSink | None = None,
+        ordered: bool = False,
+        urgent: bool = False,
+        depths: Mapping[str, int] | None = None,
+        once: Mapping[str, KeySet] | None = None,
+    ) -> None:
+        self.sink = sink
+        self.ordered = ordered
+        self.urgent = urgent
+        self.depths = depths or {}
+        self.once = once or {}
+
+
+class Call:
+    """One call of a plan; `iteration` is its colour."""
+
+    __slots__ = ("completion", "gates", "iteration", "routine", "session", "signals", "surroundings")
+
+    def __init__(
+        self, session: Session, routine: Routine, completion: Completion, surroundings: Surroundings
+    ) -> None:
+        self.session = session
+        self.routine = routine
+        self.completion = completion
+        self.surroundings = surroundings
+        session.calls += 1
+        self.iteration = session.calls
+        self.signals = [Signal() for _ in range(routine.signals)]
+        self.gates: list[Gate | None] = []
+
+    def open(
+        self, inputs: Sequence[Stream], outputs: Sequence[Sequence[Target]], closed: frozenset[int] = frozenset()
+    ) -> None:
+        """Make the steps and connect them: inputs are the caller's streams, outputs its readers.
+
+        `closed` are outputs whose readers have all left.
+        """
+        self.completion.enter()  # until all is connected
+        adopted = self._make_gates(inputs)
+        targets = self._targets(outputs)
+        self._make_outlets(targets, closed)
+        for stream, variable in zip(inputs, self.routine.inputs, strict=True):
+            if variable not in adopted:
+                hand_over(stream, targets[variable])
+        for gate in self.gates:
+            if gate is not None:
+                gate.consider()
+                if closed:
+                    gate.unread()
+        self.completion.leave()
+
+    def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
+        """The steps with their streams; the input variables whose stream a step could simply take over."""
+        routine, session = self.routine, self.session
+        schemas = routine.schemas(tuple([stream.schema for stream in inputs]))
+        adopted: set[int] = set()
+        taken: dict[tuple[int, int], Stream] = {}
+        for stream, variable in zip(inputs, routine.inputs, strict=True):
+            readers = routine.readers[variable]
+            if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
+                adopted.add(variable)
+                taken[readers[0].number, readers[0].port] = stream
+        for number, step in enumerate(routine.steps):
+            if number in routine.merged:
+                self.gates.append(None)
+                continue
+            gate = self._gate(step)
+            self.completion.enter()
+            streams = []
+            for port, variable in enumerate(step.inputs):
+                stream = taken.get((number, port)) or gate.new_stream(routine.buffers[variable])
+                stream.listener = gate.consider
+                stream.holding = True
+                if stream.schema is None:
+                    stream.schema = schemas[variable]
+                if session.timing:
+                    stream.waited = gate.waited_for_input
+                streams.append(stream)
+            gate.streams = streams
+            if len(streams) > 1:
+                for stream in streams:
+                    stream.siblings = streams
+            self.gates.append(gate)
+        return adopted
+
+    def _gate(self, step: Step) -> CallStep | OperatorStep:
+        around = self.surroundings
+        urgent = step.urgent or (around.urgent and bool(step.urgent_if))
+        gate: CallStep | OperatorStep
+        if step.is_call:
+            gate = CallStep(self, step, urgent)
+        else:
+            gate = OperatorStep(
+                self.session, step, self.iteration, self.completion, around.sink, around.ordered, urgent
+            )
+        gate.signals = self.signals
+        for number in step.signal_waits:
+            gate.wait_for(self.signals[number])
+        return gate
+
+    def _targets(self, outputs: Sequence[Sequence[Target]]) -> list[list[Target]]:
+        """For each variable everything that reads it."""
+        targets: list[list[Target]] = []
+        for readers in self.routine.readers:
+            found: list[Target] = []
+            for reader in readers:
+                if reader.kind == "output":
+                    found.extend(outputs[reader.number])
+                    continue
+                gate = self.gates[reader.number]
+                assert gate is not None
+                found.append(gate.streams[reader.port] if reader.kind == "input" else gate.watch())
+            targets.append(found)
+        return targets
+
+    def _make_outlets(self, targets: Sequence[Sequence[Target]], closed: frozenset[int]) -> None:
+        left = [
+            bool(closed) and any(reader.kind == "output" and reader.number in closed for reader in readers)
+            for readers in self.routine.readers
+        ]
+        for gate in self.gates:
+            if gate is None:
+                continue
+            gate.outlets = [gate.new_outlet(targets[v] if v is not None else ()) for v in gate.step.outputs]
+            for outlet, variable in zip(gate.outlets, gate.step.outputs, strict=True):
+                if variable is not None and left[variable]:
+                    outlet.was_read = True
+            if gate.step.errors is not None:
+                gate.errors = Outlet(targets[gate.step.errors], gate.unread)
+
+
+def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
+    """Let others read what one stream was to read, from its first row on."""
+    stream.listener = None
+    if not targets:
+        stream.discard()
+        return
+    relay = Outlet(targets)
+    if stream.schema is not None:
+        relay.open(stream.schema)
+    if isinstance(stream, OnceStream):
+        stream.forward_to(relay)
+        return
+    for source in tuple(stream.sources):
+        source.replace(stream, targets)
+    while (batch := stream.take()) is not None:
+        relay.push(batch)
+    relay.end(dead=stream.dead)
+    stream.sources.clear()
+    stream.release()
+
+
+class CallStep(Gate):
+    """A statement that calls a plan."""
+
+    __slots__ = ("_call", "_seen", "_unfolded", "ordered", "urgent")
+
+    def __init__(self, call: Call, step: Step, urgent: bool) -> None:
+        super().__init__(call.session, step, call.iteration, call.completion)
+        self._call = call
+        self._seen: KeySet | None = None
+        self._unfolded = False
+        self.urgent = urgent
+        self.ordered = call.surroundings.ordered or step.resolved.ordered
+
+    def new_stream(self, capacity: int | None) -> Stream:
+        session = self.session
+        rows = capacity or session.capacity_rows
+        plan = self.step.callee
+        if plan.once is None:
+            return Stream(rows, session.memory)
+        known = self._call.surroundings.once.get(plan.key) if self.step.recursive else None
+        if known is None:
+            if self._seen is None:
+                self._seen = KeySet(session.memory)
+            return OnceStream(rows, session.memory, plan.once, self._seen, filters=False)
+        return OnceStream(rows, session.memory, plan.once, known, filters=True)
+
+    def new_outlet(self, targets: Sequence[Target]) -> Outlet:
+        if not self.step.enable:
+            return Outlet(targets, self.unread)
+        # ENABLE goes out with the first result: somebody has to look for it.
+        outlet = Outlet([*targets, *[Watch(self.signals[number]) for number in self.step.enable]], self.unread)
+        outlet.was_read = bool(targets)
+        return outlet
+
+    def waited_for_input(self, seconds: float) -> None:
+        return
+
+    def begin(self) -> None:
+        for stream in self.streams:
+            stream.holding = False
+        # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
+        asyncio.get_running_loop().call_soon(self._unfold)
+
+    def _unfold(self) -> None:
+        if self.ended or self.session.stopping:
+            return
+        plan = self.step.callee
+        around = self._call.surroundings
+        depths = dict(around.depths) if self.step.recursive else {}
+        if plan.max_depth is not None:
+            depths[plan.key] = depths.get(plan.key, 0) + 1
+            if depths[plan.key] > plan.max_depth:
+                self._too_deep()
+                return
+        self._unfolded = True
+        tail = self.step.tail is not None and not self.ordered
+        enclosing = self.step.tail.enclosing(dict(self._call.routine.enclosing)) if self.step.tail and tail else ()
+        routine = self.session.graph.callee(self.step, enclosing)
+        once = dict(around.once) if self.step.recursive else {}
+        if self._seen is not None:
+            once[plan.key] = self._seen
+        inside = Surroundings(self._sink(), self.ordered, self.urgent, depths, once)
+        completion = self.completion if tail else Completion(self._child_ended)
+        child = Call(self.session, routine, completion, inside)
+        if self.session.listeners:
+            place = (self.session.now(), self.session.info.run_id, plan.name, child.iteration)
+            self.session.publish(CallStarted(*place, self.iteration))
+        closed = frozenset(number for number, outlet in enumerate(self.outlets) if outlet.unread)
+        completion.enter()
+        child.open(self.streams, [outlet.targets for outlet in self.outlets], closed)
+        for outlet in self.outlets:
+            outlet.end(dead=True)  # handed over: what the child's outlets say counts
+        completion.leave()
+        if tail:
+            self.ended = True
+            self.completion.leave()
+
+    def _sink(self) -> FailureSink | None:
+        if self.errors is not None or self.step.resolved.skip_errors:
+            return CallFailures(self.errors)
+        return self._call.surroundings.sink
+
+    def _too_deep(self) -> None:
+        plan = self.step.callee
+        if plan.stop_at_max_depth:
+            self.end_dead()
+            return
+        self.session.fail(
+            DepthError(f"{self.step.where}: the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}")
+        )
+
+    def _child_ended(self) -> None:
+        asyncio.get_running_loop().call_soon(self._end_call)
+
+    def _end_call(self) -> None:
+        if self.session.stopping or self.ended:
+            return
+        if self.session.listeners:
+            place = (self.session.now(), self.session.info.run_id)
+            self.session.publish(CallEnded(*place, self.step.name, self.iteration))
+        self._finish(well=True)
+
+    def _finish(self, *, well: bool, dead: bool = False) -> None:
+        self.ended = True
+        if self.errors is not None:
+            self.errors.end(dead)
+        self.settle_signals(well and not dead)
+        if self._seen is not None:
+            self._seen.close()
+        self.completion.leave()
+
+    def end_dead(self) -> None:
+        for stream in self.streams:
+            stream.discard()
+        for outlet in self.outlets:
+            outlet.end(dead=True)
+        self._finish(well=True, dead=True)
+
+    def unread(self) -> None:
+        """Nobody reads an output any more: if the call has not unfolded, it need not."""
+        if self.begun or self.step.pinned or not all(outlet.unread or not outlet.was_read for outlet in self.outlets):
+            return
+        if not any(outlet.unread for outlet in self.outlets):
+            return
+        self._let_begin()
+        for stream in self.streams:
+            stream.close()
+        for outlet in self.outlets:
+            outlet.end()
+        self._finish(well=True)

@@ -1,0 +1,276 @@
+"""What an operator may ask of the run that it works in, and how it works on many tuples at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+from aioflow.plan import Item
+from aioflow.relation import Batch, Row, Schema
+from aioflow.spill import Memory
+from aioflow.stream import Stream
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """Who is running: `$run-id`, `$task-id` and `$started` of the language."""
+
+    run_id: str
+    started: datetime
+    task_id: str | None = None
+
+
+@dataclass(frozen=True)
+class To:
+    """What an operator with several outputs yields: rows (or a Schema, DEAD or END) for one of them."""
+
+    output: str
+    content: Any
+
+
+class Ending:
+    """How an operator ends one of its outputs before the others."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DEAD = Ending("DEAD")
+END = Ending("END")
+
+
+class StepHost(Protocol):
+    """What the engine gives to the context of one step."""
+
+    ordered: bool
+    workers: int
+    memory: Memory
+    run_info: RunInfo
+    folder: Path
+    where: str
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
+    def permit(self, source: str | None) -> AbstractAsyncContextManager[None]: ...
+    def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
+    def fired(self) -> None: ...
+    def count(self, what: str, number: int) -> None: ...
+    def warn(self, message: str) -> None: ...
+    def reads_output(self, name: str) -> bool: ...
+    def item(self, kind: str, name: str) -> Item | None: ...
+    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None: ...
+
+
+class Context:
+    """An operator's view of its run: ask for it with a parameter `context: Context`."""
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: StepHost) -> None:
+        self._step = step
+
+    @property
+    def ordered(self) -> bool:
+        """Whether results must leave in the order of their inputs."""
+        return self._step.ordered
+
+    @property
+    def workers(self) -> int:
+        """The most firings of this statement at once."""
+        return self._step.workers
+
+    @property
+    def memory(self) -> Memory:
+        """The account on which the structures of `aioflow.spill` keep rows."""
+        return self._step.memory
+
+    @property
+    def run(self) -> RunInfo:
+        return self._step.run_info
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the plan's file, to which relative paths refer."""
+        return self._step.folder
+
+    @property
+    def where(self) -> str:
+        """The statement's place, for messages."""
+        return self._step.where
+
+    def permit(self, source: str | None = None) -> AbstractAsyncContextManager[None]:
+        """`async with` this around whatever waits on the outside world."""
+        return self._step.permit(source)
+
+    def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:
+        """Report that the firing for this tuple failed: to the statement's ERRORS, or the run ends."""
+        self._step.tuple_failed(row, error, attempts)
+
+    def fired(self) -> None:
+        """Report that a firing succeeded (operators with `firing="tuple"` only)."""
+        self._step.fired()
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Add to a counter that the statistics show."""
+        self._step.count(what, number)
+
+    def warn(self, message: str) -> None:
+        self._step.warn(message)
+
+    def reads_output(self, name: str) -> bool:
+        """Whether anybody reads that output."""
+        return self._step.reads_output(name)
+
+    def item(self, kind: str, name: str) -> Item | None:
+        """An item of the program, such as a wrapper."""
+        return self._step.item(kind, name)
+
+    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        """Send rows to an output of the run that the plan does not declare."""
+        await self._step.emit(name, schema, rows)
+
+    def clock(self) -> float:
+        """The loop's time in seconds; virtual in tests."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+        """Call a blocking function on a worker thread, under a permit."""
+        from functools import partial
+
+        from anyio import to_thread
+
+        async with self.permit():
+            return await to_thread.run_sync(partial(function, *args, **keywords))
+
+    async def in_process(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a CPU-heavy function in a spawned process, under a permit; it is killed on cancel."""
+        from anyio import to_process
+
+        async with self.permit():
+            return await to_process.run_sync(function, *args, cancellable=True)
+
+
+def map_concurrently(
+    function: Callable[[Row], Awaitable[T]],
+    rows: Stream,
+    context: Context,
+    *,
+    permit: bool = True,
+    source: str | None = None,
+) -> AsyncIterator[tuple[Row, T]]:
+    """Call a function for each tuple, several at once, each under a permit.
+
+    Gives (tuple, result) as calls end, or in the order of the tuples when the statement is ORDERED.
+    A call that fails is reported to `context.fail`, and the rest goes on.
+    """
+    return _ConcurrentMap(function, rows, context, permit, source)
+
+
+class _ConcurrentMap(Generic[T]):
+    """Its tasks belong to the step, which ends them with itself: no `finally` is needed here."""
+
+    def __init__(
+        self,
+        function: Callable[[Row], Awaitable[T]],
+        rows: Stream,
+        context: Context,
+        permit: bool,
+        source: str | None,
+    ) -> None:
+        self._function = function
+        self._rows = rows
+        self._context = context
+        self._permit = permit
+        self._source = source
+        self._pending: deque[Row] = deque()
+        self._running: deque[asyncio.Task[T]] = deque()  # in the order of their rows
+        self._row_of: dict[asyncio.Task[T], Row] = {}
+        self._finished: deque[asyncio.Task[T]] = deque()
+        self._reading: asyncio.Task[Batch | None] | None = None
+        self._changed: asyncio.Event = asyncio.Event()
+        self._exhausted = False
+
+    def __aiter__(self) -> _ConcurrentMap[T]:
+        return self
+
+    async def __anext__(self) -> tuple[Row, T]:
+        while True:
+            self._start_calls()
+            while (task := self._next_finished()) is not None:
+                row = self._row_of.pop(task)
+                self._start_calls()
+                error = task.exception()
+                if error is None:
+                    self._context.fired()
+                    return row, task.result()
+                self._context.fail(row, error)
+            if self._exhausted and not self._pending and not self._running:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _start_calls(self) -> None:
+        while len(self._running) < self._context.workers:
+            if not self._pending and not self._read():
+                return
+            row = self._pending.popleft()
+            task = self._spawn(self._call(row))
+            self._row_of[task] = row
+            self._running.append(task)
+            task.add_done_callback(self._call_ended)
+
+    def _read(self) -> bool:
+        """Take the rows that are there; if there are none, have somebody wait for them."""
+        batch = self._rows.take()
+        if batch is not None:
+            self._pending.extend(batch)
+            return True
+        if self._rows.ended:
+            self._exhausted = True
+        elif self._reading is None:
+            self._reading = self._spawn(self._rows.receive())
+            self._reading.add_done_callback(self._read_ended)
+        return False
+
+    def _read_ended(self, task: asyncio.Task[Batch | None]) -> None:
+        self._reading = None
+        if not task.cancelled() and task.exception() is None:
+            self._pending.extend(task.result() or ())
+        self._changed.set()
+
+    async def _call(self, row: Row) -> T:
+        if not self._permit:
+            return await self._function(row)
+        async with self._context.permit(self._source):
+            return await self._function(row)
+
+    def _call_ended(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            return
+        task.exception()  # asked for, so that asyncio does not report it a second time
+        if not self._context.ordered:
+            self._running.remove(task)
+            self._finished.append(task)
+        self._changed.set()
+
+    def _next_finished(self) -> asyncio.Task[T] | None:
+        if self._context.ordered:
+            return self._running.popleft() if self._running and self._running[0].done() else None
+        return self._finished.popleft() if self._finished else None
+
+    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+        return self._context._step.spawn(coroutine)

@@ -1,0 +1,217 @@
+"""The engine as users see it: run a plan, stream its results, share a budget between runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, TypeAlias, overload
+from uuid import uuid4
+
+from aioflow.budget import Budget
+from aioflow.check import check
+from aioflow.context import RunInfo
+from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
+from aioflow.events import Listener
+from aioflow.graph import Graph
+from aioflow.operator import Registry
+from aioflow.plan import Plan, Program
+from aioflow.plugins import load_operators
+from aioflow.relation import Record
+from aioflow.rows import RowsIn
+from aioflow.run import RunStream
+from aioflow.session import MODES, Mode, Session
+from aioflow.spill import Memory
+from aioflow.statistics import RunStatistics
+
+Runnable: TypeAlias = Program | Plan | str
+
+MEBIBYTE = 1024 * 1024
+
+
+class Result(Sequence[Record]):
+    """The collected outputs of a run; itself the rows of its only output."""
+
+    def __init__(
+        self, outputs: Mapping[str, list[Record]], declared: Sequence[str], statistics: RunStatistics
+    ) -> None:
+        self.outputs = dict(outputs)
+        self.statistics = statistics
+        self.warnings = statistics.warnings
+        self._declared = declared
+
+    @property
+    def rows(self) -> list[Record]:
+        """The rows of the plan's only output."""
+        if len(self._declared) != 1:
+            names = ", ".join(self._declared) or "none"
+            raise InputError(f"the plan has not one output but {len(self._declared)} ({names}): use result.outputs")
+        return self.outputs[self._declared[0]]
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {len(rows)} rows" for name, rows in self.outputs.items())
+        return f"Result({counts})"
+
+
+class Engine:
+    """Runs plans. Runs on one engine share its worker budget and its memory limit.
+
+    `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
+    permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
+    operators that must remember go to disk.
+    """
+
+    def __init__(
+        self,
+        workers: int = 15,
+        *,
+        capacity_rows: int = 256,
+        memory_bytes: int = 32 * MEBIBYTE,
+        mode: Mode = "D+S+",
+        partitions: Mapping[str, int] | None = None,
+        registry: Registry | None = None,
+        timing: bool = False,
+    ) -> None:
+        for name, value in (("workers", workers), ("capacity_rows", capacity_rows), ("memory_bytes", memory_bytes)):
+            if value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}")
+        if mode not in MODES:
+            raise InputError(f"unknown mode {mode!r}{suggestion(mode, MODES)} (there are: {', '.join(MODES)})")
+        self.budget = Budget(workers, partitions)
+        self.memory = Memory(memory_bytes)
+        self.capacity_rows = capacity_rows
+        self.mode: Mode = mode
+        self.registry = registry if registry is not None else load_operators()
+        self.timing = timing
+        self._listeners: list[Listener] = []
+        self._runs: set[RunStream] = set()
+
+    async def __aenter__(self) -> Engine:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop every run that is still under way."""
+        for run in tuple(self._runs):
+            await run.aclose()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have a function called with every event of later runs; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def stream(
+        self,
+        plan: Runnable,
+        inputs: Mapping[str, RowsIn] | None = None,
+        *,
+        output: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        mode: Mode | None = None,
+        **named_inputs: RowsIn,
+    ) -> RunStream:
+        """The rows of a plan's output as they come; leaving the loop stops the run.
+
+        With several outputs, `output` picks one, and `.named()` gives all as (name, row).
+        """
+        program = as_program(plan)
+        given = {**(inputs or {}), **named_inputs}
+        if parameters is not None:
+            parameters = {name.lower(): value for name, value in parameters.items()}
+        session = self._session(program, given, parameters or {}, mode or self.mode)
+        if output is not None and output not in (names := [variable.name for variable in program.main.outputs]):
+            # It may still be a name that the plan emits to while it runs; only that can be waited for.
+            hint = suggestion(output, names)
+            if hint:
+                raise InputError(f"plan {program.name} has no output {output!r}{hint}")
+        return RunStream(session, given, output, timeout, self._runs)
+
+    async def run(
+        self,
+        plan: Runnable,
+        inputs: Mapping[str, RowsIn] | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        mode: Mode | None = None,
+        **named_inputs: RowsIn,
+    ) -> Result:
+        """Run a plan to its end and collect all outputs."""
+        program = as_program(plan)
+        declared = [variable.name for variable in program.main.outputs]
+        outputs: dict[str, list[Record]] = {name: [] for name in declared}
+        stream = self.stream(program, inputs, parameters=parameters, timeout=timeout, mode=mode, **named_inputs)
+        async with stream:
+            async for name, records in stream.batches():
+                outputs.setdefault(name, []).extend(records)
+        return Result(outputs, declared, stream.statistics())
+
+    def check(self, plan: Runnable) -> list[Diagnostic]:
+        """Every mistake and warning in a plan."""
+        return check(as_program(plan), self.registry)
+
+    def _session(
+        self, program: Program, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any], mode: Mode
+    ) -> Session:
+        found = check(program, self.registry, parameters=parameters)
+        mistakes = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
+        if mistakes:
+            raise PlanError(mistakes)
+        _check_inputs(program.main, inputs)
+        info = RunInfo(uuid4().hex, datetime.now(UTC))
+        built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
+        graph = Graph(program, self.registry, {**parameters, **built_in})
+        if mode != "D+S+":
+            graph.refuse_endless(mode)
+        return Session(
+            graph, self.budget, self.memory, info, mode, self.capacity_rows, tuple(self._listeners), self.timing
+        )
+
+
+def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
+    declared = [declaration.name for declaration in plan.inputs]
+    for name in inputs:
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise InputError(f"plan {plan.name} has no input {name!r}{suggestion(name, declared)} (inputs: {known})")
+    for name in declared:
+        if name not in inputs:
+            raise InputError(f"plan {plan.name} needs the input {name!r}: pass {name}=[…] (an empty list for none)")
+
+
+def as_program(plan: Runnable) -> Program:
+    """A plan that was built, or the path of one, as a program."""
+    if isinstance(plan, Program):
+        return plan
+    if isinstance(plan, Plan):
+        return Program(plan, (plan,))
+    from aioflow import load
+
+    return load(plan)
+
+
+def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: Any) -> Result:
+    """Run a plan without a loop of one's own; keywords as for Engine and Engine.run."""
+    settings = {name: keywords.pop(name) for name in ("workers", "capacity_rows", "memory_bytes", "registry") if name in keywords}
+
+    async def main() -> Result:
+        async with Engine(**settings) as engine:
+            return await engine.run(plan, inputs, **keywords)
+
+    return asyncio.run(main())

@@ -1,0 +1,97 @@
+"""Everything that aioflow raises, and the form in which mistakes in a plan are reported.
+
+    AioflowError
+    ├── PlanError          mistakes in a plan, all of them, found before anything runs
+    ├── InputError         rows, parameters or arguments that do not fit the plan
+    ├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
+    ├── MissingExtraError  an optional package is not installed
+    └── RunError           a run that failed
+        ├── OperatorError  a statement failed; names file, line, operator and input tuple
+        ├── DepthError     a recursion went past its MAX_DEPTH
+        └── DeadlineError  the run took longer than its timeout
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from aioflow.source import Span
+
+
+class AioflowError(Exception):
+    """The root of all errors that aioflow raises on purpose."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One mistake or warning, with its place in the source."""
+
+    message: str
+    span: Span | None = None
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        place = f"{self.span.place}: " if self.span else ""
+        label = "" if self.severity == "error" else "warning: "
+        excerpt = f"\n{self.span.excerpt}" if self.span else ""
+        return f"{place}{label}{self.message}{excerpt}"
+
+
+class PlanError(AioflowError):
+    """A plan has mistakes; `diagnostics` lists every one of them."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
+
+
+class InputError(AioflowError):
+    """Rows, parameters or arguments do not fit the plan."""
+
+
+class SettingError(AioflowError):
+    """One setting of a statement is wrong.
+
+    `setting` names it when the raiser knows it, `offset` is the position in its text where the
+    mistake is, so that the caret can point at it.
+    """
+
+    def __init__(self, message: str, *, setting: str | None = None, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.setting = setting
+        self.offset = offset
+
+
+class MissingExtraError(AioflowError):
+    """A feature needs an optional package that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package: pip install 'aioflow[{extra}]'")
+
+
+class RunError(AioflowError):
+    """A run failed."""
+
+
+class OperatorError(RunError):
+    """A statement failed; the original exception is the cause."""
+
+
+class DepthError(RunError):
+    """A recursion went deeper than its plan allows."""
+
+
+class DeadlineError(RunError):
+    """A run took longer than its timeout."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when a known name is near, else nothing."""
+    candidates = list(known)
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(name.lower(), folded, n=1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""

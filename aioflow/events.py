@@ -1,0 +1,93 @@
+"""What happens in a run, as values for a progress display, a trace or a console.
+
+Nothing is built while nobody listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened at a time of the loop's clock, in seconds, in one run."""
+
+    time: float
+    run_id: str
+
+
+@dataclass(frozen=True)
+class RunStarted(Event):
+    plan: str
+
+
+@dataclass(frozen=True)
+class RunEnded(Event):
+    plan: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class CallStarted(Event):
+    """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's."""
+
+    plan: str
+    iteration: int
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class CallEnded(Event):
+    plan: str
+    iteration: int
+
+
+@dataclass(frozen=True)
+class StepEvent(Event):
+    """Something about one statement in one call."""
+
+    plan: str
+    operator: str
+    line: int | None
+    iteration: int
+
+
+@dataclass(frozen=True)
+class StepStarted(StepEvent):
+    pass
+
+
+@dataclass(frozen=True)
+class StepEnded(StepEvent):
+    rows_in: int = 0
+    rows_out: int = 0
+    dead: bool = False
+
+
+@dataclass(frozen=True)
+class FiringStarted(StepEvent):
+    """A firing got its permit; `firing` pairs it with its end."""
+
+    firing: int = 0
+    waited_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class FiringEnded(StepEvent):
+    firing: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class TupleFailed(StepEvent):
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Warned(Event):
+    message: str
+
+
+Listener: TypeAlias = Callable[[Event], None]

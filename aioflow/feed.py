@@ -1,0 +1,64 @@
+"""Feeds the rows that a user gave into an input of the main plan."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from aioflow.errors import AioflowError, InputError
+from aioflow.once import OnceStream
+from aioflow.plan import InputDeclaration
+from aioflow.rows import Intake, RowsIn, batches_of
+from aioflow.session import Session
+from aioflow.spill import KeySet
+from aioflow.stream import Outlet, Stream
+
+
+class Feed:
+    """One input of a run; `stream` is what the plan reads."""
+
+    def __init__(
+        self, session: Session, declaration: InputDeclaration, rows: RowsIn, seen: KeySet | None
+    ) -> None:
+        self._session = session
+        self._name = declaration.name
+        self._rows = rows
+        self._intake = Intake(declaration.name, declaration.schema)
+        self._task: asyncio.Task[None] | None = None
+        once = session.graph.program.main.once
+        if once is None or seen is None:
+            self.stream = Stream(session.capacity_rows, session.memory)
+        else:
+            self.stream = OnceStream(session.capacity_rows, session.memory, once, seen, filters=False)
+        self._outlet = Outlet([self.stream], self._unread)
+        schema = self._intake.peek(rows)
+        if schema is not None:
+            self._outlet.open(schema)
+
+    def start(self) -> None:
+        if self._outlet.unread:
+            return
+        self._task = self._session.spawn(self._feed())
+
+    def _unread(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _feed(self) -> None:
+        outlet, intake = self._outlet, self._intake
+        try:
+            async with aclosing(batches_of(self._rows)) as batches:
+                async for mappings in batches:
+                    rows = intake.batch(mappings)
+                    if outlet.schema is None and intake.schema is not None:
+                        outlet.open(intake.schema)
+                    if rows and outlet.push(rows):
+                        await outlet.drain()
+        except AioflowError as error:
+            self._session.fail(error)
+        except Exception as error:
+            failure = InputError(f"input {self._name!r}: its source failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._session.fail(failure)
+        else:
+            outlet.end()

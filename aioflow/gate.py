@@ -1,0 +1,125 @@
+"""The firing rule: when a step of a call may begin, and when it ends dead instead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from aioflow.graph import Step
+from aioflow.session import Session
+from aioflow.signals import Completion, Signal, Watch
+from aioflow.stream import Outlet, Stream
+
+
+class Gate:
+    """A step that has not begun: its inputs are held until a tuple and all its signals have come.
+
+    Outside D+S+ it also waits for the end of every input. What arrives calls `consider`; no task
+    exists before the step has something to do.
+    """
+
+    __slots__ = (
+        "begun",
+        "completion",
+        "ended",
+        "errors",
+        "has_fired",
+        "iteration",
+        "outlets",
+        "session",
+        "signals",
+        "step",
+        "streams",
+        "waits",
+    )
+
+    def __init__(self, session: Session, step: Step, iteration: int, completion: Completion) -> None:
+        self.session = session
+        self.step = step
+        self.iteration = iteration
+        self.completion = completion
+        self.begun = False
+        self.ended = False
+        self.has_fired = False
+        self.streams: Sequence[Stream] = ()
+        self.outlets: Sequence[Outlet] = ()
+        self.errors: Outlet | None = None
+        self.signals: Sequence[Signal] = ()
+        self.waits: list[Signal] = []
+
+    def wait_for(self, signal: Signal) -> None:
+        self.waits.append(signal)
+        signal.when_decided(self.consider)
+
+    def watch(self) -> Watch:
+        """A reader for a variable that the step WAITs for."""
+        signal = Signal()
+        self.wait_for(signal)
+        return Watch(signal)
+
+    @property
+    def all_ended(self) -> bool:
+        return all([stream.ended for stream in self.streams])
+
+    def consider(self) -> None:
+        """Something arrived: begin, end dead, or go on waiting."""
+        if self.begun:
+            return
+        has_rows, ended, alive = False, True, not self.streams
+        for stream in self.streams:
+            if stream.has_rows:
+                has_rows = alive = True
+            if not stream.ended:
+                ended = False
+            elif not stream.dead:
+                alive = True
+        if self.step.recursive and not has_rows:
+            alive = False  # a recursive call unfolds for a tuple only
+        if any([signal.state == "never" for signal in self.waits]) or (ended and not alive):
+            self._let_begin()
+            asyncio.get_running_loop().call_soon(self._end_dead)
+        elif self._may_begin(has_rows, ended):
+            self._let_begin()
+            self.begin()
+
+    def _may_begin(self, has_rows: bool, ended: bool) -> bool:
+        if any([signal.state == "pending" for signal in self.waits]):
+            return False
+        if not self.session.streaming:
+            return ended
+        if not (has_rows or ended):
+            return False
+        if self.step.is_call:
+            return True
+        needed = self.streams[:1] if self.step.operator.opens_late else self.streams
+        return all([stream.schema is not None or stream.ended for stream in needed])
+
+    def _let_begin(self) -> None:
+        self.begun = True
+        for stream in self.streams:
+            stream.listener = None
+
+    def _end_dead(self) -> None:
+        # Later, not at once: ends run through chains of statements of any length.
+        if not self.ended and not self.session.stopping:
+            self.end_dead()
+
+    def settle_signals(self, well: bool) -> None:
+        """Send DONE; what has not been sent by now will never be."""
+        if well:
+            for number in self.step.done:
+                self.signals[number].send()
+        for number in (*self.step.enable, *self.step.done):
+            self.signals[number].give_up()
+
+    def begin(self) -> None:
+        """Start working; inputs and signals are there."""
+        raise NotImplementedError
+
+    def end_dead(self) -> None:
+        """End without having fired: no effect, no signal, dead outputs."""
+        raise NotImplementedError
+
+    def unread(self) -> None:
+        """Nobody reads one of the outputs any more."""
+        raise NotImplementedError

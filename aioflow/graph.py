@@ -1,0 +1,349 @@
+"""The routing of a program, computed once before it runs: who reads what, which calls recur, what goes first.
+
+A `Routine` is a plan made ready for one set of parameter values; each call of it shares the routine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from aioflow.callgraph import CallGraph
+from aioflow.errors import Diagnostic, PlanError
+from aioflow.infer import Inference
+from aioflow.operator import Operator, Registry
+from aioflow.parameters import Scope, substitute
+from aioflow.plan import Plan, Program
+from aioflow.relation import Schema
+from aioflow.resolve import Resolved, resolve_statement
+from aioflow.tail import Merged, TailCalls
+from aioflow.wiring import topological_order
+
+# Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
+Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who gets the rows of a variable: an input of a step, an output of the plan, or a step that WAITs."""
+
+    kind: Literal["input", "output", "wait"]
+    number: int  # of the step, or of the output
+    port: int = 0  # which input of the step
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A step's settings and output schemas for certain schemas of its inputs."""
+
+    arguments: Mapping[str, Any]
+    schemas: tuple[Schema | None, ...]
+
+
+@dataclass(eq=False)
+class Step:
+    """A statement ready to run. Variables and signals are numbers within the routine."""
+
+    resolved: Resolved
+    plan: Plan
+    index: int  # of the statement in its plan
+    order: int  # in the text of the whole program
+    inputs: tuple[int, ...]
+    outputs: tuple[int | None, ...]
+    errors: int | None
+    signal_waits: tuple[int, ...]
+    data_waits: tuple[int, ...]
+    enable: tuple[int, ...]
+    done: tuple[int, ...]
+    settings: Mapping[str, Any]
+    workers: int | None
+    buffer: int | None
+    scope: Scope
+    recursive: bool = False
+    urgent: bool = False
+    urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
+    pinned: bool = False
+    tail: Merged | None = None
+    is_call: bool = field(init=False)
+    _bound: dict[tuple[Schema | None, ...], Bound] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.is_call = isinstance(self.resolved.target, Plan)
+
+    @property
+    def operator(self) -> Operator:
+        assert isinstance(self.resolved.target, Operator)
+        return self.resolved.target
+
+    @property
+    def callee(self) -> Plan:
+        assert isinstance(self.resolved.target, Plan)
+        return self.resolved.target
+
+    @property
+    def name(self) -> str:
+        return self.resolved.target.name
+
+    @property
+    def where(self) -> str:
+        """The statement's place and operator, for messages."""
+        span = self.resolved.statement.name_span or self.resolved.statement.span
+        place = span.place if span else f"plan {self.plan.name}, statement {self.index + 1}"
+        return f"{place}: {self.name}"
+
+    @property
+    def line(self) -> int | None:
+        span = self.resolved.statement.span
+        return span.line if span else None
+
+    def bind(self, inputs: tuple[Schema | None, ...]) -> Bound:
+        """Settings and output schemas for these inputs; computed once for each combination."""
+        bound = self._bound.get(inputs)
+        if bound is None:
+            settings = self.operator.bind(self.settings, inputs)
+            bound = Bound(self.operator.arguments(settings), self.operator.output_schemas(inputs, settings))
+            self._bound[inputs] = bound
+        return bound
+
+
+@dataclass(eq=False)
+class Routine:
+    """A plan with its routing table, for certain values of its parameters."""
+
+    plan: Plan
+    scope: Scope
+    variables: tuple[str, ...]
+    steps: tuple[Step, ...]
+    readers: tuple[tuple[Reader, ...], ...]  # by variable
+    buffers: tuple[int | None, ...]  # by variable: the capacity that its producer asks for
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    signals: int
+    enclosing: Enclosing
+    merged: frozenset[int]  # steps that an enclosing statement does the work of
+    has_effects: bool
+    inference: Inference = field(repr=False)
+    _schemas: dict[tuple[Schema | None, ...], tuple[Schema | None, ...]] = field(default_factory=dict, repr=False)
+
+    def schemas(self, inputs: tuple[Schema | None, ...]) -> tuple[Schema | None, ...]:
+        """The schemas of all variables, as far as those of the inputs tell; remembered for other calls."""
+        known = self._schemas.get(inputs)
+        if known is None:
+            found = self.inference.plan_schemas(self.plan, self.scope.values, inputs)
+            known = self._schemas[inputs] = tuple(found.get(name) for name in self.variables)
+        return known
+
+
+class Graph:
+    """A checked program made ready to run."""
+
+    def __init__(self, program: Program, registry: Registry, parameters: Mapping[str, Any]) -> None:
+        self.program = program
+        self.registry = registry
+        self.calls = CallGraph(program)
+        self.inference = Inference(program, registry)
+        self._resolved: dict[str, tuple[Resolved, ...]] = {}
+        self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
+        self._callees: dict[tuple[Step, Enclosing], Routine] = {}
+        self._effects: dict[str, bool] = {}
+        self._places = {plan.key: place for place, plan in enumerate(program)}
+        self.root = Scope.outermost(program.main, parameters)
+
+    def routine(self, scope: Scope, enclosing: Enclosing = ()) -> Routine:
+        """The routine of a scope's plan."""
+        key = (scope.key, enclosing)
+        if key not in self._routines:
+            self._routines[key] = _Builder(self, scope, enclosing).routine()
+        return self._routines[key]
+
+    def callee(self, step: Step, enclosing: Enclosing) -> Routine:
+        """The routine that a call runs."""
+        routine = self._callees.get((step, enclosing))
+        if routine is None:
+            scope = step.scope.enter(step.callee, step.resolved.settings, recursive=step.recursive)
+            routine = self._callees[step, enclosing] = self.routine(scope, enclosing)
+        return routine
+
+    def resolved(self, plan: Plan) -> tuple[Resolved, ...]:
+        """The statements of a plan, bound to what they name."""
+        if plan.key not in self._resolved:
+            mistakes: list[Diagnostic] = []
+            found = [
+                resolve_statement(statement, self.program, self.registry, mistakes.append)
+                for statement in plan.statements
+            ]
+            if mistakes:
+                raise PlanError(mistakes)
+            self._resolved[plan.key] = tuple(resolved for resolved in found if resolved is not None)
+        return self._resolved[plan.key]
+
+    def order_of(self, plan: Plan, index: int) -> int:
+        return self._places[plan.key] * 1_000_000 + index
+
+    def has_effects(self, plan: Plan) -> bool:
+        """Whether a call of the plan may change the world."""
+        if not self._effects:
+            self._effects = self._find_effects()
+        return self._effects[plan.key]
+
+    def refuse_endless(self, mode: str) -> None:
+        """A mode that waits for the end of every stream cannot run a plan that has none."""
+        mistakes = []
+        for plan in self.program:
+            for resolved in self.resolved(plan):
+                target = resolved.target
+                if isinstance(target, Operator) and target.endless and _is_endless(target, resolved):
+                    message = f"{target.name} never ends: the plan cannot run in mode {mode}, only in D+S+"
+                    mistakes.append(Diagnostic(message, resolved.statement.name_span))
+        if mistakes:
+            raise PlanError(mistakes)
+
+    def _find_effects(self) -> dict[str, bool]:
+        direct = {plan.key: any(map(_changes_the_world, self.resolved(plan))) for plan in self.program}
+        changed = True
+        while changed:  # until no plan learns of another one's effects
+            changed = False
+            for name, callees in self.calls.callees.items():
+                if not direct[name] and any(direct[callee] for callee in callees):
+                    direct[name] = changed = True
+        return direct
+
+
+def _changes_the_world(resolved: Resolved, settings: Mapping[str, Any] | None = None) -> bool:
+    target = resolved.target
+    if isinstance(target, Plan):
+        return False
+    if callable(target.effects):
+        return target.has("effects", target.bind(settings or resolved.settings, (None,) * len(target.inputs)))
+    return target.effects
+
+
+def _is_endless(operator: Operator, resolved: Resolved) -> bool:
+    return operator.has("endless", operator.bind(resolved.settings, (None,) * len(operator.inputs)))
+
+
+class _Builder:
+    """Makes the routine of one plan."""
+
+    def __init__(self, graph: Graph, scope: Scope, enclosing: Enclosing) -> None:
+        self.graph = graph
+        self.scope = scope
+        self.plan = scope.plan
+        self.enclosing = enclosing
+        self.resolved = graph.resolved(self.plan)
+        self.variables: dict[str, int] = {}
+        self.signals: dict[str, int] = {}
+        self.awaited = {name for resolved in self.resolved for name in resolved.wait}
+        self.tails = TailCalls(self.plan, self.resolved, graph.calls)
+        self.merged = self.tails.merged_into(dict(enclosing))
+
+    def routine(self) -> Routine:
+        self._number_names()
+        steps = [self._step(index) for index in range(len(self.resolved))]
+        readers = self._readers(steps)
+        self._find_urgent(steps, readers)
+        return Routine(
+            self.plan,
+            self.scope,
+            tuple(self.variables),
+            tuple(steps),
+            readers,
+            self._buffers(steps),
+            tuple(self.variables[declared.name] for declared in self.plan.inputs),
+            tuple(self.variables[output.name] for output in self.plan.outputs),
+            len(self.signals),
+            self.enclosing,
+            frozenset(self.merged),
+            self.graph.has_effects(self.plan),
+            self.graph.inference,
+        )
+
+    def _number_names(self) -> None:
+        names = [declared.name for declared in self.plan.inputs]
+        for resolved in self.resolved:
+            names += [name for name in (*resolved.outputs, resolved.errors) if name is not None]
+            for signal in (*resolved.enable, *resolved.done):
+                self.signals.setdefault(signal, len(self.signals))
+        for name in names:
+            self.variables.setdefault(name, len(self.variables))
+
+    def _step(self, index: int) -> Step:
+        resolved = self.resolved[index]
+        target = resolved.target
+        values = self.scope.values
+        settings = {name: substitute(value, values) for name, value in resolved.settings.items()}
+        effects = (
+            self.graph.has_effects(target)
+            if isinstance(target, Plan)
+            else _changes_the_world(resolved, settings)
+        )
+        return Step(
+            resolved,
+            self.plan,
+            index,
+            self.graph.order_of(self.plan, index),
+            tuple(self.variables[name] for name in resolved.inputs),
+            tuple(None if name is None else self.variables[name] for name in resolved.outputs),
+            None if resolved.errors is None else self.variables[resolved.errors],
+            tuple(self.signals[name] for name in resolved.wait if name in self.signals),
+            tuple(self.variables[name] for name in resolved.wait if name not in self.signals),
+            tuple(self.signals[name] for name in resolved.enable),
+            tuple(self.signals[name] for name in resolved.done),
+            settings,
+            _whole_number(substitute(resolved.workers, values)),
+            _whole_number(substitute(resolved.buffer, values)),
+            self.scope,
+            recursive=isinstance(target, Plan) and self.graph.calls.is_recursive(self.plan, target),
+            # Who waits for a signal needs it, whatever becomes of the statement's results.
+            pinned=effects or any(name in self.awaited for name in (*resolved.enable, *resolved.done)),
+            tail=self.tails.of(index),
+        )
+
+    def _readers(self, steps: Sequence[Step]) -> tuple[tuple[Reader, ...], ...]:
+        readers: list[list[Reader]] = [[] for _ in self.variables]
+        for number, step in enumerate(steps):
+            for port, variable in enumerate(step.inputs):
+                if number in self.merged:
+                    readers[variable].append(Reader("output", self.merged[number]))
+                else:
+                    readers[variable].append(Reader("input", number, port))
+            for variable in step.data_waits:
+                readers[variable].append(Reader("wait", number))
+        for number, output in enumerate(self.plan.outputs):
+            readers[self.variables[output.name]].append(Reader("output", number))
+        return tuple(map(tuple, readers))
+
+    def _buffers(self, steps: Sequence[Step]) -> tuple[int | None, ...]:
+        buffers: list[int | None] = [None] * len(self.variables)
+        for step in steps:
+            for variable in _written(step):
+                buffers[variable] = step.buffer
+        return tuple(buffers)
+
+    def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
+        """Mark the steps whose results lead into a recursive call, here or behind an output of the plan."""
+        edges = [
+            [reader.number for variable in _written(step) for reader in readers[variable] if reader.kind == "input"]
+            for step in steps
+        ]
+        for number in reversed(topological_order(edges)):
+            step = steps[number]
+            reached = {
+                reader.number
+                for variable in _written(step)
+                for reader in readers[variable]
+                if reader.kind == "output"
+            }
+            for successor in edges[number]:
+                reached |= steps[successor].urgent_if
+                step.urgent |= steps[successor].urgent or steps[successor].recursive
+            step.urgent_if = frozenset(reached)
+
+
+def _written(step: Step) -> list[int]:
+    return [variable for variable in step.outputs if variable is not None]
+
+
+def _whole_number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,359 @@
+"""Operators: how a decorated async generator becomes something that a plan can name."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+from aioflow.context import Context
+from aioflow.docstring import parse_docstring
+from aioflow.errors import SettingError, suggestion
+from aioflow.relation import Schema
+from aioflow.stream import Stream
+
+OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
+Settings: TypeAlias = Mapping[str, Any]
+# Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
+SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | None | Sequence[Schema | None]]
+# Names of a statement's inputs and of its outputs (None: nobody needs it), bound settings -> warnings.
+Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
+Firing: TypeAlias = Literal["stream", "tuple", "end"]
+
+
+class SettingKind(Protocol):
+    """A class usable as a setting's annotation: makes its value from the constant in the plan.
+
+    `bind` is called when the plan is checked, with the schemas that are known then, and once more
+    for each schema that the inputs turn out to have. It raises SettingError for what is wrong.
+    """
+
+    kind_name: ClassVar[str]
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class InputPort:
+    """An input of an operator: a parameter annotated `Stream`."""
+
+    name: str
+    variadic: bool = False
+    optional: bool = False
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class SettingPort:
+    """A setting of an operator: a keyword-only parameter."""
+
+    name: str
+    annotation: Any
+    default: Any = None
+    required: bool = True
+    doc: str = ""
+    parameter: str = ""  # the name in Python, which may need an underscore: `as_`
+
+    @property
+    def is_flag(self) -> bool:
+        return self.annotation is bool
+
+    def bind(self, value: Any, inputs: Sequence[Schema | None]) -> Any:
+        """The value that the function gets for a constant; a SettingError when it does not fit."""
+        try:
+            return _convert(self.annotation, value, inputs)
+        except SettingError as error:
+            if error.setting is None:
+                error.setting = self.name
+            raise
+
+    @property
+    def type_name(self) -> str:
+        return _describe(self.annotation)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What the engine knows of an operator, all of it from signature, docstring and decorator."""
+
+    name: str
+    function: OperatorFunction = field(repr=False)
+    inputs: tuple[InputPort, ...]
+    settings: tuple[SettingPort, ...]
+    outputs: tuple[str, ...]
+    schema: SchemaRule | None = field(default=None, repr=False)
+    firing: Firing = "stream"
+    effects: bool | Callable[[Settings], bool] = False
+    flattens: Callable[[Settings], Hashable | None] | None = field(default=None, repr=False)
+    opens_late: bool = False
+    depends_on_arrival: bool | Callable[[Settings], bool] = False
+    endless: bool | Callable[[Settings], bool] = False
+    blocking_input: int | None = None
+    lint: Lint | None = field(default=None, repr=False)
+    takes_context: bool = False
+    family: str = ""
+    doc: str = ""
+    examples: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+    def setting(self, name: str) -> SettingPort | None:
+        folded = name.lower()
+        return next((port for port in self.settings if port.name == folded), None)
+
+    def bind(self, values: Mapping[str, Any], inputs: Sequence[Schema | None]) -> dict[str, Any]:
+        """All settings, by parameter name; raises SettingError for the first that is wrong."""
+        bound = {}
+        for port in self.settings:
+            if port.name in values:
+                bound[port.name] = port.bind(values[port.name], inputs)
+            else:
+                bound[port.name] = port.default
+        return bound
+
+    def arguments(self, bound: Settings) -> dict[str, Any]:
+        """Bound settings by the names of the function's parameters."""
+        return {port.parameter or port.name: bound[port.name] for port in self.settings}
+
+    def output_schemas(self, inputs: Sequence[Schema | None], bound: Settings) -> tuple[Schema | None, ...]:
+        """One schema for each output; None where only the run will tell."""
+        if self.schema is None:
+            return (None,) * len(self.outputs)
+        result = self.schema(inputs, bound)
+        if result is None or isinstance(result, Schema):
+            return (result,) * len(self.outputs)
+        return tuple(result)
+
+    def has(self, trait: Literal["effects", "depends_on_arrival", "endless"], bound: Settings) -> bool:
+        """Whether a statement with these settings has a trait that may depend on them."""
+        answer = getattr(self, trait)
+        return bool(answer(bound)) if callable(answer) else bool(answer)
+
+
+# --- schema rules -------------------------------------------------------------------------------
+
+
+def same_as_input(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    """The output has the attributes of the first input."""
+    return inputs[0]
+
+
+def attributes(**types: str | None) -> SchemaRule:
+    """The output has these attributes, whatever the input: `attributes(title="char", n="number")`."""
+    schema = Schema.of(**types)
+    return lambda inputs, settings: schema
+
+
+def adds(**types: str | None) -> SchemaRule:
+    """The output has the first input's attributes and these (a dependent join)."""
+    schema = Schema.of(**types)
+    return lambda inputs, settings: inputs[0].add(schema) if inputs[0] is not None else None
+
+
+# --- the decorator ------------------------------------------------------------------------------
+
+_Function = TypeVar("_Function", bound=OperatorFunction)
+
+
+@overload
+def operator(function: _Function, /) -> _Function: ...
+@overload
+def operator(
+    *,
+    name: str | None = None,
+    outputs: Sequence[str] = ("out",),
+    schema: SchemaRule | None = None,
+    firing: Firing = "stream",
+    effects: bool | Callable[[Settings], bool] = False,
+    flattens: Callable[[Settings], Hashable | None] | None = None,
+    opens_late: bool = False,
+    depends_on_arrival: bool | Callable[[Settings], bool] = False,
+    endless: bool | Callable[[Settings], bool] = False,
+    blocking_input: int | None = None,
+    lint: Lint | None = None,
+) -> Callable[[_Function], _Function]: ...
+def operator(function: Any = None, /, **traits: Any) -> Any:
+    """Make an async generator an operator that plans can name.
+
+    Parameters annotated `Stream` are its inputs, keyword-only ones its settings, one named `context`
+    gets the Context. It yields rows (tuples), batches (lists of rows), mappings, or, with several
+    outputs, `To("name", …)`.
+
+    `schema` says which attributes come out; without it the first mapping tells. `firing` is "stream"
+    when it works on tuples as they come, "tuple" when each tuple is a firing of its own (and it
+    reports failures with `context.fail`), "end" when it fires once at the end of its input.
+    `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
+    with the same key could as well read the other's inputs. `opens_late` lets it start before the
+    schemas of inputs after the first are known. `blocking_input` is the place of the input that is
+    read to its end before anything comes out; `lint` gives warnings about how a plan uses it.
+    """
+    if function is None:
+        return lambda decorated: _register(decorated, **traits)
+    return _register(function)
+
+
+def describe(function: OperatorFunction, **traits: Any) -> Operator:
+    """The Operator that a function's signature, docstring and these traits define."""
+    hints = get_type_hints(function)
+    text, documented, examples = parse_docstring(function.__doc__ or "")
+    inputs, settings = [], []
+    for parameter in inspect.signature(function).parameters.values():
+        annotation = hints.get(parameter.name)
+        if annotation is Context:
+            continue
+        name = parameter.name.rstrip("_").lower()
+        if _is_stream(annotation):
+            variadic = parameter.kind is parameter.VAR_POSITIONAL
+            optional = variadic or parameter.default is not parameter.empty
+            inputs.append(InputPort(name, variadic, optional, documented.get(name, "")))
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            required = parameter.default is parameter.empty
+            default = None if required else parameter.default
+            doc = documented.get(name, "")
+            settings.append(SettingPort(name, annotation, default, required, doc, parameter.name))
+        else:
+            raise TypeError(
+                f"operator {function.__name__!r}: parameter {parameter.name!r} must be annotated Stream "
+                "(an input) or be keyword-only (a setting)"
+            )
+    name = traits.pop("name", None) or function.__name__
+    outputs = tuple(traits.pop("outputs", ("out",)))
+    family = function.__module__.rpartition(".")[2]
+    return Operator(
+        name,
+        function,
+        tuple(inputs),
+        tuple(settings),
+        outputs,
+        takes_context=Context in hints.values(),
+        family=family,
+        doc=text,
+        examples=tuple(examples),
+        **traits,
+    )
+
+
+def _register(function: _Function, **traits: Any) -> _Function:
+    if not inspect.isasyncgenfunction(function):
+        raise TypeError(f"operator {function.__name__!r} must be an async generator (async def with yield)")
+    description = describe(function, **traits)
+    registry.add(description)
+    function.operator = description  # type: ignore[attr-defined]  # lets tests and docs find it
+    return function
+
+
+class Registry:
+    """Operators by name. Each Engine starts from the process-wide one, `registry`."""
+
+    def __init__(self, operators: Sequence[Operator] = ()) -> None:
+        self._operators: dict[str, Operator] = {described.key: described for described in operators}
+
+    def add(self, described: Operator) -> None:
+        known = self._operators.get(described.key)
+        if known is not None and known.function.__module__ != described.function.__module__:
+            raise TypeError(
+                f"operator {described.name!r} is defined in {known.function.__module__} "
+                f"and in {described.function.__module__}"
+            )
+        self._operators[described.key] = described
+
+    def get(self, name: str) -> Operator | None:
+        return self._operators.get(name.lower())
+
+    def names(self) -> list[str]:
+        return sorted(self._operators)
+
+    def __iter__(self) -> Any:
+        return iter([self._operators[name] for name in self.names()])
+
+
+registry = Registry()
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def _is_stream(annotation: Any) -> bool:
+    return annotation is Stream or Stream in get_args(annotation)
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the annotation itself."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
+
+
+def _convert(annotation: Any, value: Any, inputs: Sequence[Schema | None]) -> Any:
+    members = _members(annotation)
+    if value is None and type(None) in members:
+        return None
+    problems = []
+    for member in members:
+        if member is type(None):
+            continue
+        try:
+            return _convert_one(member, value, inputs)
+        except SettingError as error:
+            problems.append(error)
+    raise problems[-1]
+
+
+def _convert_one(annotation: Any, value: Any, inputs: Sequence[Schema | None]) -> Any:
+    if annotation is Any or annotation is None:
+        return value
+    if hasattr(annotation, "bind"):
+        return annotation.bind(value, inputs)
+    if get_origin(annotation) is Literal:
+        choices = get_args(annotation)
+        chosen = value.lower() if isinstance(value, str) else value
+        if chosen in choices:
+            return chosen
+        hint = suggestion(str(value), map(str, choices))
+        raise SettingError(f"must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
+    if get_origin(annotation) in (tuple, list):
+        values = value if isinstance(value, tuple | list) else (value,)
+        member = get_args(annotation)[0]
+        return tuple(_convert_one(member, each, inputs) for each in values)
+    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, annotation) and not (isinstance(value, bool) and annotation is not bool):
+        return value
+    raise SettingError(f"must be {_describe(annotation)}, not {_show(value)}")
+
+
+_TYPE_NAMES: dict[Any, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _describe(annotation: Any) -> str:
+    if hasattr(annotation, "kind_name"):
+        return str(annotation.kind_name)
+    if get_origin(annotation) is Literal:
+        return "one of " + ", ".join(map(str, get_args(annotation)))
+    if get_origin(annotation) in (tuple, list):
+        return f"a list of {_describe(get_args(annotation)[0])}"
+    alternatives = [member for member in _members(annotation) if member is not type(None)]
+    if len(alternatives) > 1 or alternatives[0] is not annotation:
+        return " or ".join(_describe(member) for member in alternatives)
+    return _TYPE_NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _show(value: Any) -> str:
+    return "null" if value is None else repr(value)

@@ -1,0 +1,142 @@
+"""Where the results of a run arrive: one bounded mailbox for all outputs, read by whoever runs the plan."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from aioflow.relation import Batch, Row, Schema
+from aioflow.spill import Memory, RowBuffer
+from aioflow.stream import Outlet, Target
+
+
+class Mailbox:
+    """Batches of all outputs in the order of their arrival; reading one output never blocks another."""
+
+    def __init__(self, capacity_rows: int) -> None:
+        self.capacity_rows = capacity_rows
+        self.rows = 0
+        self.first_arrival: float | None = None
+        self.last_arrival: float | None = None
+        self.total_rows = 0
+        self._letters: deque[tuple[Port, Batch]] = deque()
+        self._reader: Future[None] | None = None
+        self._blocked: list[Future[None]] = []
+        self._done = False
+
+    def put(self, port: Port, rows: Sequence[Row]) -> bool:
+        """Deliver rows; whether the writer should wait."""
+        self.last_arrival = asyncio.get_running_loop().time()
+        if self.first_arrival is None:
+            self.first_arrival = self.last_arrival
+        self.rows += len(rows)
+        self.total_rows += len(rows)
+        if self._letters and self._letters[-1][0] is port:
+            self._letters[-1][1].extend(rows)
+        else:
+            self._letters.append((port, list(rows)))
+        self._wake()
+        return self.rows >= self.capacity_rows
+
+    async def take(self) -> tuple[Port, Batch] | None:
+        """The next batch; None when the run has come to its end or failed."""
+        while not self._letters:
+            if self._done:
+                return None
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        port, batch = self._letters.popleft()
+        self.rows -= len(batch)
+        if self.rows < self.capacity_rows:
+            for freed in self._blocked:
+                if not freed.done():
+                    freed.set_result(None)
+            self._blocked.clear()
+        return port, batch
+
+    async def space(self) -> None:
+        while self.rows >= self.capacity_rows:
+            freed: Future[None] = asyncio.get_running_loop().create_future()
+            self._blocked.append(freed)
+            await freed
+
+    def close(self, *, discard: bool = False) -> None:
+        """Say that nothing more comes; on failure also forget what was not read."""
+        self._done = True
+        if discard:
+            self._letters.clear()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+class Port:
+    """An output of the run as its steps see it. Without streaming it hands on only when it has ended."""
+
+    def __init__(self, name: str, mailbox: Mailbox, streaming: bool, memory: Memory) -> None:
+        self.name = name
+        self.schema: Schema | None = None
+        self.producers = 0
+        self._mailbox = mailbox
+        self._kept = None if streaming else RowBuffer(memory)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        if self.schema is None:
+            self.schema = schema
+        return self if self.schema.names == schema.names else _ReorderedPort(self, schema)
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        if self._kept is not None:
+            self._kept.append(rows)
+            return False
+        return self._mailbox.put(self, rows)
+
+    async def space(self) -> None:
+        if self._kept is None:
+            await self._mailbox.space()
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self.producers -= 1
+        if not self.producers and self._kept is not None:
+            for batch in self._batches():
+                self._mailbox.put(self, batch)
+            self._kept.close()
+
+    def _batches(self) -> Iterator[Batch]:
+        return iter(()) if self._kept is None else self._kept.batches()
+
+
+class _ReorderedPort:
+    """An output for a writer whose columns stand in another order."""
+
+    def __init__(self, port: Port, given: Schema) -> None:
+        assert port.schema is not None
+        self._port = port
+        self._order = [given.position(name) for name in port.schema.names]
+
+    @property
+    def producers(self) -> int:
+        return self._port.producers
+
+    @producers.setter
+    def producers(self, count: int) -> None:
+        self._port.producers = count
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        return self
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        return self._port.push([tuple([row[position] for position in self._order]) for row in rows])
+
+    async def space(self) -> None:
+        await self._port.space()
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._port.end(outlet, dead)

@@ -1,0 +1,237 @@
+"""Plans as frozen data: what a text says, or Python built, before anything is resolved or run.
+
+Places in the source and comments take no part in equality: the same plan, parsed or built, is equal.
+Comments are kept as written, line breaks included; an empty one stands for a blank line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from aioflow.relation import Schema
+from aioflow.source import Source, Span
+
+
+@dataclass(frozen=True)
+class ParameterReference:
+    """`$table`: the value of a parameter of the plan."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+
+@dataclass(frozen=True)
+class Word:
+    """A bare name as an option's value: `TYPE: inner`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+NAME_PATTERN = r"[^\W\d][\w-]*"
+NAME_LENGTH_AT_MOST = 200
+# Words that are constants wherever a variable could stand.
+RESERVED_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
+_NAME = re.compile(NAME_PATTERN)
+
+
+def is_word(text: str) -> bool:
+    """Whether a text can name a plan, an item or an operator."""
+    return _NAME.fullmatch(text) is not None and len(text) <= NAME_LENGTH_AT_MOST
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name a variable, parameter or option."""
+    return is_word(text) and text.lower() not in RESERVED_WORDS
+
+
+# A constant of the language. Strings may hold `${name}`, which is replaced by a parameter's value.
+Scalar: TypeAlias = str | int | float | bool | None
+Constant: TypeAlias = Scalar | tuple[Scalar, ...] | ParameterReference
+
+
+def _place() -> Any:
+    return field(default=None, compare=False, repr=False)
+
+
+def _comments() -> Any:
+    return field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable as an argument, output, signal or plan output."""
+
+    name: str
+    span: Span | None = _place()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A constant among a statement's arguments; `name` is None when it was given by position."""
+
+    value: Constant
+    name: str | None = None
+    span: Span | None = _place()
+    name_span: Span | None = _place()
+
+
+@dataclass(frozen=True)
+class Option:
+    """A clause that belongs to the operator or subplan: `BY: "city"`, `ALL`.
+
+    Names are case-insensitive; texts and the builder give them in capitals. A flag has no values.
+    `span` places the name, `spans` each value.
+    """
+
+    name: str
+    values: tuple[Constant | Word, ...] = ()
+    span: Span | None = _place()
+    spans: tuple[Span | None, ...] = _comments()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`operator (arguments : outputs) {clauses}`; an output named `_` is one that nobody needs."""
+
+    operator: str
+    arguments: tuple[Variable | Setting, ...] = ()
+    outputs: tuple[Variable, ...] = ()
+    wait: tuple[Variable, ...] = ()
+    enable: tuple[Variable, ...] = ()
+    done: tuple[Variable, ...] = ()
+    errors: Variable | Literal["skip"] | None = None
+    options: tuple[Option, ...] = ()
+    span: Span | None = _place()
+    name_span: Span | None = _place()
+    comments: tuple[str, ...] = _comments()
+    trailing_comment: str | None = _place()
+
+
+@dataclass(frozen=True)
+class InputDeclaration:
+    """An input of a plan; `schema` is None when the text does not declare its attributes."""
+
+    name: str
+    schema: Schema | None = None
+    span: Span | None = _place()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a plan; without a default (`required`) its caller must set it."""
+
+    name: str
+    default: Constant = None
+    required: bool = False
+    span: Span | None = _place()
+    default_span: Span | None = _place()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One PLAN item."""
+
+    name: str
+    inputs: tuple[InputDeclaration, ...] = ()
+    outputs: tuple[Variable, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    max_depth: int | None = None
+    stop_at_max_depth: bool = False
+    once: str | None = None
+    options: tuple[Option, ...] = ()
+    span: Span | None = _place()
+    name_span: Span | None = _place()
+    comments: tuple[str, ...] = _comments()
+    # By the line they stand before or behind: "PLAN", "{", "INPUT", …, "BODY", "BODY {", "BODY }", "}".
+    header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    closing_comments: tuple[str, ...] = _comments()
+
+    @property
+    def key(self) -> str:
+        """The name by which statements find the plan: names of plans are case-insensitive."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a kind that a plug-in brings (WRAPPER, GRAMMAR, …).
+
+    The language keeps its header and body as text; `content` is what the kind made of them.
+    """
+
+    kind: str
+    name: str
+    header: str = ""
+    body: str = ""
+    content: object = field(default=None, compare=False)
+    span: Span | None = _place()
+    name_span: Span | None = _place()
+    header_span: Span | None = _place()
+    body_span: Span | None = _place()
+    comments: tuple[str, ...] = _comments()
+    header_comment: str | None = _place()
+    trailing_comment: str | None = _place()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind.lower(), self.name.lower()
+
+
+@dataclass(frozen=True)
+class Use:
+    """`USE "file"`."""
+
+    path: str
+    span: Span | None = _place()
+    comments: tuple[str, ...] = _comments()
+    trailing_comment: str | None = _place()
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """What one text holds, in its order."""
+
+    entries: tuple[Plan | Item | Use, ...]
+    source: Source | None = field(default=None, compare=False, repr=False)
+    closing_comments: tuple[str, ...] = _comments()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A main plan with everything that it can reach: what an engine runs."""
+
+    main: Plan
+    plans: tuple[Plan, ...] = ()
+    items: tuple[Item, ...] = ()
+    folder: str | None = field(default=None, compare=False)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Plan]:
+        """Plans by their lower-case name."""
+        return {plan.key: plan for plan in (*self.plans, self.main)}
+
+    @cached_property
+    def item_by_key(self) -> Mapping[tuple[str, str], Item]:
+        """Items by lower-case kind and name."""
+        return {item.key: item for item in self.items}
+
+    def item(self, kind: str, name: str) -> Item | None:
+        return self.item_by_key.get((kind.lower(), name.lower()))
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self.by_name.values())
+
+    @property
+    def name(self) -> str:
+        return self.main.name

@@ -1,0 +1,284 @@
+"""Relations: attributes, tuples, the values in them and when two of them are equal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias
+
+from aioflow.errors import SettingError, suggestion
+
+Value: TypeAlias = Any
+Row: TypeAlias = tuple[Value, ...]
+Batch: TypeAlias = list[Row]
+Predicate: TypeAlias = Callable[[Row], bool]
+
+
+class Type(StrEnum):
+    """The type of an attribute; None stands for one that is not known."""
+
+    CHAR = "char"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    RELATION = "relation"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a relation, in order."""
+
+    names: tuple[str, ...]
+    types: tuple[Type | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.types:
+            object.__setattr__(self, "types", (None,) * len(self.names))
+        repeated = [name for name, count in Counter(self.names).items() if count > 1]
+        if repeated:
+            raise SettingError(f"attribute {repeated[0]!r} appears twice")
+
+    @classmethod
+    def of(cls, *names: str, **types: Type | str | None) -> Schema:
+        """`Schema.of("a", "b", price="number")`."""
+        kinds = [None if kind is None else Type(kind) for kind in types.values()]
+        return cls((*names, *types), (*(None for _ in names), *kinds))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __str__(self) -> str:
+        parts = (f"{name} {kind}" if kind else name for name, kind in zip(self.names, self.types, strict=True))
+        return f"({', '.join(parts)})"
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.names)}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.names, self.types))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def position(self, name: str) -> int:
+        """The column of an attribute; a SettingError with a suggestion when there is none."""
+        try:
+            return self._positions[name]
+        except KeyError:
+            raise SettingError(unknown_attribute(name, self)) from None
+
+    def type_of(self, name: str) -> Type | None:
+        return self.types[self.position(name)]
+
+    def add(self, *others: Schema) -> Schema:
+        """This schema with other attributes added; one of the same name keeps its place."""
+        merged = dict(zip(self.names, self.types, strict=True))
+        for other in others:
+            merged.update(zip(other.names, other.types, strict=True))
+        return Schema(tuple(merged), tuple(merged.values()))
+
+    def pick(self, names: Iterable[str]) -> Schema:
+        """Those attributes only, in that order."""
+        chosen = tuple(names)
+        return Schema(chosen, tuple(self.types[self.position(name)] for name in chosen))
+
+    def untyped(self) -> Schema:
+        return Schema(self.names)
+
+
+def unknown_attribute(name: str, schema: Schema) -> str:
+    known = ", ".join(schema.names) or "no attributes"
+    return f"unknown attribute {name!r}{suggestion(name, schema.names)} (there are: {known})"
+
+
+class Record(Mapping[str, Value]):
+    """A tuple as users see it: a read-only mapping from attribute to value."""
+
+    __slots__ = ("row", "schema")
+
+    def __init__(self, schema: Schema, row: Row) -> None:
+        self.schema = schema
+        self.row = row
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self.row[self.schema._positions[name]]
+        except KeyError:
+            known = ", ".join(self.schema.names) or "none"
+            raise KeyError(f"{name!r} (attributes: {known})") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.schema.names)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __repr__(self) -> str:
+        return f"Record({dict(self)!r})"
+
+    def __hash__(self) -> int:
+        return hash((self.schema.names, identity(self.row)))
+
+
+@dataclass(frozen=True)
+class Document:
+    """An HTML, XML or JSON text, opaque until an operator reads it; equal by content.
+
+    It is immutable: who parses it gets a tree of its own, so no consumer sees another's changes.
+    """
+
+    text: str
+    kind: Literal["html", "xml", "json"] = "html"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Relation:
+    """A relation as a value: embedded in a tuple, opaque until unpacked; equal as a bag.
+
+    `rows` is any sized iterable that can be walked again and again: a list, or rows that were
+    spilled to disk.
+    """
+
+    __slots__ = ("rows", "schema")
+
+    def __init__(self, schema: Schema, rows: Sequence[Row] | RowStore = ()) -> None:
+        self.schema = schema
+        self.rows = rows
+
+    @classmethod
+    def from_mappings(cls, mappings: Iterable[Mapping[str, Value]]) -> Relation:
+        """The attributes are those of all mappings, in order of appearance."""
+        given = list(mappings)
+        names = tuple(dict.fromkeys(chain.from_iterable(given)))
+        return cls(Schema(names), [tuple(map(mapping.get, names)) for mapping in given])
+
+    def __iter__(self) -> Iterator[Record]:
+        return (Record(self.schema, row) for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Relation) and _bag(self) == _bag(other)
+
+    def __hash__(self) -> int:
+        return hash(_bag(self))
+
+    def __repr__(self) -> str:
+        return f"Relation({self.schema}, {len(self)} rows)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Relation, (self.schema, list(self.rows))
+
+
+class RowStore:
+    """What a Relation needs of rows that are kept elsewhere: their number and a way to walk them."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Row]:
+        raise NotImplementedError
+
+
+def _bag(relation: Relation) -> tuple[tuple[str, ...], frozenset[tuple[Hashable, int]]]:
+    names = tuple(sorted(relation.schema.names))
+    order = [relation.schema.position(name) for name in names]
+    counts = Counter(identity(tuple(row[position] for position in order)) for row in relation.rows)
+    return names, frozenset(counts.items())
+
+
+# --- equality of tuples -------------------------------------------------------------------------
+#
+# Python's own equality is right for most values. It is not for booleans (True == 1), for NaN
+# (unequal to itself), and tuples that hold either. Those values are replaced; all others stand for
+# themselves, so that the identity of an ordinary row is the row itself.
+
+_PLAIN = frozenset({str, int, type(None)})
+_NAN = ("nan",)
+_TRUE, _FALSE = ("boolean", True), ("boolean", False)
+
+
+def _canonical(value: Value) -> Hashable:
+    if value.__class__ in _PLAIN:
+        return value  # type: ignore[no-any-return]  # str, int and None are hashable
+    if value is True:
+        return _TRUE
+    if value is False:
+        return _FALSE
+    if isinstance(value, float):
+        return _NAN if value != value else value
+    if isinstance(value, Decimal):
+        return _NAN if value.is_nan() else value
+    return value  # type: ignore[no-any-return]  # dates, documents and relations are hashable
+
+
+def identity(row: Row) -> Hashable:
+    """A hashable stand-in for a tuple: equal exactly when the tuples are equal."""
+    if _PLAIN.issuperset(map(type, row)):
+        return row
+    return tuple(map(_canonical, row))
+
+
+def identities(rows: Sequence[Row]) -> Sequence[Hashable]:
+    """`identity` of each row; fast when a whole batch is plain."""
+    if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
+        return rows
+    return [identity(row) for row in rows]
+
+
+def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
+    """A function that takes those columns of a row, always as a tuple."""
+    if len(positions) == 1:
+        only = positions[0]
+        return lambda row: (row[only],)
+    if not positions:
+        return lambda row: ()
+    return itemgetter(*positions)
+
+
+def type_of_value(value: Value) -> Type | None:
+    """The type of a value; None for null. A SettingError for what no relation can carry."""
+    if value is None:
+        return None
+    for kind, classes in _CLASSES:
+        if isinstance(value, classes):
+            return kind
+    raise SettingError(
+        f"a value of type {type(value).__name__!r} cannot be carried by a relation "
+        "(char, number, boolean, date, relation, document or null)"
+    )
+
+
+_CLASSES: tuple[tuple[Type, tuple[type, ...]], ...] = (
+    (Type.BOOLEAN, (bool,)),
+    (Type.CHAR, (str,)),
+    (Type.NUMBER, (int, float, Decimal)),
+    (Type.DATE, (date,)),  # datetime is a date
+    (Type.RELATION, (Relation,)),
+    (Type.DOCUMENT, (Document,)),
+)
+
+
+def is_missing(value: Value) -> bool:
+    """Whether a value is null or NaN, the two that no order can place."""
+    return value is None or (isinstance(value, float) and math.isnan(value))

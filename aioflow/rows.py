@@ -1,0 +1,178 @@
+"""Rows that come from outside: mappings made into tuples, values checked and read as declared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.relation import Batch, Document, Record, Relation, Row, Schema, Type, Value, type_of_value
+
+RowsIn: TypeAlias = (
+    Relation | Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]] | Mapping[str, Any]
+)
+
+_BATCH_ROWS = 256
+_READY = frozenset({str, int, float, bool, type(None), date, datetime, Decimal, Relation, Document})
+
+
+def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
+    """The tuple of a mapping; a missing attribute is null, one too many a SettingError."""
+    row = tuple([mapping.get(name) for name in schema.names])
+    if len(mapping) > len(row) or any(name not in schema for name in mapping):
+        extra = next(name for name in mapping if name not in schema)
+        known = ", ".join(schema.names)
+        raise SettingError(f"unknown attribute {extra!r}{suggestion(extra, schema.names)} (there are: {known})")
+    return row
+
+
+class Intake:
+    """Makes tuples of the mappings given for one input of a plan.
+
+    The declaration fixes the attributes, else the first batch does.
+    """
+
+    def __init__(self, name: str, declared: Schema | None) -> None:
+        self.name = name
+        self.declared = declared
+        self.schema = declared
+        self._count = 0
+        self._getter: Callable[[Mapping[str, Any]], Any] | None = None
+
+    def peek(self, rows: RowsIn) -> Schema | None:
+        """The schema, if it can be told without asking a source that might be slow."""
+        if self.schema is None and isinstance(rows, Relation):
+            self.schema = rows.schema
+        elif self.schema is None and isinstance(rows, Sequence) and rows:
+            self.schema = self._first_schema(rows[:_BATCH_ROWS])
+        return self.schema
+
+    def batch(self, mappings: Sequence[Mapping[str, Any]]) -> Batch:
+        """The tuples of some mappings; an InputError names the first bad row."""
+        if self.schema is None:
+            self.schema = self._first_schema(mappings)
+        rows = self._rows(mappings)
+        if not _READY.issuperset(map(type, chain.from_iterable(rows))):
+            rows = [self._checked(row, self._count + number) for number, row in enumerate(rows)]
+        if self.declared is not None and any(self.declared.types):
+            rows = [self._as_declared(row, self._count + number) for number, row in enumerate(rows)]
+        self._count += len(rows)
+        return rows
+
+    def _first_schema(self, mappings: Sequence[Mapping[str, Any]]) -> Schema:
+        for number, mapping in enumerate(mappings):
+            if not isinstance(mapping, Mapping):
+                raise self._error(number, f"expected a mapping, found {mapping!r}")
+        names = tuple(dict.fromkeys(chain.from_iterable(mappings)))
+        for name in names:
+            if not isinstance(name, str):
+                raise self._error(0, f"attribute names are text, not {name!r}")
+        return Schema(names)
+
+    def _rows(self, mappings: Sequence[Mapping[str, Any]]) -> Batch:
+        assert self.schema is not None
+        names = self.schema.names
+        if self._getter is None and len(names) > 1:
+            self._getter = itemgetter(*names)
+        width = len(names)
+        if self._getter is not None and all([mapping.__class__ is dict for mapping in mappings]):
+            try:
+                rows = list(map(self._getter, mappings))
+            except KeyError:
+                pass
+            else:
+                if all([len(mapping) == width for mapping in mappings]):
+                    return rows
+        return [self._slow_row(mapping, self._count + number) for number, mapping in enumerate(mappings)]
+
+    def _slow_row(self, mapping: Any, number: int) -> Row:
+        assert self.schema is not None
+        if not isinstance(mapping, Mapping):
+            raise self._error(number, f"expected a mapping, found {mapping!r}")
+        try:
+            return row_of_mapping(self.schema, mapping)
+        except SettingError as error:
+            raise self._error(number, error.message) from None
+
+    def _checked(self, row: Row, number: int) -> Row:
+        try:
+            return tuple(map(value_of, row))
+        except SettingError as error:
+            raise self._error(number, error.message) from None
+
+    def _as_declared(self, row: Row, number: int) -> Row:
+        assert self.declared is not None
+        values = []
+        for value, name, kind in zip(row, self.declared.names, self.declared.types, strict=True):
+            if value is None or kind is None or type_of_value(value) is kind:
+                values.append(value)
+                continue
+            read = read_as(value, kind)
+            if read is None:
+                raise self._error(number, f"attribute {name!r} must be {kind}, not {value!r}")
+            values.append(read)
+        return tuple(values)
+
+    def _error(self, number: int, message: str) -> InputError:
+        return InputError(f"input {self.name!r}, row {number + 1}: {message}")
+
+
+def value_of(value: Any) -> Value:
+    """A value as relations carry it: lists of mappings embed, other lists and mappings are JSON documents."""
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
+        relation = Relation.from_mappings(value)
+        return Relation(relation.schema, [tuple(map(value_of, row)) for row in relation.rows])
+    if isinstance(value, Record):
+        return Relation(value.schema, [value.row])
+    if isinstance(value, list | tuple | Mapping):
+        return Document(json.dumps(value, default=str, ensure_ascii=False), "json")
+    type_of_value(value)
+    return value
+
+
+def read_as(value: Value, kind: Type) -> Value:
+    """A text read as a number, date or boolean; None when it cannot be."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    try:
+        match kind:
+            case Type.NUMBER:
+                return int(text) if text.lstrip("+-").isdigit() else float(text)
+            case Type.DATE:
+                return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
+            case Type.BOOLEAN:
+                return {"true": True, "false": False}.get(text.lower())
+            case Type.DOCUMENT:
+                return Document(value)
+    except ValueError:
+        return None
+    return None
+
+
+async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
+    """What a user gave for an input, in batches; the first of a lazy source is one row, for it may be slow."""
+    if isinstance(rows, AsyncIterable):
+        try:
+            async for mapping in rows:
+                yield (mapping,)
+        finally:
+            if isinstance(rows, AsyncGenerator):
+                await rows.aclose()
+        return
+    if isinstance(rows, Mapping):
+        rows = (rows,)
+    if isinstance(rows, Sequence):
+        for start in range(0, len(rows), _BATCH_ROWS):
+            yield rows[start : start + _BATCH_ROWS]
+        return
+    iterator: Iterator[Mapping[str, Any]] = iter(rows)
+    size = 1
+    while batch := list(islice(iterator, size)):
+        yield batch
+        size = min(2 * size, _BATCH_ROWS)

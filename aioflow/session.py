@@ -1,0 +1,173 @@
+"""One run: its tasks in one flat set, its counters, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from aioflow.budget import Budget, Permits
+from aioflow.context import RunInfo
+from aioflow.events import Event, Listener, Warned
+from aioflow.graph import Graph, Step
+from aioflow.relation import Row, Schema
+from aioflow.spill import Memory
+
+Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
+MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")
+
+
+@dataclass
+class Totals:
+    """What all calls of one statement did so far."""
+
+    step: Step
+    rows_in: int = 0
+    rows_out: int = 0
+    errors: int = 0
+    firings: int = 0
+    activations: int = 0
+    ended: int = 0
+    dead: int = 0
+    waiting_input_seconds: float = 0.0
+    waiting_output_seconds: float = 0.0
+    waiting_permit_seconds: float = 0.0
+    counters: Counter[str] = field(default_factory=Counter)
+
+
+class Ready(Protocol):
+    """A step that could run: what the baton of D- is handed to."""
+
+    @property
+    def text_order(self) -> tuple[int, int]: ...
+    def spawn_run(self) -> None: ...
+
+
+class Baton:
+    """In D- one operator works at a time: the first ready one in the text."""
+
+    def __init__(self) -> None:
+        self._ready: list[tuple[tuple[int, int], int, Ready]] = []
+        self._taken = False
+        self._requests = 0
+
+    def request(self, step: Ready) -> None:
+        self._requests += 1
+        heapq.heappush(self._ready, (step.text_order, self._requests, step))
+        if not self._taken:
+            # Not at once: others that become ready in the same moment may stand before it.
+            self._taken = True
+            asyncio.get_running_loop().call_soon(self._hand_on)
+
+    def release(self) -> None:
+        asyncio.get_running_loop().call_soon(self._hand_on)
+
+    def _hand_on(self) -> None:
+        if self._ready:
+            heapq.heappop(self._ready)[2].spawn_run()
+        else:
+            self._taken = False
+
+
+async def _emit_nowhere(name: str, schema: Schema, rows: Sequence[Row]) -> None:
+    """Nobody reads what is emitted."""
+
+
+class Session:
+    """Everything that the steps of one run share. Whoever starts a task here leaves it to `stop`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        budget: Budget,
+        memory: Memory,
+        info: RunInfo,
+        mode: Mode,
+        capacity_rows: int,
+        listeners: Sequence[Listener],
+        timing: bool,
+    ) -> None:
+        self.graph = graph
+        self.budget = budget
+        self.memory = memory
+        self.info = info
+        self.mode = mode
+        self.capacity_rows = capacity_rows
+        self.listeners = listeners
+        self.timing = timing
+        self.streaming = mode == "D+S+"
+        self.baton = Baton() if mode == "D-" else None
+        self.workers = 1 if mode == "D-" else budget.workers
+        self.permits_of_run = Permits(1) if mode == "D-" else None
+        self.folder = Path(graph.program.folder or ".")
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.active: dict[Any, None] = {}  # steps that are under way, in the order of their start
+        self.totals: dict[tuple[str, int], Totals] = {}
+        self.statement_limits: dict[tuple[str, int], Permits] = {}
+        self.failure: BaseException | None = None
+        self.warnings: list[str] = []
+        self.calls = 0
+        self.firings = 0
+        self.on_failure: Callable[[], None] = lambda: None
+        self.emit: Callable[[str, Schema, Sequence[Row]], Awaitable[None]] = _emit_nowhere
+        self.stopping = False
+
+    def totals_of(self, step: Step) -> Totals:
+        key = (step.plan.key, step.index)
+        totals = self.totals.get(key)
+        if totals is None:
+            totals = self.totals[key] = Totals(step)
+        return totals
+
+    def limit_of(self, step: Step) -> Permits | None:
+        """The permits of a statement with WORKERS, shared by all calls of its plan."""
+        if step.workers is None:
+            return None
+        key = (step.plan.key, step.index)
+        if key not in self.statement_limits:
+            self.statement_limits[key] = Permits(step.workers)
+        return self.statement_limits[key]
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with this error, unless it already fails with another."""
+        if self.failure is None and not self.stopping:
+            self.failure = error
+            self.on_failure()
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+        if self.listeners:
+            self.publish(Warned(self.now(), self.info.run_id, message))
+
+    def publish(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def stop(self) -> None:
+        """End every task of the run and wait for it, whatever happens meanwhile."""
+        self.stopping = True
+        current = asyncio.current_task()
+        interrupted: asyncio.CancelledError | None = None
+        while pending := [task for task in self.tasks if task is not current]:
+            for task in pending:
+                task.cancel()
+            try:
+                await asyncio.wait(pending)
+            except asyncio.CancelledError as error:
+                # A second Ctrl-C must not leave tasks behind; it is passed on when all have ended.
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted

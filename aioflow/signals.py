@@ -1,0 +1,80 @@
+"""Signals between the statements of one call, and counters of what is still under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from aioflow.relation import Row, Schema
+from aioflow.stream import Outlet, Target
+
+
+class Signal:
+    """Something that statements wait for: it is sent once, or can no longer come."""
+
+    __slots__ = ("_waiting", "state")
+
+    def __init__(self) -> None:
+        self.state: Literal["pending", "sent", "never"] = "pending"
+        self._waiting: list[Callable[[], None]] = []
+
+    def when_decided(self, callback: Callable[[], None]) -> None:
+        self._waiting.append(callback)
+
+    def send(self) -> None:
+        self._decide("sent")
+
+    def give_up(self) -> None:
+        """Say that it can no longer come, unless it has come."""
+        self._decide("never")
+
+    def _decide(self, state: Literal["sent", "never"]) -> None:
+        if self.state == "pending":
+            self.state = state
+            for callback in self._waiting:
+                callback()
+            self._waiting.clear()
+
+
+class Watch:
+    """Reads a variable only to learn of its first row: what a WAIT on data needs."""
+
+    __slots__ = ("_signal", "producers")
+
+    def __init__(self, signal: Signal) -> None:
+        self._signal = signal
+        self.producers = 0
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        return self
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        self._signal.send()
+        return False
+
+    async def space(self) -> None:
+        return
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self.producers -= 1
+        if not self.producers:
+            self._signal.give_up()
+
+
+class Completion:
+    """Counts the steps of a call, and of the tail calls that took its place, that have not ended."""
+
+    __slots__ = ("_count", "_on_end", "failed")
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._count = 0
+        self._on_end = on_end
+        self.failed = False
+
+    def enter(self) -> None:
+        self._count += 1
+
+    def leave(self) -> None:
+        self._count -= 1
+        if not self._count:
+            self._on_end()

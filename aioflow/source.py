@@ -1,0 +1,70 @@
+"""Where a piece of a plan stands: source texts and the spans in them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text with the name to show for it (a path as the user gave it, or `<plan>`)."""
+
+    name: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        starts.extend(index + 1 for index, character in enumerate(self.text) if character == "\n")
+        return starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end."""
+        start = self._line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start:] if end < 0 else self.text[start:end]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Part of a source text, as offsets; `end` is exclusive."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start)[1]
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`."""
+        line, column = self.source.position(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+    @property
+    def excerpt(self) -> str:
+        """The source line with carets under the span."""
+        line, column = self.source.position(self.start)
+        text = self.source.line(line).rstrip("\r")
+        width = max(1, min(self.end - self.start, len(text) - column + 1))
+        # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.
+        padding = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
+        return f"    {text}\n    {padding}{'^' * width}"
+
+    def at(self, offset: int) -> Span:
+        """A one-character span inside this one."""
+        start = min(self.start + offset, max(self.start, self.end - 1))
+        return Span(self.source, start, start + 1)

@@ -1,0 +1,467 @@
+"""Streams of tuples between steps: a bounded queue for each reader, and the writer's outlet to all of them.
+
+A batch is whatever arrived while the reader was busy: the writer appends to an open list, the reader
+takes the whole list, and an idle reader is woken by the first row. The limit at which the writer must
+wait starts at one row and doubles whenever it is reached, up to the capacity.
+
+No plan can deadlock for a full queue: while an operator waits for one of its inputs, the others
+accept everything and hold it, on disk if need be. So some operator can always go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from aioflow.relation import Batch, Record, Row, Schema, picker
+from aioflow.spill import Memory, RowBuffer, RowQueue
+
+_HELD_ROWS = 256
+_PAUSE_ROWS = 1024
+
+
+class Target(Protocol):
+    """What an outlet writes to: usually a Stream."""
+
+    producers: int
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target: ...
+    def push(self, rows: Sequence[Row]) -> bool: ...
+    async def space(self) -> None: ...
+    def end(self, outlet: Outlet, dead: bool) -> None: ...
+
+
+class Stream:
+    """One input of a step: `async for row in stream`, or `stream.batches()` for lists of rows."""
+
+    __slots__ = (
+        "_blocked",
+        "_held",
+        "_memory",
+        "_reader",
+        "_rows",
+        "capacity",
+        "closed",
+        "dead",
+        "discarding",
+        "ended",
+        "holding",
+        "limit",
+        "listener",
+        "producers",
+        "received",
+        "recorder",
+        "schema",
+        "siblings",
+        "sources",
+        "waited",
+    )
+
+    # Whether a step of a called plan may read this very stream instead of one of its own.
+    can_be_adopted = True
+
+    def __init__(self, capacity: int, memory: Memory) -> None:
+        self.schema: Schema | None = None
+        self.capacity = capacity
+        self.limit = 1
+        self.producers = 0
+        self.received = 0  # rows that the reader has taken
+        self.ended = False  # nothing more will be pushed
+        self.dead = True  # so far no producer has ended live
+        self.closed = False  # the reader wants no more
+        self.discarding = False  # the reader never will: its step ended dead
+        self.holding = True  # accept everything: the reader is not ready for this input
+        self.listener: Callable[[], None] | None = None
+        self.siblings: Sequence[Stream] = ()
+        self.sources: list[Outlet] = []
+        self.recorder: RowBuffer | None = None
+        self.waited: Callable[[float], None] | None = None
+        self._memory = memory
+        self._rows: Batch = []
+        self._held: RowQueue | None = None
+        self._reader: Future[None] | None = None
+        # A list, not one slot: with two writers on one stream a single slot loses a wake-up.
+        self._blocked: list[Future[None]] = []
+
+    # --- the reader's side ---
+
+    def __aiter__(self) -> AsyncIterator[Row]:
+        return _Rows(self)
+
+    def batches(self) -> AsyncIterator[Batch]:
+        """The rows in lists, which the reader must not change."""
+        return _Batches(self)
+
+    def records(self) -> AsyncIterator[Record]:
+        """The rows as mappings."""
+        return _Records(self)
+
+    def position(self, name: str) -> int:
+        """The column of an attribute."""
+        return (self.schema or Schema(())).position(name)
+
+    async def receive(self) -> Batch | None:
+        """The next batch; None at the end of the stream."""
+        while (batch := self.take()) is None:
+            if self.ended:
+                return None
+            await self._arrival((self,))
+        return batch
+
+    def take(self) -> Batch | None:
+        """The rows that are there, if any, without waiting."""
+        self.holding = False
+        if self._held is not None and self._held.length:
+            batch = self._held.popleft()
+        elif self._rows:
+            batch = self._rows
+            self._rows = []
+            if self._blocked:
+                self._unblock()
+        else:
+            return None
+        self.received += len(batch)
+        if self.recorder is not None:
+            self.recorder.append(batch)
+        return batch
+
+    async def _arrival(self, streams: Sequence[Stream]) -> None:
+        """Wait until one of these streams has rows or ends."""
+        for sibling in self.siblings:
+            if sibling not in streams:
+                sibling.hold()
+        loop = asyncio.get_running_loop()
+        arrival: Future[None] = loop.create_future()
+        for stream in streams:
+            stream._reader = arrival
+        started = loop.time() if self.waited is not None else 0.0
+        try:
+            await arrival
+        finally:
+            for stream in streams:
+                stream._reader = None
+            if self.waited is not None:
+                self.waited(loop.time() - started)
+
+    def hold(self) -> None:
+        """Accept everything that comes, without making the writer wait."""
+        if not self.holding:
+            self.holding = True
+            self._unblock()
+
+    def close(self) -> None:
+        """Say that the reader wants no more; a writer that nobody reads any more is stopped."""
+        if self.closed:
+            return
+        self.closed = True
+        self.release()
+        self._unblock()
+        for source in tuple(self.sources):
+            source.drop(self)
+        self.sources.clear()
+
+    def discard(self) -> None:
+        """Swallow whatever comes. Unlike `close` it does not stop the writer."""
+        self.discarding = True
+        self.release()
+        self._unblock()
+
+    def release(self) -> None:
+        """Forget the rows that were not read."""
+        self._rows = []
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    # --- the writer's side ---
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        """Take note of a writer's schema; the target to write to, which may reorder its columns."""
+        if self.schema is None:
+            self.schema = schema
+            self._notify()
+            return self
+        if self.schema.names == schema.names:
+            return self
+        if set(self.schema.names) != set(schema.names):
+            raise SchemaMismatchError(self.schema, schema)
+        return Reordered(self, schema, self.schema)
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        """Add rows; whether the writer should wait for space."""
+        if self.closed or self.discarding:
+            return False
+        self._rows.extend(rows)
+        reader = self._reader
+        if reader is not None:
+            self._reader = None
+            if not reader.done():
+                reader.set_result(None)
+        elif self.listener is not None:
+            self._notify()
+        if self.holding:
+            if len(self._rows) >= _HELD_ROWS:
+                self._put_aside()
+            return False
+        return len(self._rows) >= self.limit
+
+    async def space(self) -> None:
+        """Wait until the reader has taken what is there."""
+        while len(self._rows) >= self.limit and not (self.holding or self.closed or self.discarding):
+            if self.limit < self.capacity:
+                self.limit = min(2 * self.limit, self.capacity)
+            freed: Future[None] = asyncio.get_running_loop().create_future()
+            self._blocked.append(freed)
+            try:
+                await freed
+            finally:
+                if freed in self._blocked:
+                    self._blocked.remove(freed)
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        """One writer has ended; the stream ends with its last one."""
+        if outlet in self.sources:
+            self.sources.remove(outlet)
+        self.producers -= 1
+        if not dead:
+            self.dead = False
+        if self.producers == 0:
+            self.finish()
+
+    def finish(self) -> None:
+        self.ended = True
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+        self._notify()
+
+    @property
+    def has_rows(self) -> bool:
+        return bool(self._rows) or (self._held is not None and self._held.length > 0)
+
+    @property
+    def waiting_rows(self) -> int:
+        """How many rows wait for the reader."""
+        return len(self._rows) + (self._held.length if self._held is not None else 0)
+
+    def _put_aside(self) -> None:
+        if self._held is None:
+            self._held = RowQueue(self._memory)
+        self._held.append(self._rows)
+        self._rows = []
+
+    def _notify(self) -> None:
+        if self.listener is not None:
+            self.listener()
+
+    def _unblock(self) -> None:
+        for freed in self._blocked:
+            if not freed.done():
+                freed.set_result(None)
+        self._blocked.clear()
+
+
+class SchemaMismatchError(Exception):
+    """Two writers of one stream do not have the same attributes."""
+
+    def __init__(self, expected: Schema, found: Schema) -> None:
+        super().__init__(
+            f"the inputs differ in their attributes: {', '.join(expected.names)} and {', '.join(found.names)}"
+        )
+
+
+class Reordered:
+    """A stream for a writer whose columns stand in another order."""
+
+    def __init__(self, stream: Stream, given: Schema, wanted: Schema) -> None:
+        self._stream = stream
+        self._pick = picker([given.position(name) for name in wanted.names])
+
+    @property
+    def producers(self) -> int:
+        return self._stream.producers
+
+    @producers.setter
+    def producers(self, count: int) -> None:
+        self._stream.producers = count
+
+    @property
+    def stream(self) -> Stream:
+        return self._stream
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        return self
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        return self._stream.push([self._pick(row) for row in rows])
+
+    async def space(self) -> None:
+        await self._stream.space()
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._stream.end(outlet, dead)
+
+
+class Outlet:
+    """The writer's end of a variable: every reader gets every row."""
+
+    __slots__ = ("_since_pause", "ended", "on_unread", "schema", "sent", "targets", "was_read")
+
+    def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
+        self.targets: list[Target] = list(targets)
+        self.on_unread = on_unread
+        self.was_read = bool(self.targets)
+        self.schema: Schema | None = None
+        self.sent = 0
+        self.ended = False
+        self._since_pause = 0
+        for target in self.targets:
+            target.producers += 1
+            if isinstance(target, Stream):
+                target.sources.append(self)
+
+    @property
+    def unread(self) -> bool:
+        """Whether all readers have left. A variable that never had one is not unread."""
+        return self.was_read and not self.targets
+
+    def open(self, schema: Schema) -> None:
+        """Tell the readers which attributes the rows have."""
+        self.schema = schema
+        self.targets = [target.accept(self, schema) for target in self.targets]
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        """Give rows to all readers at once; whether the writer should now wait in `drain`.
+
+        Nobody is passed over because another reader is full: what one stage cannot take yet must
+        not keep a second stage from starting.
+        """
+        self.sent += len(rows)
+        self._since_pause += len(rows)
+        # Once in a while also without need: readers that hold everything never make a writer wait.
+        full = self._since_pause >= _PAUSE_ROWS
+        for target in self.targets:
+            if target.push(rows):
+                full = True
+        return full
+
+    async def drain(self) -> None:
+        """Wait until every reader has space, and let others run."""
+        if self._since_pause >= _PAUSE_ROWS:
+            self._since_pause = 0
+            await asyncio.sleep(0)
+        for target in self.targets:
+            await target.space()
+
+    def end(self, dead: bool = False) -> None:
+        """Say that no more rows come."""
+        if self.ended:
+            return
+        self.ended = True
+        for target in self.targets:
+            target.end(self, dead)
+
+    def drop(self, reader: Stream) -> None:
+        """A reader has left."""
+        # A new list: the old one may be in the midst of being walked.
+        self.targets = [target for target in self.targets if _stream_of(target) is not reader]
+        if not self.targets and self.on_unread is not None and not self.ended:
+            self.on_unread()
+
+    def detach(self, reader: Target) -> None:
+        """A reader has all it needs, but the writer is to go on."""
+        self.targets = [target for target in self.targets if target is not reader]
+
+    def replace(self, reader: Stream, targets: Sequence[Target]) -> None:
+        """Let others read in the place of one reader."""
+        accepted = []
+        for target in targets:
+            target.producers += 1
+            if isinstance(target, Stream):
+                target.sources.append(self)
+            accepted.append(target if self.schema is None else target.accept(self, self.schema))
+        kept = [target for target in self.targets if _stream_of(target) is not reader]
+        self.targets = kept + accepted
+
+
+def _stream_of(target: Target) -> Target:
+    return target.stream if isinstance(target, Reordered) else target
+
+
+# Iterators are classes: an async generator that is left early would be closed by a task of its own.
+
+
+class _Batches:
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> _Batches:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch = await self._stream.receive()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+
+class _Rows:
+    __slots__ = ("_rows", "_stream")
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._rows: Iterator[Row] = iter(())
+
+    def __aiter__(self) -> _Rows:
+        return self
+
+    async def __anext__(self) -> Row:
+        for row in self._rows:
+            return row
+        batch = await self._stream.receive()
+        if batch is None:
+            raise StopAsyncIteration
+        self._rows = iter(batch)
+        return next(self._rows)
+
+
+class _Records(_Rows):
+    __slots__ = ()
+
+    async def __anext__(self) -> Record:  # type: ignore[override]  # a Record stands for its row
+        row = await super().__anext__()
+        assert self._stream.schema is not None
+        return Record(self._stream.schema, row)
+
+
+def interleave(*streams: Stream) -> AsyncIterator[tuple[Stream, Batch]]:
+    """Batches from any of the streams as they come, until all have ended."""
+    return _Interleaved(streams)
+
+
+class _Interleaved:
+    __slots__ = ("_active", "_next")
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._active = list(streams)
+        self._next = 0
+
+    def __aiter__(self) -> _Interleaved:
+        return self
+
+    async def __anext__(self) -> tuple[Stream, Batch]:
+        while self._active:
+            # Each turn starts after the input served last, so that a busy one starves no other.
+            for _ in range(len(self._active)):
+                self._next = (self._next + 1) % len(self._active)
+                stream = self._active[self._next]
+                batch = stream.take()
+                if batch is not None:
+                    return stream, batch
+            self._active = [stream for stream in self._active if not stream.ended]
+            if self._active:
+                await self._active[0]._arrival(self._active)
+        raise StopAsyncIteration
