@@ -1,6 +1,23 @@
 """The expression language of settings: conditions, computed attributes, templates, lists."""
 
+from aioflow.expressions.aggregates import AggregateCall, Aggregates
 from aioflow.expressions.condition import Condition, JoinCondition
-from aioflow.expressions.projection import Attributes, Projection
+from aioflow.expressions.counters import Counters
+from aioflow.expressions.projection import Attributes, Projection, RepeatableAttributes
+from aioflow.expressions.sorting import SortKey, SortKeys
+from aioflow.expressions.template import Formatter, Template
 
-__all__ = ["Attributes", "Condition", "JoinCondition", "Projection"]
+__all__ = [
+    "AggregateCall",
+    "Aggregates",
+    "Attributes",
+    "Condition",
+    "Counters",
+    "Formatter",
+    "JoinCondition",
+    "Projection",
+    "RepeatableAttributes",
+    "SortKey",
+    "SortKeys",
+    "Template",
+]

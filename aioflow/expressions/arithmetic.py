@@ -8,11 +8,9 @@ from typing import Any
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.counters import NOT_A_TEXT, TEXT_TOO_LONG, Counters
-from aioflow.expressions.reading import read_number, to_text
+from aioflow.expressions.reading import LONGEST_TEXT, read_number, to_text
 from aioflow.expressions.values import PLAIN_NUMBERS, calculate
 from aioflow.relation import Row, Type, Value
-
-LONGEST_TEXT = 1 << 25
 
 _MOVES = ("+", "-")
 

@@ -11,6 +11,8 @@ UNLIKE_KINDS = "unlike kinds compared"
 OUT_OF_RANGE = "number out of range"
 DATE_OUT_OF_RANGE = "date out of range"
 TEXT_TOO_LONG = "text too long"
+NOT_A_LITERAL = "no literal for a relation"
+NOT_WHOLE = "not a whole number"
 BAD_PATTERN = "bad pattern"
 
 

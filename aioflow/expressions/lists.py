@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from aioflow.errors import SettingError
 from aioflow.expressions.parser import Parser
-from aioflow.expressions.syntax import Name, Node
+from aioflow.expressions.syntax import Call, Name, Node
 
 
 @dataclass(frozen=True)
@@ -88,3 +88,70 @@ def _bare_name_follows(parser: Parser) -> bool:
         index += 2
     name, following = parser.tokens[index], parser.tokens[index + 1 : index + 2]
     return name.kind in ("name", "quoted") and (following[0].kind == "end" or following[0].keyword == ",")
+
+
+# --- sort keys ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SortItem:
+    """`expression desc nulls first`."""
+
+    node: Node
+    descending: bool
+    nulls_first: bool
+
+
+@lru_cache(maxsize=256)
+def parse_sort_keys(text: str) -> tuple[SortItem, ...]:
+    """`price desc, city, opened nulls first`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of sort keys is empty", offset=0)
+    items = parser.items(lambda: _sorted_by(parser))
+    parser.finish(", 'asc', 'desc', 'nulls', ','")
+    return tuple(items)
+
+
+def _sorted_by(parser: Parser) -> SortItem:
+    node = parser.expression()
+    direction = parser.accept("asc", "desc")
+    first = False
+    if parser.accept("nulls"):
+        word = parser.accept("first", "last") or parser.fail("expected 'first' or 'last' after 'nulls'")
+        first = word.keyword == "first"
+    return SortItem(node, direction is not None and direction.keyword == "desc", first)
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AggregateItem:
+    """`call as name`; `name` is empty without `as`, and `written` is the call's own text."""
+
+    node: Call
+    name: str
+    written: str
+
+
+@lru_cache(maxsize=256)
+def parse_aggregates(text: str) -> tuple[AggregateItem, ...]:
+    """`sum(price) as total, count() as n`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of aggregate functions is empty", offset=0)
+    items = parser.items(lambda: _aggregated(parser))
+    if not parser.at_end:
+        parser.fail("expected 'as', ',' or the end")
+    return tuple(items)
+
+
+def _aggregated(parser: Parser) -> AggregateItem:
+    start = parser.token.start
+    if parser.token.kind != "name" or parser.following.keyword != "(":
+        parser.fail("expected a function with its argument, as in 'sum(price)'")
+    node = parser.call()
+    written = parser.text[start : parser.tokens[parser.index - 1].end]
+    name = parser.name().text if parser.accept("as") else ""
+    return AggregateItem(node, name, written)

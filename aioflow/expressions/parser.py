@@ -65,6 +65,11 @@ class Parser:
     def previous(self) -> Token | None:
         return self.tokens[self.index - 1] if self.index else None
 
+    @property
+    def following(self) -> Token:
+        """The word after the next."""
+        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+
     def advance(self) -> Token:
         token = self.tokens[self.index]
         self.index += 1
@@ -213,7 +218,7 @@ class Parser:
         return self._checked(Negative(sign.start, operand))
 
     def _named(self) -> Node:
-        token, following = self.token, self.tokens[self.index + 1]
+        token, following = self.token, self.following
         if token.kind == "name":
             if following.keyword == "(":
                 return self._checked(self.call())
@@ -243,11 +248,10 @@ class Parser:
         """A function with its arguments."""
         function = self.advance()
         self.expect("(")
-        if self.token.keyword == "*" and self.tokens[self.index + 1].keyword == ")":
+        if self.token.keyword == "*" and self.following.keyword == ")":
             self.index += 2
             return Call(function.start, function.keyword, (), star=True)
-        following = self.tokens[self.index + 1]
-        distinct = self.token.keyword == "distinct" and following.keyword not in (",", ")", ".")
+        distinct = self.token.keyword == "distinct" and self.following.keyword not in (",", ")", ".")
         if distinct:
             self.advance()
         arguments = [] if self.token.keyword == ")" else self.items(lambda: self.expression())

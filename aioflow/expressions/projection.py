@@ -27,6 +27,7 @@ class Attributes:
     """
 
     kind_name: ClassVar[str] = "a list of attributes"
+    may_repeat: ClassVar[bool] = False
 
     names: tuple[str, ...]
     positions: tuple[int, ...] | None
@@ -41,7 +42,7 @@ class Attributes:
         schema = first_schema(inputs)
         seen: set[str] = set()
         for name in names:
-            if name.text in seen:
+            if name.text in seen and not cls.may_repeat:
                 raise SettingError(f"attribute {name.text!r} appears twice", offset=name.offset)
             seen.add(name.text)
         texts = tuple(name.text for name in names)
@@ -51,8 +52,14 @@ class Attributes:
         return cls(texts, tuple(scope.column(name).position for name in names))
 
     @property
-    def row(self) -> Any:
+    def row(self) -> Evaluate:
         return unbound if self.positions is None else picker(self.positions)
+
+
+class RepeatableAttributes(Attributes):
+    """A list in which an attribute may appear more than once, as for the conversions of a format."""
+
+    may_repeat = True
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from decimal import Decimal
 
 from aioflow.relation import Document, Relation, Value
 
+# No result of an expression is longer.
+LONGEST_TEXT = 1 << 25
 # Longer texts are no numbers that anybody wrote; Python itself refuses integers past 4,300 digits.
 LONGEST_NUMBER = 1000
 _INTEGER = re.compile(r"\s*([+-]?[0-9]+)\s*", re.ASCII)

@@ -19,7 +19,7 @@ Slow: TypeAlias = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Truth:
-    """Whether a condition is true for a row: as a predicate, and as a filter of batches where that is faster."""
+    """Whether a condition is true for a row: as a predicate, and as a filter of batches if that is faster."""
 
     predicate: Predicate
     filter: Filter | None = None

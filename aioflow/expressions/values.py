@@ -23,7 +23,7 @@ from aioflow.relation import Type, Value, type_of_value
 
 # The classes that Python compares and adds as we mean it. Decimals are not among them: they do not mix
 # with floats, and their NaN raises.
-PLAIN_NUMBERS = frozenset({int, float})
+PLAIN_NUMBERS: frozenset[Any] = frozenset({int, float})
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

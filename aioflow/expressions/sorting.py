@@ -1,0 +1,124 @@
+"""Sort keys, and the order of values of all kinds: the setting kind of `sort`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar, TypeAlias
+
+from aioflow.errors import SettingError
+from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
+from aioflow.expressions.code import Evaluate
+from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.counters import Counters
+from aioflow.expressions.lists import parse_sort_keys
+from aioflow.expressions.scope import InputScope
+from aioflow.expressions.values import is_nan, kind_of, since_epoch
+from aioflow.relation import Row, Schema, Type, Value
+
+# Kinds in the order in which they sort where a column mixes them. A NaN is greater than every number.
+_RANKS = {Type.BOOLEAN: 1, Type.NUMBER: 2, Type.DATE: 4, Type.CHAR: 5, Type.DOCUMENT: 6, Type.RELATION: 7}
+_NAN_RANK = 3
+_FIRST, _LAST = (-100, 0), (100, 0)
+
+Place: TypeAlias = tuple[int, Any]
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One key: what it sorts by, in which direction, and where nulls go."""
+
+    evaluate: Evaluate = field(repr=False)
+    position: int | None
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class SortKeys:
+    """What to sort by: `"price desc, city"`. `key(row)` gives something that sorts as the row does.
+
+    Nulls come last in both directions unless the key says `nulls first`.
+    """
+
+    kind_name: ClassVar[str] = "a list of sort keys"
+
+    text: str
+    keys: tuple[SortKey, ...]
+    names: tuple[str, ...]
+    positions: tuple[int, ...] | None
+    key: Callable[[Row], Any] = field(repr=False)
+    counters: Counters = field(repr=False, compare=False)
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> SortKeys:
+        text = text_of(value, cls.kind_name)
+        return shallow(lambda: cls._bound(text, first_schema(inputs)))
+
+    @classmethod
+    def _bound(cls, text: str, schema: Schema | None) -> SortKeys:
+        compiler = Compiler(InputScope(schema))
+        keys = []
+        for item in parse_sort_keys(text):
+            code = compiler.value(item.node)
+            if code.type is Type.RELATION:
+                raise SettingError(f"{code.shown} has no order to sort by", offset=item.node.offset)
+            evaluate = code.evaluate if schema is not None else unbound
+            keys.append(SortKey(evaluate, code.position, item.descending, item.nulls_first))
+        key = _row_key(tuple(keys)) if schema is not None else unbound
+        return cls(text, tuple(keys), tuple(compiler.names), compiler.positions, key, compiler.counters)
+
+
+def _row_key(keys: tuple[SortKey, ...]) -> Callable[[Row], Any]:
+    parts = tuple((key.evaluate, _place(key)) for key in keys)
+    if len(parts) == 1:
+        evaluate, place = parts[0]
+        return lambda row: place(evaluate(row))
+    return lambda row: [place(evaluate(row)) for evaluate, place in parts]
+
+
+def _place(key: SortKey) -> Callable[[Value], Place]:
+    null = _FIRST if key.nulls_first else _LAST
+    place = _descending if key.descending else _ascending
+    return lambda value: null if value is None else place(value)
+
+
+def _ascending(value: Value) -> Place:
+    if value.__class__ is str:
+        return 5, value
+    kind = kind_of(value)
+    if kind is Type.NUMBER:
+        return (_NAN_RANK, 0) if is_nan(value) else (2, value)
+    if kind is Type.DATE:
+        return 4, since_epoch(value)
+    if kind is Type.DOCUMENT:
+        return 6, value.text
+    return _RANKS[kind or Type.RELATION], value if kind is not Type.RELATION else 0
+
+
+def _descending(value: Value) -> Place:
+    rank, comparable = _ascending(value)
+    if isinstance(comparable, str):
+        return -rank, _Reversed(comparable)
+    if isinstance(comparable, Decimal):
+        return -rank, comparable.copy_negate()  # `-` would round to the context's precision
+    return -rank, -comparable
+
+
+class _Reversed:
+    """A text that sorts the other way round."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __lt__(self, other: _Reversed) -> bool:
+        return other.text < self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Reversed) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
