@@ -38,8 +38,10 @@ class Activation:
 
     scope: Scope
     inputs: Schemas
-    level: int
     outputs: Schemas
+    # The recursive call that first came to this, and how many calls of the same plan lie around it.
+    parent: Activation | None = field(repr=False)
+    level: int = 0
     schemas: dict[str, Schema | None] = field(default_factory=dict)
     bound: dict[int, Settings | None] = field(default_factory=dict)
     problems: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
@@ -110,7 +112,7 @@ class Inference:
             self._activations.clear()
             self._variants.clear()
         declared = _with_declarations(plan.inputs, inputs)
-        root = self._activation(Scope.outermost(plan, parameters), declared, 0)
+        root = self._activation(Scope.outermost(plan, parameters), declared)
         if root.state == "new":
             self._solve(root)
         return root
@@ -186,18 +188,19 @@ class Inference:
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
         scope = caller.scope.enter(plan, settings, recursive=recursive)
-        level = caller.level + 1 if recursive else 0
-        if level > _LEVELS_AT_MOST or self._variants[plan.key] > _VARIANTS_AT_MOST:
+        parent = caller if recursive else None
+        if _level(plan, parent) > _LEVELS_AT_MOST or self._variants[plan.key] > _VARIANTS_AT_MOST:
             unknown = {parameter.name.lower(): UNKNOWN for parameter in plan.parameters}
             scope, given = Scope.outermost(plan, unknown), [None] * len(given)
-        return self._activation(scope, _with_declarations(plan.inputs, given), level)
+        return self._activation(scope, _with_declarations(plan.inputs, given), parent)
 
-    def _activation(self, scope: Scope, inputs: Schemas, level: int) -> Activation:
+    def _activation(self, scope: Scope, inputs: Schemas, parent: Activation | None = None) -> Activation:
         key = (scope.key, inputs)
         if key not in self._activations:
             self._variants[scope.plan.key] += 1
             unknown = (None,) * len(scope.plan.outputs)
-            self._activations[key] = Activation(scope, inputs, level, unknown)
+            level = _level(scope.plan, parent)
+            self._activations[key] = Activation(scope, inputs, unknown, parent, level)
         return self._activations[key]
 
     def _code(self, plan: Plan) -> _Code:
@@ -211,6 +214,13 @@ class Inference:
             resolve_statement(statement, self._program, self._registry, lambda _: None)
             for statement in plan.statements
         ]
+
+
+def _level(plan: Plan, parent: Activation | None) -> int:
+    """How many calls of a plan lie around a call of it, within one recursion."""
+    while parent is not None and parent.plan.key != plan.key:
+        parent = parent.parent
+    return parent.level + 1 if parent else 0
 
 
 def reachable(roots: Sequence[Activation]) -> Iterator[Activation]:

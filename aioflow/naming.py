@@ -172,13 +172,12 @@ class _Names:
             self.mistake(first, f"{message}; a loop is a plan that calls itself", span)
 
     def _shown_cycle(self, cycle: Sequence[int]) -> str:
-        steps = [
-            f"{named(self.plan, node)} -> {self._name_between(node, successor)!r}"
-            for node, successor in pairwise([*cycle, cycle[0]])
-        ]
-        if len(steps) > _SHOWN_OF_CYCLE:
-            left_out = len(steps) - _SHOWN_OF_CYCLE + 1
-            steps = [*steps[: _SHOWN_OF_CYCLE - 2], f"{left_out} more", steps[-1]]
+        edges = list(pairwise([*cycle, cycle[0]]))
+        left_out = len(edges) - _SHOWN_OF_CYCLE
+        shown = edges if left_out <= 0 else [*edges[: _SHOWN_OF_CYCLE - 1], edges[-1]]
+        steps = [f"{named(self.plan, node)} -> {self._name_between(node, next_)!r}" for node, next_ in shown]
+        if left_out > 0:
+            steps.insert(-1, f"{left_out} more")
         return " -> ".join([*steps, named(self.plan, cycle[0])])
 
     def _name_between(self, producer: int, reader: int) -> str:

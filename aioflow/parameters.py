@@ -157,7 +157,9 @@ class Scope:
         built_in = {name: self.values[name] for name in BUILT_IN}
         if not recursive:
             return Scope(plan, complete(plan, built_in | given))
-        around = {**self.enclosing, self.plan.key: self.values}
+        around = {**self.enclosing}
+        if self.plan.parameters:
+            around[self.plan.key] = self.values
         kept = around.pop(plan.key, {})
         return Scope(plan, complete(plan, {**kept, **built_in, **given}), around)
 

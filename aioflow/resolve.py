@@ -34,6 +34,7 @@ Report: TypeAlias = Callable[[Diagnostic], None]
 # Clauses that every statement takes; the first four have places of their own in a Statement.
 SIGNAL_CLAUSES = ("wait", "enable", "done", "errors")
 UNIVERSAL_OPTIONS = (*SIGNAL_CLAUSES, "workers", "ordered", "buffer")
+_OPTIONAL_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -115,12 +116,14 @@ def output_names(target: Target) -> list[str]:
 
 
 def signature(target: Target) -> str:
-    """What a statement with that target looks like: `select (rows, "where" : out)`."""
+    """What a statement with that target looks like: `format (rel, "template", ["attributes"] : out)`."""
     if isinstance(target, Plan):
         arguments = [declaration.name for declaration in target.inputs]
     else:
         arguments = [_shown_input(port.name, port.variadic, port.optional) for port in target.inputs]
         arguments += [f'"{port.name}"' for port in target.settings if port.required]
+        optional = [f'["{port.name}"]' for port in target.settings if not port.required]
+        arguments += optional if len(optional) <= _OPTIONAL_SHOWN else [*optional[:_OPTIONAL_SHOWN], "…"]
     outputs = "".join(f"{', ' if index else ' : '}{name}" for index, name in enumerate(output_names(target)))
     return f"{target.name} ({', '.join(arguments)}{outputs})"
 
@@ -145,6 +148,8 @@ class _Binding:
     variables: Collection[str]
     settings: dict[str, Constant] = field(default_factory=dict)
     spans: dict[str, Span | None] = field(default_factory=dict)
+    # Settings that are missing because their names were misspelt, which was reported.
+    excused: set[str] = field(default_factory=set)
     failed: bool = False
 
     def __post_init__(self) -> None:
@@ -227,7 +232,7 @@ class _Binding:
             clause = f"{{{name.upper()}: …}}"
             self.mistake(f"{name!r} is a clause, not a setting: write {clause} after the ')'", constant.span)
         else:
-            hint = suggestion(name, self.known_settings)
+            hint = self._hint(name, self.known_settings)
             noun = "parameter" if isinstance(self.target, Plan) else "setting"
             self.mistake(f"{self.target.name} has no {noun} {constant.name!r}{hint}", constant.span)
 
@@ -259,8 +264,13 @@ class _Binding:
     def _unknown_option(self, option: Option) -> None:
         noun = "parameter" if isinstance(self.target, Plan) else "option"
         known = [name.upper() for name in (*self.known_settings, *UNIVERSAL_OPTIONS)]
-        hint = suggestion(option.name, known)
+        hint = self._hint(option.name, known)
         self.mistake(f"{self.target.name} has no {noun} {option.name!r}{hint}", option.span)
+
+    def _hint(self, name: str, known: list[str]) -> str:
+        hint = suggestion(name, known)
+        self.excused.update(each.lower() for each in known if repr(each) in hint)
+        return hint
 
     def _has_value(self, option: Option, name: str) -> bool:
         if option.values or isinstance(self.target, Plan):
@@ -298,9 +308,8 @@ class _Binding:
     def _missing_settings(self) -> list[str]:
         if isinstance(self.target, Plan):  # whether a call may leave a parameter out is for `check`
             return []
-        return [
-            port.name for port in self.target.settings if port.required and port.name not in self.settings
-        ]
+        given = self.settings.keys() | self.excused
+        return [port.name for port in self.target.settings if port.required and port.name not in given]
 
     def _wrong_number(self, found: str, span: Span | None) -> None:
         fewest, most = input_limits(self.target)
@@ -309,7 +318,7 @@ class _Binding:
         elif fewest == most:
             takes = counted(most, "input")
         else:
-            takes = f"{fewest} to {counted(most, 'input')}"
+            takes = f"{fewest} {'or' if most == fewest + 1 else 'to'} {counted(most, 'input')}"
         self.mistake(f"{self.target.name} takes {takes}, {found}: {signature(self.target)}", span)
 
     def _outputs(self) -> None:
