@@ -1,0 +1,243 @@
+"""An event loop with a virtual clock and a seeded order of tasks: tests take no time and can be replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import selectors
+from asyncio import Handle, Task, TimerHandle
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from random import Random
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from anyio import lowlevel
+
+T = TypeVar("T")
+
+# Handles run before the loop looks for what threads and processes sent.
+_STEPS_BETWEEN_POLLS = 64
+
+
+class DeadlockError(Exception):
+    """Nothing can happen any more, yet somebody still waits."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer as soon as nothing is ready.
+
+    Without a seed, what is ready runs in asyncio's order. With one, each step picks one of the ready
+    tasks at random; the same seed always picks the same, also in another process. Callbacks that are
+    no tasks keep their order, since transports rely on it.
+
+    It runs one step of one task at a time: `steps` counts them, `before_step` is called with the
+    number of each before it runs, `trace` lists them when it is a list. While a thread or process
+    works, time stands still. When nothing is ready, no timer runs and nobody works elsewhere, it
+    raises DeadlockError.
+    """
+
+    # What BaseEventLoop keeps, under the names it has had since Python 3.5.
+    _ready: deque[Handle]
+    _scheduled: list[TimerHandle]
+    _selector: selectors.BaseSelector
+    _stopping: bool
+    _timer_cancelled_count: int
+
+    def __init__(
+        self,
+        seed: int | None = None,
+        *,
+        before_step: Callable[[int], None] | None = None,
+        trace: list[str] | None = None,
+        outside_seconds: float = 30.0,
+    ) -> None:
+        super().__init__()
+        self.steps = 0
+        self.before_step = before_step
+        self.trace = trace
+        self.abandoned: list[str] = []
+        self.complaints: list[str] = []
+        self._random = None if seed is None else Random(seed)
+        self._now = 0.0
+        self._outside_seconds = outside_seconds
+        self._in_executor: set[object] = set()
+        self._numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
+        self._created = 0
+
+    def time(self) -> float:
+        """Seconds since the loop was made, in its own time."""
+        return self._now
+
+    # --- running ---
+
+    def _run_once(self) -> None:
+        self._wake_sleepers()
+        if not self._ready and not self._stopping:
+            self._wait()
+        elif self.steps % _STEPS_BETWEEN_POLLS == 0:
+            self._poll(0)
+        if self._ready:
+            self._step(self._next())
+
+    def _step(self, handle: Handle) -> None:
+        if handle._cancelled:
+            return
+        if self.before_step is not None:
+            self.before_step(self.steps)
+        if self.trace is not None:
+            self.trace.append(self._describe(handle))
+        self.steps += 1
+        handle._run()
+
+    def _next(self) -> Handle:
+        ready = self._ready
+        if self._random is None or len(ready) == 1:
+            return ready.popleft()
+        index = int(self._random.random() * len(ready))
+        if _task_of(ready[index]) is None:
+            index = next(place for place, handle in enumerate(ready) if _task_of(handle) is None)
+        handle = ready[index]
+        del ready[index]
+        return handle
+
+    def _wake_sleepers(self) -> None:
+        """Make the timers ready whose time has come, and forget those that were cancelled."""
+        timers = self._scheduled
+        while timers and (timers[0]._cancelled or timers[0].when() <= self._now):
+            handle = heapq.heappop(timers)
+            handle._scheduled = False  # type: ignore[attr-defined]
+            if handle._cancelled:
+                self._timer_cancelled_count -= 1
+            else:
+                self._ready.append(handle)
+
+    def _wait(self) -> None:
+        """Let time pass until something is ready."""
+        if self._working_elsewhere():
+            if not self._poll(self._outside_seconds):
+                raise DeadlockError(self._report(f"a thread did not answer in {self._outside_seconds} s"))
+        elif not self._poll(0):
+            if not self._scheduled:
+                raise DeadlockError(self._report("nothing can happen any more"))
+            self._now = max(self._now, self._scheduled[0].when())
+            self._wake_sleepers()
+
+    def _poll(self, timeout: float) -> bool:
+        """Take what arrived from outside; whether there was anything."""
+        events = self._selector.select(timeout)
+        self._process_events(events)  # type: ignore[attr-defined]
+        return bool(events)
+
+    # --- work that is done elsewhere ---
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, function: Callable[..., T], *arguments: Any
+    ) -> asyncio.Future[T]:
+        """Run a function in a thread; time stands still until it answers."""
+        future = super().run_in_executor(executor, function, *arguments)
+        self._in_executor.add(future)
+        future.add_done_callback(self._in_executor.discard)
+        return future
+
+    def _working_elsewhere(self) -> bool:
+        if self._in_executor:
+            return True
+        # anyio keeps its pools here, and has no public way to ask whether they work.
+        variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
+        pools = {variable._name: pool for variable, pool in variables.items()}
+        for kind in ("_threadpool", "_process_pool"):
+            if len(pools.get(f"{kind}_workers", ())) > len(pools.get(f"{kind}_idle_workers", ())):
+                return True
+        return False
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the threads in the thread of the loop: nothing else is left to run."""
+        executor = getattr(self, "_default_executor", None)
+        if executor is not None:
+            executor.shutdown(wait=True)
+
+    # --- what tests ask about ---
+
+    def create_task(  # type: ignore[override]
+        self, coroutine: Coroutine[Any, Any, T], **keywords: Any
+    ) -> Task[T]:
+        """Start a task and remember in which order tasks were started."""
+        task: Task[T] = super().create_task(coroutine, **keywords)
+        self._created += 1
+        self._numbers[task] = self._created
+        return task
+
+    def tasks(self) -> list[Task[Any]]:
+        """The tasks that have not ended, in the order in which they were started."""
+        return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers.get(task, 0))
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep what asyncio would only log: an exception that nobody took, a task that was forgotten."""
+        self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        self.abandoned.append(agen.__qualname__)
+        super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
+
+    def _describe(self, handle: Handle) -> str:
+        task = _task_of(handle)
+        if task is None:
+            return getattr(handle._callback, "__qualname__", "callback")  # type: ignore[attr-defined]
+        return f"{self._numbers.get(task, 0)} {getattr(task.get_coro(), '__qualname__', '?')}"
+
+    def _report(self, reason: str) -> str:
+        waiting = "".join(f"\n  {describe_task(task)}" for task in self.tasks())
+        return f"deadlock: {reason}, waiting: {waiting or 'no task'}"
+
+
+def _task_of(handle: Handle) -> Task[Any] | None:
+    """The task that a handle takes a step of; None for any other callback."""
+    owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    return owner if isinstance(owner, Task) else None
+
+
+def describe_task(task: Task[Any]) -> str:
+    """Name of a task and the innermost line at which it waits."""
+    awaited: Any = task.get_coro()
+    place = "not started"
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            place = f"{frame.f_code.co_qualname} in {frame.f_code.co_filename}:{frame.f_lineno}"
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "ag_await", None)
+    return f"{task.get_name()}: {place}"
+
+
+def run(
+    main: Coroutine[Any, Any, T],
+    *,
+    seed: int | None = None,
+    before_step: Callable[[int], None] | None = None,
+    trace: list[str] | None = None,
+) -> T:
+    """Run a coroutine on a VirtualLoop of its own and return its result."""
+    loop = VirtualLoop(seed, before_step=before_step, trace=trace)
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        close(loop)
+
+
+def close(loop: VirtualLoop) -> None:
+    """Cancel what is left on a loop, let it end, and close the loop."""
+    loop.before_step = None
+    try:
+        left = loop.tasks()
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    except DeadlockError:
+        # The test has failed already, with the first deadlock; a task that resists adds nothing to it.
+        pass
+    finally:
+        loop.close()

@@ -1,0 +1,120 @@
+"""Runs one operator, or a plan given as text, and returns what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aioflow.engine import Engine, Result
+from aioflow.operator import Operator, OperatorFunction, Registry, SchemaRule, Settings, describe
+from aioflow.plan import InputDeclaration, Plan, Program, Setting, Statement, Variable
+from aioflow.plugins import load_operators
+from aioflow.relation import Schema
+from aioflow.rows import RowsIn
+from aioflow.session import Mode
+from aioflow.testing.leaks import assert_nothing_left
+from aioflow.testing.loop import run
+
+
+async def run_operator(
+    function: OperatorFunction,
+    /,
+    *inputs: RowsIn,
+    workers: int = 15,
+    capacity_rows: int = 2,
+    mode: Mode = "D+S+",
+    **settings: Any,
+) -> Any:
+    """The rows that an operator gives for these inputs, as a list of tuples; by output if it has several.
+
+    Settings are constants as in a plan, or values that the function gets as they are. Fails if the
+    operator leaves anything behind.
+
+        assert await run_operator(select, rows((1,), (2,)), where="a > 1") == [(2,)]
+    """
+    described: Operator = getattr(function, "operator", None) or describe(function)
+    constants = {name.rstrip("_"): value for name, value in settings.items() if _is_constant(value)}
+    values = {name: value for name, value in settings.items() if not _is_constant(value)}
+    described = _with_values(described, values)
+    program = _program(described, len(inputs), constants)
+    registry = Registry([*load_operators(), described])
+    engine = Engine(workers, capacity_rows=capacity_rows, mode=mode, registry=registry)
+    async with engine:
+        given = dict(zip((declared.name for declared in program.main.inputs), inputs, strict=True))
+        result = None
+        try:
+            result = await engine.run(program, given)
+        finally:
+            assert_nothing_left(engine, result)
+    outputs = {name: [record.row for record in result.outputs[name]] for name in described.outputs}
+    return outputs[described.outputs[0]] if len(outputs) == 1 else outputs
+
+
+def run_plan(
+    plan: Program | str,
+    /,
+    *,
+    seed: int | None = None,
+    workers: int = 15,
+    capacity_rows: int = 256,
+    memory_bytes: int = 1 << 20,
+    mode: Mode = "D+S+",
+    registry: Registry | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    **inputs: RowsIn,
+) -> Result:
+    """Run a plan on a VirtualLoop of its own; `plan` is its text. Fails if it leaves anything behind."""
+    from aioflow import loads
+
+    program = loads(plan) if isinstance(plan, str) else plan
+
+    async def main() -> Result:
+        engine = Engine(
+            workers, capacity_rows=capacity_rows, memory_bytes=memory_bytes, mode=mode, registry=registry
+        )
+        async with engine:
+            result = None
+            try:
+                result = await engine.run(program, inputs, parameters=parameters)
+            finally:
+                assert_nothing_left(engine, result)
+            return result
+
+    return run(main(), seed=seed)
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return value is None or isinstance(value, str | int | float)
+
+
+def _with_values(described: Operator, values: Mapping[str, Any]) -> Operator:
+    """The operator with some settings fixed to values that no plan could write."""
+    if not values:
+        return described
+    function, rule = described.function, described.schema
+
+    def call(*streams: Any, **settings: Any) -> Any:
+        return function(*streams, **values, **settings)
+
+    def schema(inputs: Sequence[Schema | None], settings: Settings) -> Any:
+        return None if rule is None else rule(inputs, {**settings, **values})
+
+    fixed = {name.rstrip("_").lower() for name in values}
+    kept = tuple(port for port in described.settings if port.name not in fixed)
+    told: SchemaRule | None = None if rule is None else schema
+    return replace(described, function=call, schema=told, settings=kept)
+
+
+def _program(described: Operator, inputs: int, constants: Mapping[str, Any]) -> Program:
+    names = [f"input{number}" for number in range(inputs)]
+    statement = Statement(
+        described.name,
+        (*map(Variable, names), *(Setting(value, name) for name, value in constants.items())),
+        tuple(map(Variable, described.outputs)),
+    )
+    declarations = tuple(map(InputDeclaration, names))
+    plan = Plan("test_of_an_operator", declarations, tuple(map(Variable, described.outputs)), (statement,))
+    return Program(plan, (plan,))

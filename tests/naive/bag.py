@@ -1,0 +1,67 @@
+"""A variable's whole content: a bag of tuples, or a dead stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aioflow.relation import Relation, Row, Schema, identity
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Tuples with the names of their attributes; `names` is None when nothing is known of an empty one."""
+
+    names: tuple[str, ...] | None
+    rows: tuple[Row, ...] = ()
+    dead: bool = False
+
+    @property
+    def schema(self) -> Schema | None:
+        return None if self.names is None else Schema(self.names)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names, none for a bag of which nothing is known."""
+        return self.names or ()
+
+    def revived(self) -> Bag:
+        """What a dead stream counts as beside a live one."""
+        return replace(self, dead=False)
+
+    def in_order(self, names: Sequence[str]) -> tuple[Row, ...]:
+        """The rows with their columns in another order."""
+        if self.names is None or self.names == tuple(names):
+            return self.rows
+        places = [self.names.index(name) for name in names]
+        return tuple(tuple(row[place] for place in places) for row in self.rows)
+
+    def relation(self) -> Relation:
+        return Relation(Schema(self.known), list(self.rows))
+
+
+def from_mappings(names: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -> Bag:
+    return Bag(tuple(names), tuple(tuple(map(mapping.get, names)) for mapping in mappings))
+
+
+def counted(mappings: Iterable[Mapping[str, Any]]) -> Counter[Hashable]:
+    """A bag of mappings in a form that can be compared: equal when the bags are."""
+    return Counter(_canonical(mapping) for mapping in mappings)
+
+
+def counted_bag(bag: Bag) -> Counter[Hashable]:
+    return counted(dict(zip(bag.known, row, strict=True)) for row in bag.rows)
+
+
+def _canonical(mapping: Mapping[str, Any]) -> Hashable:
+    names = tuple(sorted(mapping))
+    return names, identity(tuple(_value(mapping[name]) for name in names))
+
+
+def _value(value: Any) -> Any:
+    # An empty embedded relation equals any other: of some nothing is known but that they are empty.
+    if isinstance(value, Relation):
+        return frozenset(counted(value).items())
+    return value

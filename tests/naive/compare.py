@@ -1,0 +1,111 @@
+"""One random program on the engine and on the naive evaluator: do they agree?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import aioflow
+from aioflow.engine import Engine
+from aioflow.errors import RunError
+from aioflow.operator import Registry
+from aioflow.plan import Program
+from aioflow.plugins import load_operators
+from aioflow.session import Mode
+from aioflow.testing import DeadlockError, assert_nothing_left, run
+from tests.naive.bag import Bag, counted, counted_bag
+from tests.naive.evaluator import Evaluator
+from tests.naive.functions import SERIES
+from tests.naive.generator import MAIN, Example
+from tests.naive.operators import UndecidedError
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How the engine runs a program."""
+
+    capacity: int = 2
+    workers: int = 8
+    mode: Mode = "D+S+"
+    memory_limit: int = 1 << 20
+    seed: int | None = None
+
+    def __str__(self) -> str:
+        return f"capacity {self.capacity}, workers {self.workers}, mode {self.mode}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the naive evaluator says of a program."""
+
+    outputs: Mapping[str, Bag]
+    failed: bool = False
+    happened: Counter[str] = field(default_factory=Counter)
+
+
+def loaded(example: Example) -> Program:
+    return aioflow.loads(example.text, name=f"seed{example.seed}.plan", plan=MAIN)
+
+
+def expected(program: Program, inputs: Mapping[str, Bag]) -> Expected:
+    """What must come out; raises UndecidedError for a program that is no fun to run."""
+    evaluator = Evaluator(program)
+    outputs = evaluator.run(inputs)
+    return Expected(outputs, evaluator.failed, evaluator.seen)
+
+
+def registry_for_tests() -> Registry:
+    return Registry([*load_operators(), SERIES])
+
+
+async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> dict[str, Counter[Hashable]]:
+    engine = Engine(
+        workers=setup.workers,
+        capacity_rows=setup.capacity,
+        memory_bytes=setup.memory_limit,
+        mode=setup.mode,
+        registry=registry_for_tests(),
+    )
+    async with engine:
+        given = {name: bag.relation() for name, bag in inputs.items()}
+        try:
+            result = await engine.run(program, given)
+            found = {name: counted(records) for name, records in result.outputs.items()}
+            del result
+        finally:
+            assert_nothing_left(engine)
+    return found
+
+
+def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, setup: Setup) -> str | None:
+    """In what the engine differs from the naive evaluator; None when they agree."""
+    try:
+        found = run(_run(program, inputs, setup), seed=setup.seed)
+    except RunError as error:
+        return None if wanted.failed else f"the run failed: {error}"
+    except (DeadlockError, AssertionError, Exception) as error:
+        return f"{type(error).__name__}: {error}"
+    # A step that nobody reads any more may be stopped before it fails.
+    if wanted.failed and not _reads_in_part(program):
+        return "the run should have failed"
+    for name, bag in wanted.outputs.items():
+        missing, extra = counted_bag(bag), found[name]
+        if missing != extra:
+            return f"output {name}:\n  missing {dict(missing - extra)}\n  too many {dict(extra - missing)}"
+    return None
+
+
+def _reads_in_part(program: Program) -> bool:
+    return any(statement.operator == "null" for plan in program for statement in plan.statements)
+
+
+__all__ = [
+    "Expected",
+    "Setup",
+    "UndecidedError",
+    "disagreement",
+    "expected",
+    "loaded",
+    "registry_for_tests",
+]

@@ -1,0 +1,402 @@
+"""Plans on whole relations: what each variable holds in the end, which signals were sent, what failed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aioflow.plan import Option, ParameterReference, Plan, Program, Setting, Statement, Variable, Word
+from aioflow.relation import Relation, Schema, identity
+from tests.naive.bag import Bag
+from tests.naive.operators import OPERATORS, Failed, Known, UndecidedError, Work
+
+MOST_ROWS = 3000
+MOST_CALLS = 400
+UNIVERSAL = ("workers", "ordered", "buffer")
+ERROR_NAMES = ("error", "error-kind", "attempts")
+CALL_ERROR_NAMES = ("where", "tuple", *ERROR_NAMES)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What failed inside a call and was not taken there."""
+
+    where: str
+    failed: Failed
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """What the calls of one recursion share or count: from the outermost call of its plans on."""
+
+    depth: Mapping[str, int] = field(default_factory=dict)
+    seen: dict[str, set[Hashable]] = field(default_factory=dict)
+    kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def enter(self, key: str, parameters: Mapping[str, Any]) -> Recursion:
+        depth = {**self.depth, key: self.depth.get(key, 0) + 1}
+        return Recursion(depth, self.seen, {**self.kept, key: parameters})
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A statement with its settings in place; `target` is the plan if it is a call."""
+
+    statement: Statement
+    target: Plan | None
+    inputs: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+@dataclass
+class Ended:
+    """How a statement or call ended."""
+
+    outputs: list[Bag]
+    failures: list[Failure] = field(default_factory=list)
+    dead: bool = False
+    fired: bool = False
+
+    @property
+    def well(self) -> bool:
+        return not self.dead and not any(failure.failed.whole for failure in self.failures)
+
+
+class Evaluator:
+    """Evaluates the plans of one program; `seen` counts what happened on the way."""
+
+    def __init__(self, program: Program, operators: Mapping[str, Known] = OPERATORS) -> None:
+        self.program = program
+        self.operators = operators
+        self.seen: Counter[str] = Counter()
+        self.calls = 0
+        self.failed = False
+        self._reach = {plan.key: self._reachable(plan) for plan in program}
+        self._shapes: dict[Hashable, list[tuple[str, ...] | None]] = {}
+
+    def run(self, inputs: Mapping[str, Bag], parameters: Mapping[str, Any] | None = None) -> dict[str, Bag]:
+        """The outputs of the main plan by name; `failed` tells whether the run ends with an error."""
+        main = self.program.main
+        given = [inputs[declaration.name] for declaration in main.inputs]
+        values = self.parameters_of(main, parameters or {})
+        ended = self.call(main, given, values, Recursion().enter(main.key, values))
+        self.failed |= bool(ended.failures)
+        if self.failed:
+            self.seen["happened: run failed"] += 1
+        return dict(zip((output.name for output in main.outputs), ended.outputs, strict=True))
+
+    def call(
+        self, plan: Plan, inputs: Sequence[Bag], values: Mapping[str, Any], recursion: Recursion
+    ) -> Ended:
+        """One call of a plan, whatever made it."""
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise UndecidedError(f"more than {MOST_CALLS} calls")
+        return _Call(self, plan, inputs, values, recursion).ended()
+
+    # --- the call graph and parameters ---
+
+    def _callees(self, plan: Plan) -> set[str]:
+        names = {statement.operator.lower() for statement in plan.statements}
+        return {name for name in names if name not in self.operators}
+
+    def _reachable(self, plan: Plan) -> set[str]:
+        found: set[str] = set()
+        pending = self._callees(plan)
+        while pending:
+            key = pending.pop()
+            if key not in found:
+                found.add(key)
+                pending |= self._callees(self.program.by_name[key])
+        return found
+
+    def is_recursive(self, caller: Plan, callee: Plan) -> bool:
+        return caller.key in self._reach[callee.key]
+
+    def parameters_of(self, plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            parameter.name.lower(): given.get(parameter.name.lower(), parameter.default)
+            for parameter in plan.parameters
+        }
+
+    def bind(self, statement: Statement, values: Mapping[str, Any]) -> Bound:
+        """A statement of a plan whose parameters have these values."""
+        key = statement.operator.lower()
+        target = None if key in self.operators else self.program.by_name[key]
+        if target is None:
+            positional: Sequence[str] = self.operators[key].settings
+        else:
+            positional = [parameter.name.lower() for parameter in target.parameters]
+        settings: dict[str, Any] = {}
+        constants = [argument for argument in statement.arguments if isinstance(argument, Setting)]
+        for place, constant in enumerate(constants):
+            name = constant.name.lower() if constant.name is not None else positional[place]
+            settings[name] = _substitute(constant.value, values)
+        for option in statement.options:
+            if option.name.lower() not in UNIVERSAL:
+                settings[option.name.lower()] = _option_value(option, values)
+        inputs = tuple(argument.name for argument in statement.arguments if isinstance(argument, Variable))
+        return Bound(statement, target, inputs, settings)
+
+    # --- names of attributes where there are no tuples to tell ---
+
+    def error_names(self, bound: Bound, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The attributes of an ERRORS variable."""
+        if bound.target is not None:
+            return CALL_ERROR_NAMES
+        if self.operators[bound.statement.operator.lower()].firing == "tuple":
+            return None if given is None else tuple(dict.fromkeys((*given, *ERROR_NAMES)))
+        return ("relation", *ERROR_NAMES)
+
+    def shape(
+        self, plan: Plan, inputs: Sequence[tuple[str, ...] | None], values: Mapping[str, Any]
+    ) -> list[tuple[str, ...] | None]:
+        """The attributes of a plan's outputs."""
+        key = (plan.key, tuple(inputs), tuple(sorted(map(repr, values.items()))))
+        if key not in self._shapes:
+            self._shapes[key] = [None] * len(plan.outputs)
+            while True:
+                found = _Shaping(self, plan, inputs, values).outputs()
+                if found == self._shapes[key]:
+                    break
+                self._shapes[key] = found
+        return self._shapes[key]
+
+
+def _option_value(option: Option, values: Mapping[str, Any]) -> Any:
+    if not option.values:
+        return True
+    value = option.values[0]
+    return value.text if isinstance(value, Word) else _substitute(value, values)
+
+
+def _substitute(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, ParameterReference):
+        return values[value.name.lower()]
+    if isinstance(value, str):
+        return re.sub(r"\$\{([\w-]+)\}", lambda match: str(values[match[1].lower()]), value)
+    return value
+
+
+class _Call:
+    """The evaluation of one call of a plan."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        plan: Plan,
+        inputs: Sequence[Bag],
+        values: Mapping[str, Any],
+        recursion: Recursion,
+    ) -> None:
+        self.evaluator = evaluator
+        self.seen = evaluator.seen
+        self.plan = plan
+        self.values = values
+        self.recursion = recursion
+        names = [declaration.name for declaration in plan.inputs]
+        self.bags = dict(zip(names, inputs, strict=True))
+        self.signals: dict[str, bool] = {}
+        self.failures: list[Failure] = []
+
+    def ended(self) -> Ended:
+        pending = list(self.plan.statements)
+        while pending:
+            ready = [statement for statement in pending if self._is_ready(statement)]
+            assert ready, f"a cycle in {self.plan.name}"
+            for statement in ready:
+                self._evaluate(statement)
+                pending.remove(statement)
+        outputs = [self.bags[output.name] for output in self.plan.outputs]
+        return Ended(outputs, self.failures, fired=any(bag.rows for bag in outputs))
+
+    def _is_ready(self, statement: Statement) -> bool:
+        known = self.bags.keys() | self.signals.keys()
+        needed = [argument.name for argument in statement.arguments if isinstance(argument, Variable)]
+        return known >= {*needed, *(waited.name for waited in statement.wait)}
+
+    def _evaluate(self, statement: Statement) -> None:
+        bound = self.evaluator.bind(statement, self.values)
+        target = bound.target
+        inputs = [self.bags[name] for name in bound.inputs]
+        for signal in (*statement.enable, *statement.done):
+            self.signals[signal.name] = False
+        if not self._gate_opens(statement) or (inputs and all(bag.dead for bag in inputs)):
+            self._settle(bound, self._dead(bound, inputs), inputs)
+            return
+        if any(bag.dead for bag in inputs):
+            self.seen["happened: dead input beside a live one"] += 1
+        if target is None:
+            ended = self._operator(bound, [bag.revived() for bag in inputs])
+        else:
+            ended = self._subplan(bound, target, [bag.revived() for bag in inputs])
+        self._settle(bound, ended, inputs)
+
+    def _gate_opens(self, statement: Statement) -> bool:
+        for waited in statement.wait:
+            if waited.name in self.signals:
+                opens = self.signals[waited.name]
+            else:
+                opens = bool(self.bags[waited.name].rows)
+            if not opens:
+                self.seen["happened: WAIT that never came"] += 1
+                return False
+        return True
+
+    def _dead(self, bound: Bound, inputs: Sequence[Bag]) -> Ended:
+        self.seen["happened: dead statement"] += 1
+        shape = _Shaping(self.evaluator, self.plan, (), self.values)
+        names = shape.statement(bound, [bag.names for bag in inputs], self.recursion)
+        return Ended([Bag(each, (), dead=True) for each in names], dead=True)
+
+    def _operator(self, bound: Bound, inputs: list[Bag]) -> Ended:
+        operator = self.evaluator.operators[bound.statement.operator.lower()]
+        work = Work(inputs, bound.settings)
+        outputs = operator.evaluate(work)
+        if any(len(bag.rows) > MOST_ROWS for bag in outputs):
+            raise UndecidedError(f"more than {MOST_ROWS} rows")
+        failures = [Failure(self._where(bound.statement), failed) for failed in work.failed]
+        ended = Ended(outputs, failures)
+        if operator.firing == "tuple":
+            ended.fired = work.firings > 0
+        elif operator.firing == "start" or operator.fires_at_end(bound.settings):
+            ended.fired = ended.well
+        else:
+            ended.fired = any(bag.rows for bag in inputs)
+        return ended
+
+    def _where(self, statement: Statement) -> str:
+        span = statement.name_span
+        assert span is not None, "a plan that was read from a text"
+        return f"{span.place}: {statement.operator}"
+
+    # --- calls ---
+
+    def _subplan(self, bound: Bound, plan: Plan, inputs: list[Bag]) -> Ended:
+        recursive = self.evaluator.is_recursive(self.plan, plan)
+        recursion = self.recursion if recursive else Recursion()
+        kept = recursion.kept.get(plan.key, {})
+        values = self.evaluator.parameters_of(plan, {**kept, **bound.settings})
+        recursion = recursion.enter(plan.key, values)
+        if plan.once is not None:
+            fresh = [self._not_seen(bag, plan, recursion) for bag in inputs]
+            inputs = fresh if recursive else inputs  # the outermost call only takes note
+        if recursive and not any(bag.rows for bag in inputs):
+            self.seen["happened: recursion that ended"] += 1
+            return self._dead(bound, inputs)
+        if plan.max_depth is not None and recursion.depth[plan.key] > plan.max_depth:
+            if plan.stop_at_max_depth:
+                self.seen["happened: MAX_DEPTH stop"] += 1
+                return self._dead(bound, inputs)
+            self.evaluator.failed = True
+            return self._dead(bound, inputs)
+        self.seen["happened: recursive call" if recursive else "happened: call"] += 1
+        return self.evaluator.call(plan, inputs, values, recursion)
+
+    def _not_seen(self, bag: Bag, plan: Plan, recursion: Recursion) -> Bag:
+        """The tuples whose ONCE value is new in this recursion."""
+        assert plan.once is not None
+        places = [bag.known.index(name.strip()) for name in plan.once.split(",")] if bag.rows else []
+        seen = recursion.seen.setdefault(plan.key, set())
+        fresh = []
+        for row in bag.rows:
+            key = identity(tuple(row[place] for place in places))
+            if key not in seen:
+                seen.add(key)
+                fresh.append(row)
+        return replace(bag, rows=tuple(fresh))
+
+    # --- what a statement leaves behind ---
+
+    def _settle(self, bound: Bound, ended: Ended, inputs: Sequence[Bag]) -> None:
+        statement = bound.statement
+        for variable, bag in zip(statement.outputs, ended.outputs, strict=False):
+            self.bags[variable.name] = bag
+        if statement.errors is None:
+            self.failures += ended.failures
+        else:
+            self._take_errors(bound, ended, inputs)
+        for signal in statement.enable:
+            self.signals[signal.name] = ended.fired
+        for signal in statement.done:
+            self.signals[signal.name] = ended.well
+
+    def _take_errors(self, bound: Bound, ended: Ended, inputs: Sequence[Bag]) -> None:
+        call = bound.target is not None
+        for failure in ended.failures:
+            kind = "call" if call else "whole relation" if failure.failed.whole else "tuple"
+            self.seen[f"happened: {kind} failure taken"] += 1
+        errors = bound.statement.errors
+        if isinstance(errors, Variable):
+            names = self.evaluator.error_names(bound, inputs[0].names if inputs else ())
+            rows = tuple(_error_row(failure, call) for failure in ended.failures)
+            self.bags[errors.name] = Bag(names, rows, dead=ended.dead)
+
+
+def _error_row(failure: Failure, call: bool) -> tuple[Any, ...]:
+    failed = failure.failed
+    about = (str(failed.error), type(failed.error).__name__, 1)
+    packed = Relation(Schema(failed.names), list(failed.rows))
+    if call:
+        return (failure.where, packed, *about)
+    if failed.whole:
+        return (packed, *about)
+    return (*failed.rows[0], *about)
+
+
+class _Shaping:
+    """The attributes of every variable of a plan, as far as the text tells."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        plan: Plan,
+        inputs: Sequence[tuple[str, ...] | None],
+        values: Mapping[str, Any],
+    ) -> None:
+        self.evaluator = evaluator
+        self.plan = plan
+        self.values = values
+        names = [declaration.name for declaration in plan.inputs]
+        self.names: dict[str, tuple[str, ...] | None] = dict(zip(names, inputs, strict=False))
+
+    def outputs(self) -> list[tuple[str, ...] | None]:
+        pending = list(self.plan.statements)
+        while pending:
+            rest = [statement for statement in pending if not self._shaped(statement)]
+            assert len(rest) < len(pending), f"a cycle in {self.plan.name}"
+            pending = rest
+        return [self.names[output.name] for output in self.plan.outputs]
+
+    def _shaped(self, statement: Statement) -> bool:
+        bound = self.evaluator.bind(statement, self.values)
+        if not all(name in self.names for name in bound.inputs):
+            return False
+        given = [self.names[name] for name in bound.inputs]
+        found = self.statement(bound, given, Recursion().enter(self.plan.key, self.values))
+        for variable, names in zip(statement.outputs, found, strict=False):
+            self.names[variable.name] = names
+        if isinstance(statement.errors, Variable):
+            first = given[0] if given else ()
+            self.names[statement.errors.name] = self.evaluator.error_names(bound, first)
+        return True
+
+    def statement(
+        self,
+        bound: Bound,
+        inputs: Sequence[tuple[str, ...] | None],
+        recursion: Recursion,
+    ) -> list[tuple[str, ...] | None]:
+        """The attributes of a statement's outputs."""
+        target = bound.target
+        if target is None:
+            operator = self.evaluator.operators[bound.statement.operator.lower()]
+            bags = operator.evaluate(Work([Bag(names) for names in inputs], bound.settings))
+            return [bag.names for bag in bags]
+        recursive = self.evaluator.is_recursive(self.plan, target)
+        kept = recursion.kept.get(target.key, {}) if recursive else {}
+        values = self.evaluator.parameters_of(target, {**kept, **bound.settings})
+        return self.evaluator.shape(target, inputs, values)
