@@ -1,0 +1,230 @@
+"""Places for the nodes of a layered graph, honouring their sizes.
+
+fast-sugiyama ranks the nodes, breaks long edges into links and orders each layer so that few edges
+cross. It knows no sizes, so the coordinates are found here: each layer in turn is drawn towards its
+neighbours' positions, as near as the widths allow.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from aioflow.errors import MissingExtraError
+
+SWEEPS = 120
+ONE_WAY_SWEEPS = 40
+LINK_WIDTH = 6.0
+# Long edges are kept straight before anything else is.
+LINK_WEIGHT = 3.0
+NEARLY_STRAIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class Place:
+    """The centre of a node and the vertical extent of the layer that it stands in."""
+
+    x: float
+    y: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of the nodes, and of the links that each long edge passes on its way."""
+
+    places: Mapping[int, Place]
+    links: Mapping[tuple[int, int], tuple[Place, ...]]
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Least distances between neighbours in a layer and between layers."""
+
+    nodes: float = 26.0
+    layers: float = 18.0
+
+
+@dataclass(frozen=True)
+class _Layered:
+    """A connected graph in layers from top to bottom; ids past the nodes are links of long edges."""
+
+    layers: list[list[int]]
+    edges: list[tuple[int, int]]
+    routes: dict[tuple[int, int], tuple[int, ...]]
+
+
+def lay_out(
+    sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], spacing: Spacing | None = None
+) -> Layout:
+    """Lay out the nodes 0, 1, … of these (width, height), parts that do not touch side by side."""
+    spacing = spacing or Spacing()
+    places: dict[int, Place] = {}
+    links: dict[tuple[int, int], tuple[Place, ...]] = {}
+    left = height = 0.0
+    for layered in _layer(len(sizes), edges):
+        part, width, part_height = _coordinates(layered, sizes, spacing, left)
+        places.update((node, place) for node, place in part.items() if node < len(sizes))
+        links.update((edge, tuple(part[link] for link in route)) for edge, route in layered.routes.items())
+        left += width + 2 * spacing.nodes
+        height = max(height, part_height)
+    return Layout(places, links, max(0.0, left - 2 * spacing.nodes), height)
+
+
+# --- layers -------------------------------------------------------------------------------------
+
+
+def _layer(count: int, edges: Sequence[tuple[int, int]]) -> list[_Layered]:
+    try:
+        from fast_sugiyama import from_edges
+    except ImportError as error:
+        raise MissingExtraError("drawing an SVG", "graph") from error
+    parts = []
+    apart = set(range(count)) - {node for edge in edges for node in edge}
+    if edges:
+        # The library numbers nodes as a set gives them: without gaps they keep theirs, links get higher ones.
+        numbered = {node: number for number, node in enumerate(sorted(set(range(count)) - apart))}
+        originals = list(numbered)
+        found = from_edges(
+            [(numbered[source], numbered[target]) for source, target in edges],
+            dummy_vertices=True,
+            ranking_type="minimize",
+            check_layout=False,
+        )
+        for positions, _, _, linked in found:
+            parts.append(_part(positions, linked or [], originals, count))
+    parts.sort(key=lambda part: min(node for layer in part.layers for node in layer))
+    return parts + [_Layered([[node]], [], {}) for node in sorted(apart)]
+
+
+def _part(positions: object, linked: object, originals: list[int], count: int) -> _Layered:
+    def name(number: int) -> int:
+        return originals[number] if number < len(originals) else count + number
+
+    rows: dict[float, list[tuple[float, int]]] = defaultdict(list)
+    for number, (x, y) in positions:  # type: ignore[attr-defined]  # the library types nodes as int | str
+        rows[y].append((x, name(number)))
+    layers = [[node for _, node in sorted(rows[y])] for y in sorted(rows, reverse=True)]
+    edges = [(name(source), name(target)) for source, target in linked]  # type: ignore[attr-defined]
+    return _Layered(layers, edges, _routes(edges, count))
+
+
+def _routes(edges: list[tuple[int, int]], count: int) -> dict[tuple[int, int], tuple[int, ...]]:
+    """For each edge between nodes the links that it passes."""
+    following = {source: target for source, target in edges if source >= count}
+    routes = {}
+    for source, target in edges:
+        if source >= count:
+            continue
+        passed = []
+        while target >= count:
+            passed.append(target)
+            target = following[target]
+        routes[source, target] = tuple(passed)
+    return routes
+
+
+# --- coordinates --------------------------------------------------------------------------------
+
+
+def _coordinates(
+    layered: _Layered, sizes: Sequence[tuple[float, float]], spacing: Spacing, left: float
+) -> tuple[dict[int, Place], float, float]:
+    own_sizes = {node: _size(node, sizes) for layer in layered.layers for node in layer}
+    centres = _centres(layered, own_sizes, spacing.nodes)
+    least = min(centre - own_sizes[node][0] / 2 for node, centre in centres.items())
+    most = max(centre + own_sizes[node][0] / 2 for node, centre in centres.items())
+    places, top = {}, 0.0
+    for layer in layered.layers:
+        bottom = top + max(own_sizes[node][1] for node in layer)
+        for node in layer:
+            places[node] = Place(left + centres[node] - least, (top + bottom) / 2, top, bottom)
+        top = bottom + spacing.layers
+    return places, most - least, top - spacing.layers
+
+
+def _size(node: int, sizes: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return sizes[node] if node < len(sizes) else (LINK_WIDTH, 0.0)
+
+
+def _centres(layered: _Layered, sizes: Mapping[int, tuple[float, float]], gap: float) -> dict[int, float]:
+    widths = {node: width for node, (width, _) in sizes.items()}
+    links = {node for node, (_, height) in sizes.items() if not height}
+    above: dict[int, list[int]] = defaultdict(list)
+    below: dict[int, list[int]] = defaultdict(list)
+    for source, target in layered.edges:
+        above[target].append(source)
+        below[source].append(target)
+    centres: dict[int, float] = {}
+    for layer in layered.layers:
+        centres.update(zip(layer, _packed(layer, widths, gap), strict=True))
+    for sweep in range(SWEEPS):
+        downwards = sweep % 2 == 0
+        for layer in layered.layers if downwards else reversed(layered.layers):
+            # Looking one way only carries a position through the whole drawing; then both ways settle it.
+            near = above if downwards else below
+            pulls = [
+                _pull(
+                    node,
+                    near[node] if near[node] and sweep < ONE_WAY_SWEEPS else above[node] + below[node],
+                    centres,
+                    links,
+                )
+                for node in layer
+            ]
+            centres.update(zip(layer, _separated(layer, pulls, widths, gap), strict=True))
+    return centres
+
+
+def _packed(layer: list[int], widths: Mapping[int, float], gap: float) -> list[float]:
+    """Centres that stand as close as the widths allow, around zero."""
+    offsets = [0.0]
+    for before, after in pairwise(layer):
+        offsets.append(offsets[-1] + (widths[before] + widths[after]) / 2 + gap)
+    middle = offsets[-1] / 2
+    return [offset - middle for offset in offsets]
+
+
+def _pull(
+    node: int, neighbours: list[int], centres: Mapping[int, float], links: set[int]
+) -> tuple[float, float]:
+    """Where the neighbours draw a node, and how strongly.
+
+    What is nearly straight pulls most: that minimises distances, not their squares, so that many edges
+    become exactly straight and few bend, instead of all bending a little.
+    """
+    centre = centres[node]
+    total = weight = 0.0
+    for each in neighbours:
+        strength = (1 + LINK_WEIGHT * ((node in links) + (each in links))) / (
+            NEARLY_STRAIGHT + abs(centres[each] - centre)
+        )
+        total += strength * centres[each]
+        weight += strength
+    return (total / weight, weight) if weight else (centre, 1e-6)
+
+
+def _separated(
+    layer: list[int], pulls: list[tuple[float, float]], widths: Mapping[int, float], gap: float
+) -> list[float]:
+    """The positions nearest to the wanted ones that keep the order and the distances.
+
+    With the least distances taken out this is isotonic regression: neighbours that would change
+    places are merged into blocks that stand at their weighted mean.
+    """
+    offsets = _packed(layer, widths, gap)
+    blocks: list[tuple[float, float, int]] = []
+    for (want, weight), offset in zip(pulls, offsets, strict=True):
+        mean, size = want - offset, 1
+        while blocks and blocks[-1][0] > mean:
+            other, other_weight, other_size = blocks.pop()
+            mean = (mean * weight + other * other_weight) / (weight + other_weight)
+            weight, size = weight + other_weight, size + other_size
+        blocks.append((mean, weight, size))
+    bases = [mean for mean, _, size in blocks for _ in range(size)]
+    return [base + offset for base, offset in zip(bases, offsets, strict=True)]
