@@ -1,0 +1,52 @@
+"""`aioflow check`: every mistake and warning of plan files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from aioflow.cli.ending import BAD_INPUT, OK, report, show_diagnostics
+from aioflow.cli.program import load_modules, load_program
+from aioflow.errors import Diagnostic, InputError, PlanError
+from aioflow.operator import Registry
+
+
+def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:
+    """Report on all files; returns the exit code."""
+    registry = load_modules(modules)
+    mistakes = False
+    for path in paths:
+        try:
+            found: Sequence[Diagnostic] = _check_file(path, registry)
+        except PlanError as error:
+            found = error.diagnostics
+        except InputError as error:
+            if not as_json:
+                mistakes = bool(report(error)) or mistakes
+                continue
+            found = [Diagnostic(str(error))]
+        mistakes = mistakes or any(diagnostic.severity == "error" for diagnostic in found)
+        if as_json:
+            _print_json(path, found)
+        else:
+            show_diagnostics(found)
+    return BAD_INPUT if mistakes else OK
+
+
+def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
+    from aioflow.check import check
+
+    return check(load_program(path), registry)
+
+
+def _print_json(path: str, found: Sequence[Diagnostic]) -> None:
+    for diagnostic in found:
+        span = diagnostic.span
+        entry = {
+            "file": span.source.name if span else path,
+            "line": span.line if span else None,
+            "column": span.column if span else None,
+            "severity": diagnostic.severity,
+            "message": diagnostic.message,
+        }
+        print(json.dumps(entry, ensure_ascii=False))

@@ -1,0 +1,107 @@
+"""How a command ends: what the user is told, and the exit code.
+
+0    all is well
+1    the run failed (or `fmt --check` would change a file)
+2    bad input: mistakes in a plan, bad options, missing files
+130  interrupted by Ctrl-C (143: by SIGTERM)
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, ParamSpec, TypeVar
+
+from aioflow.errors import AioflowError, Diagnostic, PlanError, RunError, SettingError
+
+OK: Final = 0
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def guarded(command: Callable[P, T]) -> Callable[P, T]:
+    """A command that ends with a message and an exit code whatever happens, never with a traceback."""
+
+    @functools.wraps(command)
+    def run(*arguments: P.args, **settings: P.kwargs) -> T:
+        try:
+            return command(*arguments, **settings)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # Who read our output has seen enough. What is still buffered must not fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(OK)
+        except Exception as error:
+            sys.exit(report(error))
+
+    return run
+
+
+def report(error: BaseException) -> int:
+    """Tell the user what went wrong; returns the exit code."""
+    if os.environ.get("AIOFLOW_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, PlanError):
+        show_diagnostics(error.diagnostics)
+        return BAD_INPUT
+    if isinstance(error, AioflowError):
+        tell("error", str(error))
+        return FAILED if isinstance(error, RunError) and not _is_about_input(error) else BAD_INPUT
+    if isinstance(error, OSError):
+        tell("error", os_error_text(error))
+        return FAILED
+    tell("error", f"{type(error).__name__}: {error}")
+    tell("note", "this is a defect of aioflow or of an operator; AIOFLOW_DEBUG=1 shows where it happened")
+    return FAILED
+
+
+def _is_about_input(error: BaseException | None) -> bool:
+    """Whether a run failed because what it was given is wrong, however deep that was found."""
+    while error is not None:
+        if isinstance(error, AioflowError) and not isinstance(error, RunError | SettingError):
+            return True
+        error = error.__cause__
+    return False
+
+
+def os_error_text(error: OSError) -> str:
+    """`no such file or directory: 'a.plan'`."""
+    text = (error.strerror or str(error)).lower()
+    return f"{text}: {error.filename!r}" if error.filename else text
+
+
+def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Every mistake and warning, as `file:line:column: …` with its source line."""
+    for diagnostic in diagnostics:
+        text = str(diagnostic)
+        if colours(sys.stderr):
+            first, newline, rest = text.partition("\n")
+            code = "31" if diagnostic.severity == "error" else "33"
+            place = f"{diagnostic.span.place}:" if diagnostic.span else ""
+            first = f"\x1b[1m{place}\x1b[0m\x1b[{code}m{first.removeprefix(place)}\x1b[0m"
+            text = first + newline + rest
+        print(text, file=sys.stderr)
+
+
+def tell(label: str, message: str) -> None:
+    """A line on stderr, as `error: …`."""
+    shown = label
+    if colours(sys.stderr):
+        code = {"error": "1;31", "warning": "1;33"}.get(label, "1")
+        shown = f"\x1b[{code}m{label}\x1b[0m"
+    print(f"{shown}: {message}", file=sys.stderr)
+
+
+def colours(file: object) -> bool:
+    """Whether a file is a terminal whose user wants colours."""
+    isatty = getattr(file, "isatty", None)
+    return bool(isatty and isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,189 @@
+"""`aioflow explain`: a plan as it will run, step by step; with `--analyze` also what a run of it did."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aioflow.cli.config import Settings, engine_defaults
+from aioflow.cli.ending import colours
+from aioflow.cli.inputs import read_parameters
+from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.program import load_checked
+from aioflow.cli.quantities import byte_text, count_text, duration_text
+from aioflow.cli.run import RunOptions, progress_of, stream_arguments
+from aioflow.graph import Graph, Routine, Step
+from aioflow.infer import Activation, reachable
+from aioflow.plan import Plan, Program, Statement
+from aioflow.relation import Schema
+
+if TYPE_CHECKING:
+    from aioflow.statistics import RunStatistics, StepStatistics
+
+
+def explain_plan(options: RunOptions, settings: Settings, *, analyze: bool) -> None:
+    """Print how a plan will run, and on request how it did."""
+    program, registry = load_checked(options.plan_path, options.plan, settings.ops)
+    arguments = stream_arguments(options, program) if analyze else None
+    parameters = read_parameters(options.parameters, program.main, all_needed=analyze)
+    graph = Graph(program, registry, parameters)
+    limits = {**engine_defaults(), **settings.engine_arguments()}
+    print("\n".join(_explain(graph, limits)))
+    if arguments is not None:
+        sys.stdout.flush()
+        statistics = run_interruptibly(_analyze(program, settings, arguments))
+        print("\n".join(["", *_analysis(statistics)]))
+
+
+async def _analyze(program: Program, settings: Settings, arguments: dict[str, Any]) -> RunStatistics:
+    from aioflow.engine import Engine
+
+    async with Engine(timing=True, **settings.engine_arguments()) as engine:
+        async with engine.stream(program, **arguments) as stream:
+            with progress_of(stream, program.name):
+                async for _ in stream.batches():
+                    await asyncio.sleep(0)
+        return stream.statistics()
+
+
+# --- the plan -----------------------------------------------------------------------------------
+
+
+def _explain(graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"mode {limits['mode']} · {count_text(limits['workers'], 'worker')} · queues of "
+        f"{count_text(limits['capacity_rows'], 'row')} · {byte_text(limits['memory_bytes'])} before disk"
+    )
+    root = graph.inference.follow(
+        graph.program.main, graph.root.values, [None] * len(graph.program.main.inputs)
+    )
+    explained: set[str] = set()
+    for activation in reachable([root]):
+        # A plan called with other parameters or schemas runs alike: its first call stands for all.
+        if activation.plan.key not in explained:
+            explained.add(activation.plan.key)
+            yield ""
+            yield from _plan(activation, graph.routine(activation.scope), graph, limits)
+
+
+def _plan(activation: Activation, routine: Routine, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
+    plan = activation.plan
+    notes = ["has effects" if routine.has_effects else "no effects"]
+    if graph.calls.recurs(plan):
+        notes.append("recursive")
+    if plan.max_depth is not None:
+        notes.append(f"at most {plan.max_depth} levels" + (", then stops" if plan.stop_at_max_depth else ""))
+    if plan.once is not None:
+        notes.append(f"once for each {plan.once}")
+    yield f"{_bold('PLAN ' + plan.name)} · {' · '.join(notes)}"
+    for declared in plan.inputs:
+        yield f"  input   {declared.name} {_schema(activation.schemas.get(declared.name))}"
+    for step in routine.steps:
+        yield from _step(step, routine, activation, graph, limits)
+    for output in plan.outputs:
+        yield f"  output  {output.name} {_schema(activation.schemas.get(output.name))}"
+
+
+def _step(
+    step: Step, routine: Routine, activation: Activation, graph: Graph, limits: dict[str, Any]
+) -> Iterator[str]:
+    yield f"  {step.line or step.index + 1:>6}  {_statement_text(step.resolved.statement)}"
+    for name in (*step.resolved.outputs, step.resolved.errors):
+        if name is not None:
+            number = routine.variables.index(name)
+            buffer = routine.buffers[number] or limits["capacity_rows"]
+            readers = len(routine.readers[number])
+            read = f"{count_text(readers, 'reader')}, {buffer} rows each" if readers else "nobody reads it"
+            yield f"          → {name} {_schema(activation.schemas.get(name))} · {read}"
+    yield f"          {' · '.join(_notes(step, activation, graph, limits))}"
+
+
+def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
+    target = step.resolved.target
+    if isinstance(target, Plan):
+        if step.tail is not None:
+            yield "tail call: results go straight to the outermost call"
+        elif step.recursive:
+            yield "recursive call: unfolds when a tuple arrives"
+        else:
+            yield "call"
+        effects = graph.has_effects(target)
+    else:
+        firings = {"stream": "fires as rows come", "tuple": "fires for each tuple", "end": "fires at the end"}
+        yield firings[target.firing]
+        if target.firing == "tuple":
+            most = min(step.workers or limits["workers"], limits["workers"])
+            yield f"up to {count_text(most, 'permit')}"
+        effects = target.has("effects", activation.bound.get(step.index) or {})
+    if step.urgent:
+        yield "goes first: leads into a recursive call"
+    if effects:
+        yield "effects: never stopped early"
+    if step.resolved.wait:
+        yield f"waits for {', '.join(step.resolved.wait)}"
+    if step.resolved.ordered:
+        yield "ordered"
+    if step.resolved.skip_errors:
+        yield "drops what fails"
+
+
+def _schema(schema: Schema | None) -> str:
+    return "(known when it runs)" if schema is None else str(schema)
+
+
+def _statement_text(statement: Statement) -> str:
+    span = statement.span
+    if span is None:
+        return statement.operator
+    return " ".join(span.source.text[span.start : span.end].split())
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if colours(sys.stdout) else text
+
+
+# --- the run ------------------------------------------------------------------------------------
+
+_COLUMNS = ("line", "step", "calls", "in", "out", "errors", "firings", "input", "output", "permits")
+
+
+def _analysis(statistics: RunStatistics) -> Iterator[str]:
+    first = statistics.first_tuple_seconds
+    times = "" if first is None else f" · first row after {duration_text(first)}"
+    yield (
+        f"{count_text(statistics.rows_out, 'row')} in {duration_text(statistics.elapsed_seconds)}{times}"
+        f" · {count_text(statistics.calls, 'call')} · {count_text(statistics.spilled_rows, 'row')} spilled"
+    )
+    yield ""
+    rows = [_COLUMNS, *(_cells(step) for step in statistics.steps)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    # The last three columns are times, under a heading of their own.
+    before = sum(widths[:7]) + 2 * 7
+    yield " " * before + "seconds waiting for"
+    for number, row in enumerate(rows):
+        cells = [
+            cell.ljust(width) if column == 1 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip() if number else _bold("  ".join(cells).rstrip())
+    for step in statistics.steps:
+        for what, count in step.counters.items():
+            yield f"{step.line or '-'}: {step.operator}: {what}: {count:,}"
+    yield from (f"warning: {message}" for message in statistics.warnings)
+
+
+def _cells(step: StepStatistics) -> Sequence[str]:
+    return (
+        f"{step.line or '-'}",
+        f"{step.operator} ({step.plan})",
+        f"{step.activations:,}",
+        f"{step.rows_in:,}",
+        f"{step.rows_out:,}",
+        f"{step.errors:,}",
+        f"{step.firings:,}",
+        f"{step.waiting_input_seconds:.3f}",
+        f"{step.waiting_output_seconds:.3f}",
+        f"{step.waiting_permit_seconds:.3f}",
+    )

@@ -1,0 +1,68 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+import typer
+
+
+class ModeName(StrEnum):
+    ONE_BY_ONE = "D-"
+    PARALLEL = "D+S-"
+    STREAMING = "D+S+"
+
+
+class DrawingName(StrEnum):
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+
+
+PlanPath: TypeAlias = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")]
+PlanName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="NAME", help="The plan of the file to take, if it has several."),
+]
+Inputs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=VALUE",
+        help="Rows for an input: NAME=@FILE (JSON lines, JSON or CSV), NAME=JSON (an object or a list), "
+        "or NAME=- (JSON lines from stdin, streamed). A plan with one input needs no NAME=.",
+    ),
+]
+Sets: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PARAM=VALUE", help="A parameter of the plan: JSON, or else text."),
+]
+Modules: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--ops", metavar="MODULE", help="A module of operators and functions of your own."),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Most firings that wait on the outside world at once (15)."),
+]
+ModeOption: TypeAlias = Annotated[
+    ModeName | None,
+    typer.Option(
+        "--mode",
+        case_sensitive=False,
+        help="One operator at a time, in parallel, or streaming (the default).",
+    ),
+]
+Capacity: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Most rows in a channel between two steps (256).")
+]
+MemoryLimit: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="What operators may remember before disk: 64MB."),
+]
+Timeout: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="End the run with an error after this long: 90s, 5m, 1h30m."),
+]

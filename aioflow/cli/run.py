@@ -1,0 +1,203 @@
+"""`aioflow run`: a plan from its inputs to its output, with progress on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from aioflow.cli.config import Settings
+from aioflow.cli.destination import Destination
+from aioflow.cli.ending import tell
+from aioflow.cli.formats import Format, FormatName, make_format
+from aioflow.cli.inputs import read_inputs, read_parameters
+from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.program import load_modules, load_program
+from aioflow.cli.quantities import count_text, duration_text, seconds
+from aioflow.cli.writer import BackgroundWriter
+from aioflow.errors import InputError, suggestion
+from aioflow.plan import Program
+from aioflow.relation import Record
+
+if TYPE_CHECKING:
+    from aioflow.cli.progress import Progress
+    from aioflow.engine import Engine
+    from aioflow.run import RunStream
+
+Batches: TypeAlias = AsyncGenerator[tuple[str, list[Record]], None]
+
+# A table's first rows are held back for others to decide the widths with, but not for longer than this.
+PATIENCE_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about one run."""
+
+    plan_path: str
+    plan: str | None = None
+    inputs: Sequence[str] = ()
+    parameters: Sequence[str] = ()
+    output: str | None = None
+    append: str | None = None
+    overwrite: str | None = None
+    format: FormatName | None = None
+    trace: str | None = None
+    timeout: str | None = None
+
+
+def run_plan(options: RunOptions, settings: Settings) -> None:
+    """Run a plan; whatever can be found wrong beforehand is."""
+    if options.append and options.overwrite:
+        raise InputError("-o appends and -O overwrites: give one of them")
+    load_modules(settings.ops)
+    program = load_program(options.plan_path, options.plan)
+    arguments = stream_arguments(options, program)
+    run_interruptibly(_run(options, settings, program, arguments))
+
+
+def stream_arguments(options: RunOptions, program: Program) -> dict[str, Any]:
+    """The arguments of `engine.stream`."""
+    names = output_names(program)
+    if options.output is not None and options.output not in names and not _emits(program):
+        known = ", ".join(names) or "none"
+        near = suggestion(options.output, names)
+        raise InputError(
+            f"--output {options.output}: plan {program.name} has no such output{near} (outputs: {known})"
+        )
+    return {
+        "inputs": read_inputs(options.inputs, program.main),
+        "parameters": read_parameters(options.parameters, program.main),
+        "output": options.output,
+        "timeout": seconds(options.timeout) if options.timeout else None,
+    }
+
+
+def output_names(program: Program) -> list[str]:
+    return [output.name for output in program.main.outputs]
+
+
+def _emits(program: Program) -> bool:
+    """Whether rows may come under names that are no outputs of the plan."""
+    return any(statement.operator.lower() == "emit" for plan in program for statement in plan.statements)
+
+
+async def _run(options: RunOptions, settings: Settings, program: Program, arguments: dict[str, Any]) -> None:
+    from aioflow.engine import Engine
+
+    destination = Destination(options.append, options.overwrite)
+    try:
+        format = _format(options, program, destination)
+        async with Engine(**settings.engine_arguments()) as engine:
+            with traced(engine, options.trace):
+                async with engine.stream(program, **arguments) as stream:
+                    whole = await _pour(stream, program.name, format, destination)
+                    _conclude(stream, whole)
+        destination.commit()
+    finally:
+        destination.abandon()
+
+
+def _format(options: RunOptions, program: Program, destination: Destination) -> Format:
+    several = options.output is None and (len(output_names(program)) > 1 or _emits(program))
+    on_terminal = os.isatty(destination.descriptor)
+    name = options.format
+    if name is None:
+        in_csv = Path(destination.name or "").suffix.lower() == ".csv"
+        name = FormatName.TABLE if on_terminal else FormatName.CSV if in_csv else FormatName.JSONL
+    return make_format(
+        name,
+        several_outputs=several,
+        existing_start=destination.existing_start(),
+        width=shutil.get_terminal_size().columns if on_terminal else None,
+    )
+
+
+@contextmanager
+def traced(engine: Engine, path: str | None) -> Iterator[None]:
+    """Write a trace of what the engine runs meanwhile, if there is a path for it."""
+    if path is None:
+        yield
+        return
+    from aioflow.cli.trace import Trace
+
+    trace = Trace(path)
+    unsubscribe = engine.subscribe(trace.record)
+    try:
+        yield
+    finally:
+        unsubscribe()
+        trace.close()
+
+
+async def _pour(stream: RunStream, title: str, format: Format, destination: Destination) -> bool:
+    """Write what a run gives as it comes; False when the reader left before the end."""
+    task = asyncio.current_task()
+    assert task is not None
+    with progress_of(stream, title) as progress:
+        on_terminal = progress is not None and os.isatty(destination.descriptor)
+        writer = BackgroundWriter(
+            destination.descriptor, around=progress.aside if on_terminal and progress else None
+        )
+        writer.when_reader_leaves(lambda: task.cancel())
+        try:
+            await _write_rows(stream, format, writer)
+            await writer.close()
+        except BrokenPipeError:
+            return False
+        except asyncio.CancelledError:
+            if not isinstance(writer.error, BrokenPipeError):
+                raise
+            task.uncancel()
+            return False
+    return True
+
+
+async def _write_rows(stream: RunStream, format: Format, writer: BackgroundWriter) -> None:
+    loop = asyncio.get_running_loop()
+    impatience: asyncio.TimerHandle | None = None
+
+    def release() -> None:
+        if writer.error is None:
+            writer.write(format.release().encode())
+
+    # A reader that leaves ends this loop early; the generator must not outlive it.
+    async with aclosing(cast(Batches, stream.batches())) as batches:
+        async for output, records in batches:
+            text = "".join([format.row(output, record) for record in records])
+            if text:
+                writer.write(text.encode())
+            elif impatience is None:
+                impatience = loop.call_later(PATIENCE_SECONDS, release)
+            await writer.drain()
+    if impatience is not None:
+        impatience.cancel()
+    writer.write(format.release().encode())
+
+
+@contextmanager
+def progress_of(stream: RunStream, title: str) -> Iterator[Progress | None]:
+    """A live display, if somebody looks."""
+    if not os.isatty(2) or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    from aioflow.cli.progress import Progress, render_run
+
+    with Progress(lambda width, height: render_run(stream.statistics(), title, width, height)) as progress:
+        yield progress
+
+
+def _conclude(stream: RunStream, whole: bool) -> None:
+    """What the run has to say beside its output."""
+    statistics = stream.statistics()
+    for message in statistics.warnings:
+        tell("warning", message)
+    if whole and os.isatty(2):
+        rows = count_text(statistics.rows_out, "row")
+        print(f"{rows} in {duration_text(statistics.elapsed_seconds)}", file=sys.stderr)

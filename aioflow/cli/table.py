@@ -1,0 +1,120 @@
+"""Rows as a table on a terminal, while they stream: the first rows decide how wide the columns are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from rich.cells import cell_len, set_cell_size
+
+from aioflow.cli.encoding import cell
+from aioflow.relation import Record, Value
+
+# So many rows are looked at before the first is shown, unless the next is long in coming.
+SAMPLE_ROWS = 20
+LEAST_WIDTH = 6
+GAP = "  "
+
+# Text from the web must not move the cursor or change colours.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+class Table:
+    """A table for each output; with several, a heading tells where one output's rows follow another's."""
+
+    def __init__(self, *, several_outputs: bool, width: int | None) -> None:
+        self._several = several_outputs
+        self._width = width
+        self._columns: dict[str, Columns] = {}
+        self._held: dict[str, list[list[Value]]] = {}
+        self._names: dict[str, Sequence[str]] = {}
+        self._latest: str | None = None
+
+    def row(self, output: str, record: Record) -> str:
+        values = list(record.row)
+        if output in self._columns:
+            return self._heading(output) + self._columns[output].line(values)
+        self._names[output] = record.schema.names
+        held = self._held.setdefault(output, [])
+        held.append(values)
+        return self._settle(output) if len(held) >= SAMPLE_ROWS else ""
+
+    def release(self) -> str:
+        return "".join([self._settle(output) for output in tuple(self._held)])
+
+    def _settle(self, output: str) -> str:
+        rows = self._held.pop(output)
+        columns = self._columns[output] = Columns(self._names[output], rows, self._width)
+        return self._heading(output) + columns.header() + "".join(map(columns.line, rows))
+
+    def _heading(self, output: str) -> str:
+        if not self._several or output == self._latest:
+            return ""
+        first = self._latest is None
+        self._latest = output
+        text = f"{_BOLD}{output}{_PLAIN}" if self._width else output
+        return f"{text}\n" if first else f"\n{text}\n"
+
+
+class Columns:
+    """The columns of one output, their widths fixed by its first rows and the terminal."""
+
+    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[Value]], width: int | None) -> None:
+        self._names = [_shown(name) for name in names]
+        self._coloured = width is not None
+        self._limited = width is not None
+        cells = [[_shown(cell(value)) for value in row] for row in rows]
+        self._right = [_are_numbers([row[place] for row in rows]) for place in range(len(names))]
+        widths = [
+            max([cell_len(name), *(cell_len(row[place]) for row in cells)])
+            for place, name in enumerate(self._names)
+        ]
+        self._widths = _fit(widths, width - len(GAP) * (len(widths) - 1)) if width else widths
+
+    def header(self) -> str:
+        names = GAP.join(map(self._placed, self._names, self._widths, self._right)).rstrip()
+        rule = GAP.join("─" * width for width in self._widths)
+        if self._coloured:
+            names, rule = f"{_BOLD}{names}{_PLAIN}", f"{_DIM}{rule}{_PLAIN}"
+        return f"{names}\n{rule}\n"
+
+    def line(self, values: Sequence[Value]) -> str:
+        cells = map(self._placed, (_shown(cell(value)) for value in values), self._widths, self._right)
+        return GAP.join(cells).rstrip() + "\n"
+
+    def _placed(self, text: str, width: int, right: bool) -> str:
+        length = cell_len(text)
+        if length > width:
+            return set_cell_size(text, width - 1) + "…" if self._limited else text
+        return " " * (width - length) + text if right else text + " " * (width - length)
+
+
+def _shown(text: str) -> str:
+    return _CONTROL.sub(" ", text)
+
+
+def _are_numbers(values: Sequence[Value]) -> bool:
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in present
+    )
+
+
+def _fit(widths: list[int], available: int) -> list[int]:
+    """The widest columns give way first."""
+    fitted = list(widths)
+    while sum(fitted) > available:
+        widest = max(fitted)
+        if widest <= LEAST_WIDTH:
+            break
+        second = max([width for width in fitted if width < widest], default=LEAST_WIDTH)
+        sharing = fitted.count(widest)
+        excess = sum(fitted) - available
+        cut = max(1, min(widest - max(second, LEAST_WIDTH), -(-excess // sharing)))
+        for place, width in enumerate(fitted):
+            if width == widest and excess > 0:
+                fitted[place] -= cut
+                excess -= cut
+    return fitted
