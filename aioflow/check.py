@@ -14,6 +14,7 @@ from aioflow.declarations import (
     check_once,
     check_references,
     check_required,
+    warn_of_unused_parameters,
 )
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.findings import Findings
@@ -89,10 +90,12 @@ class _Check:
         check_references(plan, self.findings)
         wiring = Wiring(without_excess(plan, partial(self._target, self.program)))
         self.wirings[plan.key] = wiring
+        parameters = {parameter.name.lower() for parameter in plan.parameters}
         resolved = self.resolved[plan.key] = []
         for index, statement in enumerate(plan.statements):
             report = self.findings.at(plan, index)
-            found = resolve_statement(statement, self.program, self.registry, report, wiring.producers.keys())
+            names = wiring.producers.keys()
+            found = resolve_statement(statement, self.program, self.registry, report, names, parameters)
             resolved.append(found)
             if found is not None:
                 check_required(plan, found, self.calls, self.program.main, report)
@@ -141,6 +144,7 @@ class _Check:
             self._lint(subject)
             self._warn_of_endless_recursion(subject)
             if not self.findings.is_mistaken(subject.plan):
+                warn_of_unused_parameters(subject.plan, self.findings)
                 warn_of_unused(subject, has_effects, self.findings)
                 warn_of_one_sided_waits(subject, self.findings)
 

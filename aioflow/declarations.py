@@ -31,7 +31,7 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
             report(Diagnostic(taken, parameter.span))
         for reference in references(parameter.default):
             if reference.name.lower() not in known:
-                report(_unknown_parameter(reference, sorted(known), parameter.span, None))
+                report(_unknown_parameter(reference, sorted(known), parameter.default_span, parameter.span))
         known.add(key)
     if plan.max_depth is not None and plan.max_depth < 1:
         report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
@@ -66,22 +66,26 @@ def check_once(activation: Activation, report: Report) -> bool:
 
 
 def check_references(plan: Plan, findings: Findings) -> None:
-    """Every `$name` and `${name}` must be a parameter, every parameter should be used."""
-    parameters = {parameter.name.lower(): parameter for parameter in plan.parameters}
-    used = {
-        reference.name.lower() for parameter in plan.parameters for reference in references(parameter.default)
-    }
+    """Every `$name` and `${name}` must be a parameter."""
+    names = [parameter.name for parameter in plan.parameters]
+    known = {name.lower() for name in names} | BUILT_IN.keys()
     for index, statement in enumerate(plan.statements):
         for value, span in constants(statement):
             for reference in references(value):
-                key = reference.name.lower()
-                used.add(key)
-                if key not in parameters and key not in BUILT_IN:
-                    names = [parameter.name for parameter in plan.parameters]
-                    known = [*names, *BUILT_IN]
-                    findings.at(plan, index)(_unknown_parameter(reference, known, span, statement.name_span))
-    for key, parameter in parameters.items():
-        if key not in used:
+                if reference.name.lower() not in known:
+                    mistake = _unknown_parameter(reference, [*names, *BUILT_IN], span, statement.name_span)
+                    findings.at(plan, index)(mistake)
+
+
+def warn_of_unused_parameters(plan: Plan, findings: Findings) -> None:
+    """Parameters that neither a statement nor another's default uses."""
+    if not plan.parameters:
+        return
+    values = [value for statement in plan.statements for value, _ in constants(statement)]
+    values += [parameter.default for parameter in plan.parameters]
+    used = {reference.name.lower() for value in values for reference in references(value)}
+    for parameter in plan.parameters:
+        if parameter.name.lower() not in used:
             message = f"the parameter {parameter.name!r} is never used"
             findings.at(plan)(Diagnostic(message, parameter.span, "warning"))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, Literal
 
 from aioflow.callgraph import CallGraph
@@ -17,7 +18,7 @@ from aioflow.errors import Diagnostic
 from aioflow.fitting import errors_schema, fit, value_or_unknown
 from aioflow.operator import Registry, Settings
 from aioflow.parameters import UNKNOWN, Scope
-from aioflow.plan import InputDeclaration, Plan, Program
+from aioflow.plan import InputDeclaration, Plan, Program, Variable
 from aioflow.relation import Schema
 from aioflow.resolve import Resolved, resolve_statement
 from aioflow.wiring import Wiring, variables
@@ -181,9 +182,11 @@ class Inference:
 
     def _callee(self, caller: Activation, index: int, resolved: Resolved, plan: Plan) -> Activation:
         given = [caller.schemas.get(name) for name in resolved.inputs]
-        mismatches = tuple(_mismatches(resolved, plan, given))
+        mismatches = _mismatches(resolved, plan, given)
         if mismatches:
-            caller.problems[index] = mismatches
+            caller.problems[index] = tuple(chain.from_iterable(mismatches.values()))
+            # As declared, so that the plan's own statements do not report the same again.
+            given = [None if place in mismatches else schema for place, schema in enumerate(given)]
         recursive = self._call_graph.is_recursive(caller.plan, plan)
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
@@ -265,20 +268,31 @@ def _completed(schema: Schema | None, declared: Schema | None) -> Schema | None:
     return Schema(schema.names, types)
 
 
-def _mismatches(resolved: Resolved, plan: Plan, given: Sequence[Schema | None]) -> Iterator[Diagnostic]:
-    """What a call's inputs lack of what the plan declares."""
+def _mismatches(
+    resolved: Resolved, plan: Plan, given: Sequence[Schema | None]
+) -> dict[int, list[Diagnostic]]:
+    """What a call's inputs lack of what the plan declares, by input."""
     arguments = variables(resolved.statement)
-    for declaration, argument, schema in zip(plan.inputs, arguments, given, strict=True):
-        if schema is None or declaration.schema is None:
-            continue
-        for name, wanted in zip(declaration.schema.names, declaration.schema.types, strict=True):
-            place = f"input {declaration.name!r} of {plan.name}"
-            if name not in schema:
-                has = ", ".join(schema.names) or "no attributes"
-                message = (
-                    f"{argument.name!r} has no attribute {name!r}, which {place} declares (it has: {has})"
-                )
-                yield Diagnostic(message, argument.span)
-            elif wanted and schema.type_of(name) not in (None, wanted):
-                found = f"{name!r} of {argument.name!r} is {schema.type_of(name)}"
-                yield Diagnostic(f"{found}, but {place} declares it {wanted}", argument.span)
+    found = {
+        place: list(_lacks(argument, schema, declaration, plan))
+        for place, (declaration, argument, schema) in enumerate(
+            zip(plan.inputs, arguments, given, strict=True)
+        )
+        if schema is not None
+    }
+    return {place: lacking for place, lacking in found.items() if lacking}
+
+
+def _lacks(
+    argument: Variable, schema: Schema, declaration: InputDeclaration, plan: Plan
+) -> Iterator[Diagnostic]:
+    declared = declaration.schema or Schema(())
+    place = f"input {declaration.name!r} of {plan.name}"
+    for name, wanted in zip(declared.names, declared.types, strict=True):
+        if name not in schema:
+            has = ", ".join(schema.names) or "no attributes"
+            message = f"{argument.name!r} has no attribute {name!r}, which {place} declares (it has: {has})"
+            yield Diagnostic(message, argument.span)
+        elif wanted and schema.type_of(name) not in (None, wanted):
+            found = f"{name!r} of {argument.name!r} is {schema.type_of(name)}"
+            yield Diagnostic(f"{found}, but {place} declares it {wanted}", argument.span)

@@ -128,6 +128,8 @@ class _Names:
             message = f"nothing produces the output {name!r}{hint}"
         elif use.kind == "wait":
             message = f"nobody sends the signal {name!r}{hint}"
+        elif name.lower() in {parameter.name.lower() for parameter in self.plan.parameters}:
+            message = f"unknown variable {name!r}; the parameter is written ${name}"
         else:
             message = f"unknown variable {name!r}{hint or ': nothing produces it'}"
         self.mistake(use.statement, message, use.span)
@@ -160,25 +162,34 @@ class _Names:
         """Who reads what, leaving out names with several producers: which one was meant is not known."""
         return self.wiring.readers(unambiguous=True)
 
+    @cached_property
+    def _data_readers(self) -> list[list[int]]:
+        return self.wiring.data_readers()
+
     def check_cycles(self) -> None:
         for cycle in cycles(self._unambiguous_readers):
             first = cycle[0]
-            span = self.plan.statements[first].name_span
+            edges = list(pairwise([*cycle, first]))
             if len(cycle) == 1:
                 name = self._name_between(first, first)
-                message = f"{self.plan.statements[first].operator} waits for its own output {name!r}"
+                noun = "signal" if self.wiring.producers[name][0].is_signal else "output"
+                message = f"{self.plan.statements[first].operator} waits for its own {noun} {name!r}"
             else:
-                message = f"these statements wait for each other: {self._shown_cycle(cycle)}"
-            self.mistake(first, f"{message}; a loop is a plan that calls itself", span)
+                message = f"these statements wait for each other: {self._shown_cycle(edges)}"
+            if all(self._is_data(*edge) for edge in edges):
+                message += "; a loop is a plan that calls itself"
+            self.mistake(first, message, self.plan.statements[first].name_span)
 
-    def _shown_cycle(self, cycle: Sequence[int]) -> str:
-        edges = list(pairwise([*cycle, cycle[0]]))
+    def _is_data(self, producer: int, reader: int) -> bool:
+        return reader in self._data_readers[producer]
+
+    def _shown_cycle(self, edges: Sequence[tuple[int, int]]) -> str:
         left_out = len(edges) - _SHOWN_OF_CYCLE
         shown = edges if left_out <= 0 else [*edges[: _SHOWN_OF_CYCLE - 1], edges[-1]]
         steps = [f"{named(self.plan, node)} -> {self._name_between(node, next_)!r}" for node, next_ in shown]
         if left_out > 0:
             steps.insert(-1, f"{left_out} more")
-        return " -> ".join([*steps, named(self.plan, cycle[0])])
+        return " -> ".join([*steps, named(self.plan, edges[0][0])])
 
     def _name_between(self, producer: int, reader: int) -> str:
         return next(

@@ -118,6 +118,8 @@ def complete(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: given.get(name, default) for name, default in BUILT_IN.items()}
     for parameter in plan.parameters:
         key = parameter.name.lower()
+        if key in BUILT_IN:  # a mistake, reported where it is declared
+            continue
         if key in given:
             values[key] = given[key]
         elif parameter.required:

@@ -73,10 +73,11 @@ def resolve_statement(
     registry: Registry,
     report: Report,
     variables: Collection[str] = (),
+    parameters: Collection[str] = (),
 ) -> Resolved | None:
     """Bind a statement; reports every mistake in it and gives None when there is one.
 
-    `variables` are the names that exist in its plan: they serve the hints only.
+    `variables` and `parameters` (in lower case) are those of its plan: they serve the hints only.
     """
     target = find_target(statement.operator, program, registry)
     if target is None:
@@ -84,7 +85,7 @@ def resolve_statement(
         hint = suggestion(statement.operator, known)
         report(Diagnostic(f"unknown operator {statement.operator!r}{hint}", statement.name_span))
         return None
-    return _Binding(statement, target, report, variables).resolved()
+    return _Binding(statement, target, report, variables, parameters).resolved()
 
 
 def find_target(name: str, program: Program, registry: Registry) -> Target | None:
@@ -146,6 +147,7 @@ class _Binding:
     target: Target
     report: Report
     variables: Collection[str]
+    parameters: Collection[str]
     settings: dict[str, Constant] = field(default_factory=dict)
     spans: dict[str, Span | None] = field(default_factory=dict)
     # Settings that are missing because their names were misspelt, which was reported.
@@ -164,8 +166,8 @@ class _Binding:
 
     def resolved(self) -> Resolved | None:
         self._unquote_variables()
-        universal = self._options()
         self._constants()
+        universal = self._options()
         self._inputs_and_required_settings()
         self._outputs()
         workers = self._positive(universal.get("workers"))
@@ -230,11 +232,12 @@ class _Binding:
             self._set(name, constant.value, constant.span)
         elif name in UNIVERSAL_OPTIONS:
             clause = f"{{{name.upper()}: …}}"
-            self.mistake(f"{name!r} is a clause, not a setting: write {clause} after the ')'", constant.span)
+            message = f"{name!r} is a clause, not a setting: write {clause} after the ')'"
+            self.mistake(message, constant.name_span)
         else:
             hint = self._hint(name, self.known_settings)
             noun = "parameter" if isinstance(self.target, Plan) else "setting"
-            self.mistake(f"{self.target.name} has no {noun} {constant.name!r}{hint}", constant.span)
+            self.mistake(f"{self.target.name} has no {noun} {constant.name!r}{hint}", constant.name_span)
 
     def _excess_constant(self, constant: Setting) -> None:
         if constant.value in self.variables and isinstance(constant.value, str):
@@ -263,8 +266,10 @@ class _Binding:
 
     def _unknown_option(self, option: Option) -> None:
         noun = "parameter" if isinstance(self.target, Plan) else "option"
-        known = [name.upper() for name in (*self.known_settings, *UNIVERSAL_OPTIONS)]
-        hint = self._hint(option.name, known)
+        known = [*self.known_settings, *UNIVERSAL_OPTIONS]
+        if not option.values or not all(isinstance(value, Word) for value in option.values):
+            known = [name for name in known if name not in SIGNAL_CLAUSES]  # those take names only
+        hint = self._hint(option.name, [name.upper() for name in known])
         self.mistake(f"{self.target.name} has no {noun} {option.name!r}{hint}", option.span)
 
     def _hint(self, name: str, known: list[str]) -> str:
@@ -289,21 +294,24 @@ class _Binding:
         fewest, most = input_limits(self.target)
         missing = self._missing_settings()
         if most is not None and len(self.inputs) > most:
-            excess = self.inputs[most]
-            if missing:
-                place = f"the constant {missing.pop(0)!r}"
-                shown = signature(self.target)
-                self.mistake(
-                    f"{excess.name!r} is a variable, but {self.target.name} takes {place} here: "
-                    f"write it in quotes: {shown}",
-                    excess.span,
-                )
-            else:
-                self._wrong_number(f"not {len(self.inputs)}", excess.span)
+            self._excess_input(self.inputs[most], missing)
         elif len(self.inputs) < fewest:
-            self._wrong_number("none is given" if not self.inputs else f"not {len(self.inputs)}", None)
+            found = f"not {len(self.inputs)}" if self.inputs else "none is given"
+            self.mistake(self._number_message(found), None)
         for name in missing:
             self.mistake(f"{self.target.name} needs {name!r}: {signature(self.target)}", None)
+
+    def _excess_input(self, excess: Variable, missing: list[str]) -> None:
+        """Takes the setting that it must have been meant for out of those that are missing."""
+        is_parameter = excess.name.lower() in self.parameters
+        if missing:
+            place = f"{self.target.name} takes the constant {missing.pop(0)!r} here"
+            form = "" if is_parameter else f"; write it in quotes: {signature(self.target)}"
+            message = f"{excess.name!r} is a variable, but {place}{form}"
+        else:
+            message = self._number_message(f"not {len(self.inputs)}")
+        hint = f"; the parameter is written ${excess.name}" if is_parameter else ""
+        self.mistake(message + hint, excess.span)
 
     def _missing_settings(self) -> list[str]:
         if isinstance(self.target, Plan):  # whether a call may leave a parameter out is for `check`
@@ -311,7 +319,7 @@ class _Binding:
         given = self.settings.keys() | self.excused
         return [port.name for port in self.target.settings if port.required and port.name not in given]
 
-    def _wrong_number(self, found: str, span: Span | None) -> None:
+    def _number_message(self, found: str) -> str:
         fewest, most = input_limits(self.target)
         if most is None:
             takes = f"at least {counted(fewest, 'input')}"
@@ -319,7 +327,7 @@ class _Binding:
             takes = counted(most, "input")
         else:
             takes = f"{fewest} {'or' if most == fewest + 1 else 'to'} {counted(most, 'input')}"
-        self.mistake(f"{self.target.name} takes {takes}, {found}: {signature(self.target)}", span)
+        return f"{self.target.name} takes {takes}, {found}: {signature(self.target)}"
 
     def _outputs(self) -> None:
         named = self.statement.outputs

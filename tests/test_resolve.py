@@ -149,7 +149,7 @@ def test_a_call_sets_parameters_by_option_by_name_and_in_order() -> None:
         (
             Statement("keep", (A, B)),
             [
-                "'b' is a variable, but keep takes the constant 'attributes' here: write it in quotes: "
+                "'b' is a variable, but keep takes the constant 'attributes' here; write it in quotes: "
                 'keep (rows, "attributes" : out)'
             ],
         ),
