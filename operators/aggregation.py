@@ -1,0 +1,175 @@
+"""Aggregation of a relation as it streams in: as a whole or by groups, with its tuples kept or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeAlias
+
+from aioflow import Record, Row, Schema
+from aioflow.expressions import AggregateCall, Aggregates
+from aioflow.operators.accumulators import SMALL, Accumulator, Collected, Distinct, list_of
+from aioflow.operators.keyed import keys_of
+from aioflow.operators.nesting import embedded
+from aioflow.relation import Batch, Value, picker
+from aioflow.spill import KeyedRows, Memory, RowBuffer
+
+PACKED = "relation"
+_STATE_BYTES = 500  # about what one function keeps of a group, and its part of the key
+
+State: TypeAlias = list[Accumulator]
+
+
+class Calls:
+    """The aggregate functions of a statement: their states, and what is added to them."""
+
+    def __init__(self, functions: Aggregates, schema: Schema, memory: Memory) -> None:
+        self.functions = functions
+        self.schema = schema
+        self.memory = memory
+        self._arguments = [self._argument(call) for call in functions.calls]
+
+    def __len__(self) -> int:
+        return len(self.functions.calls)
+
+    @property
+    def are_small(self) -> bool:
+        """Whether the state of a group stays small, however many tuples it has."""
+        return all(call.function.call in SMALL and not call.distinct for call in self.functions.calls)
+
+    def start(self) -> State:
+        return [self._accumulator(call) for call in self.functions.calls]
+
+    def _accumulator(self, call: AggregateCall) -> Accumulator:
+        accumulator: Accumulator
+        if call.function.call in SMALL:
+            accumulator = SMALL[call.function.call](self.functions.counters)
+        elif call.function.call is list_of:
+            attribute = "value" if call.position is None else self.schema.names[call.position]
+            accumulator = Collected.as_relation(self.memory, attribute)
+        else:
+            accumulator = Collected.for_function(self.memory, call.function.call)
+        return Distinct(accumulator, self.memory) if call.distinct else accumulator
+
+    def add(self, state: State, rows: Sequence[Row]) -> None:
+        for accumulator, argument in zip(state, self._arguments, strict=True):
+            accumulator.add(argument(rows))
+
+    def _argument(self, call: AggregateCall) -> Callable[[Sequence[Row]], Sequence[Value]]:
+        """A function that gives the values of a call's argument."""
+        evaluate, position, schema = call.argument, call.position, self.schema
+        if evaluate is None:
+            if call.function.call in SMALL:
+                return lambda rows: rows  # they are only counted
+            return lambda rows: [Record(schema, row) for row in rows]
+        values: Callable[[Sequence[Row]], list[Value]]
+        if position is not None:
+            values = lambda rows: [row[position] for row in rows]  # noqa: E731
+        else:
+            values = lambda rows: [evaluate(row) for row in rows]  # noqa: E731
+        if not call.function.skip_nulls:
+            return values
+        return lambda rows: [value for value in values(rows) if value is not None]
+
+
+def close(state: State) -> None:
+    """Give back what a state keeps."""
+    for accumulator in state:
+        accumulator.close()
+
+
+class Whole:
+    """Aggregates the whole relation into one tuple."""
+
+    def __init__(self, calls: Calls, packs: bool) -> None:
+        self._calls = calls
+        self._state = calls.start()
+        self._rows = RowBuffer(calls.memory) if packs else None
+
+    def add(self, batch: Batch) -> None:
+        self._calls.add(self._state, batch)
+        if self._rows is not None:
+            self._rows.append(batch)
+
+    def results(self) -> Iterator[Row]:
+        packed = () if self._rows is None else (self._rows.relation(self._calls.schema),)
+        self._rows = None  # the value has it now
+        yield (*packed, *(accumulator.result() for accumulator in self._state))
+
+    def close(self) -> None:
+        close(self._state)
+        if self._rows is not None:
+            self._rows.close()
+
+
+class KeptGroups:
+    """Keeps the tuples of each group and aggregates them at the end."""
+
+    def __init__(self, calls: Calls, by: Sequence[int], packs: bool) -> None:
+        self._calls = calls
+        self._packs = packs
+        self._keys, self._values = keys_of(by), picker(by)
+        self._groups = KeyedRows(calls.memory)
+
+    def add(self, batch: Batch) -> None:
+        self._groups.add_all(self._keys(batch), batch)
+
+    def results(self) -> Iterator[Row]:
+        calls = self._calls
+        for _, rows in self._groups.items():  # noqa: PERF102  # not a dict
+            state = calls.start()
+            try:
+                calls.add(state, rows)
+                packed = (embedded(calls.schema, rows, calls.memory),) if self._packs else ()
+                yield (*self._values(rows[0]), *packed, *(accumulator.result() for accumulator in state))
+            finally:
+                close(state)
+
+    def close(self) -> None:
+        self._groups.close()
+
+
+class RunningGroups:
+    """Keeps a small state for each group; once memory is short, the tuples of new groups instead, on disk."""
+
+    def __init__(self, calls: Calls, by: Sequence[int]) -> None:
+        self._calls = calls
+        self._keys, self._values = keys_of(by), picker(by)
+        self._states: dict[Hashable, tuple[Row, State]] = {}
+        self._others = KeptGroups(calls, by, packs=False)
+        self._group_bytes = _STATE_BYTES * (len(calls) + len(by))
+        self._reserved = 0
+        self._full = False
+
+    def add(self, batch: Batch) -> None:
+        groups: dict[Hashable, Batch] = {}
+        for key, row in zip(self._keys(batch), batch, strict=True):
+            if key in groups:
+                groups[key].append(row)
+            else:
+                groups[key] = [row]
+        for key, rows in groups.items():
+            known = self._states.get(key) or self._new(key, rows[0])
+            if known is not None:
+                self._calls.add(known[1], rows)
+            else:
+                self._others.add(rows)
+
+    def _new(self, key: Hashable, row: Row) -> tuple[Row, State] | None:
+        if self._full or not self._calls.memory.reserve(self._group_bytes):
+            # For good: a group must not be begun here when some of its tuples are there.
+            self._full = True
+            return None
+        self._reserved += self._group_bytes
+        known = self._states[key] = self._values(row), self._calls.start()
+        return known
+
+    def results(self) -> Iterator[Row]:
+        for values, state in self._states.values():
+            yield (*values, *(accumulator.result() for accumulator in state))
+        yield from self._others.results()
+
+    def close(self) -> None:
+        self._states = {}
+        self._calls.memory.release(self._reserved)
+        self._reserved = 0
+        self._others.close()

@@ -1,0 +1,253 @@
+"""Relations inside tuples, and texts made of tuples: pack, unpack, format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import islice
+
+from aioflow import (
+    Context,
+    Document,
+    InputError,
+    Record,
+    Relation,
+    Row,
+    Schema,
+    SettingError,
+    Stream,
+    operator,
+)
+from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
+from aioflow.operator import Settings
+from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.keyed import keys_of
+from aioflow.operators.tally import tallied
+from aioflow.relation import Batch, Type, Value, picker
+from aioflow.rows import row_of_mapping, value_of
+from aioflow.spill import KeyedRows, Memory, RowBuffer
+
+_PIECE_ROWS = 1024
+
+
+# --- pack ---------------------------------------------------------------------------------------
+
+
+def _pack_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    packed = Schema.of(**{settings["attribute"]: "relation"})
+    by: Attributes | None = settings["by"]
+    if by is None:
+        return packed
+    if settings["attribute"] in by.names:
+        raise SettingError(
+            f"{settings['attribute']!r} is an attribute that BY groups by", setting="attribute"
+        )
+    groups = Schema(by.names) if inputs[0] is None else inputs[0].pick(by.names)
+    return groups.add(packed)
+
+
+@operator(schema=_pack_schema, firing="end")
+async def pack(
+    rel: Stream, *, attribute: str, by: Attributes | None = None, context: Context
+) -> AsyncGenerator[Row, None]:
+    """Give one tuple that embeds the whole relation, also an empty one; or one for each group.
+
+    Arguments:
+        rel: the tuples.
+        attribute: the name of the attribute that embeds them.
+        by: attributes to group by: one tuple for each of their values, which it has beside the group.
+
+    Examples:
+        pack (houses, "houses" : parcel)
+        pack (houses, "houses" : parcels) {BY: "city, state"}
+    """
+    schema = rel.schema or Schema(())
+    if by is None:
+        rows = await collected(rel, context.memory)
+        yield (rows.relation(schema),)
+        return
+    with KeyedRows(context.memory) as groups:
+        positions = by.positions or ()
+        keys, values = keys_of(positions), picker(positions)
+        async for batch in rel.batches():
+            groups.add_all(keys(batch), batch)
+        for _, group in groups.items():  # noqa: PERF102  # not a dict
+            yield (*values(group[0]), embedded(schema, group, context.memory))
+
+
+async def collected(rel: Stream, memory: Memory) -> RowBuffer:
+    """All tuples of a relation; who gets the buffer closes it or hands it on."""
+    rows = RowBuffer(memory)
+    try:
+        async for batch in rel.batches():
+            rows.append(batch)
+    except BaseException:
+        rows.close()
+        raise
+    return rows
+
+
+def embedded(schema: Schema, rows: Batch, memory: Memory) -> Relation:
+    """A relation as a value, on disk when it is long and memory is short."""
+    if len(rows) <= _PIECE_ROWS:
+        return Relation(schema, rows)
+    buffer = RowBuffer(memory)
+    for start in range(0, len(rows), _PIECE_ROWS):
+        buffer.append(rows[start : start + _PIECE_ROWS])
+    return buffer.relation(schema)
+
+
+# --- unpack -------------------------------------------------------------------------------------
+
+
+def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
+    if inputs[0] is None:
+        return
+    kind = inputs[0].type_of(settings["attribute"])
+    if kind not in (None, Type.RELATION, Type.DOCUMENT, Type.CHAR):
+        raise SettingError(f"{settings['attribute']!r} is a {kind}, not a relation", setting="attribute")
+
+
+@operator(schema=_unpack_schema)
+async def unpack(
+    rel: Stream, *, attribute: str, outer: bool = False, context: Context
+) -> AsyncGenerator[Batch | Schema, None]:
+    """Give the tuples of embedded relations, each joined to the rest of the tuple around it.
+
+    The first embedded relation tells which attributes there are: what later ones lack is null, what
+    they have in addition is an error. JSON texts of lists of objects are unpacked as well.
+
+    Arguments:
+        rel: the tuples.
+        attribute: the attribute that embeds relations.
+        outer: keep tuples whose relation is empty or null, beside nulls.
+
+    Examples:
+        unpack (parcels, "houses" : houses)
+        unpack (parcels, "houses" : houses) {OUTER}
+    """
+    if rel.schema is None:
+        return
+    around = rel.schema.pick(name for name in rel.schema.names if name != attribute)
+    with DependentJoin(around, None, outer, context.memory) as joining:
+        unpacking = _Unpacking(rel.schema, attribute, joining)
+        async for batch in rel.batches():
+            for given in unpacking.unpack(batch):
+                yield given
+        for given in unpacking.end():
+            yield given
+
+
+class _Unpacking:
+    """Joins embedded tuples to what stands around them, batch by batch."""
+
+    def __init__(self, schema: Schema, attribute: str, joining: DependentJoin) -> None:
+        self._attribute = attribute
+        self._position = schema.position(attribute)
+        self._rest = picker([place for place in range(len(schema)) if place != self._position])
+        self._joining = joining
+
+    def unpack(self, batch: Batch) -> Iterator[Batch | Schema]:
+        """The joined tuples, and before the first of them their attributes."""
+        joining = self._joining
+        results: Batch = []
+        for row in batch:
+            relation = _relation(row[self._position], self._attribute)
+            rest = self._rest(row)
+            if joining.results is None:
+                if not relation.schema.names:
+                    joining.hold(rest)
+                    continue
+                yield from joining.start(relation.schema)
+            assert joining.results is not None
+            for piece in _pieces(relation, joining.results):
+                results += joining.rows(rest, piece)
+                if len(results) >= _PIECE_ROWS:
+                    yield results
+                    results = []
+        if results:
+            yield results
+
+    def end(self) -> Iterator[Batch | Schema]:
+        """What is left when no relation told any attributes."""
+        if self._joining.results is None and len(self._joining):
+            yield from self._joining.start(Schema(()))
+
+
+def _relation(value: Value, attribute: str) -> Relation:
+    if isinstance(value, Relation):
+        return value
+    if value is None:
+        return Relation(Schema(()))
+    if isinstance(value, str) or (isinstance(value, Document) and value.kind == "json"):
+        try:
+            parsed = value_of(json.loads(str(value)))
+        except (ValueError, SettingError):
+            parsed = None
+        if isinstance(parsed, Relation):
+            return parsed
+        if isinstance(parsed, Document) and parsed.text == "[]":
+            return Relation(Schema(()))
+    raise InputError(f"attribute {attribute!r} holds no relation, but {value!r:.60}")
+
+
+def _pieces(relation: Relation, schema: Schema) -> Iterator[Batch]:
+    """The tuples, with their columns as `schema` has them, in short lists: at least one."""
+    rows: Iterator[Row] = iter(relation.rows)
+    if relation.schema.names != schema.names:
+        rows = (row_of_mapping(schema, Record(relation.schema, row)) for row in rows)
+    yield list(islice(rows, _PIECE_ROWS))
+    while piece := list(islice(rows, _PIECE_ROWS)):
+        yield piece
+
+
+# --- format -------------------------------------------------------------------------------------
+
+
+def _formatter(settings: Settings) -> Formatter:
+    template: Template = settings["template"]
+    try:
+        return template.formatter(settings["attributes"])
+    except SettingError as error:
+        error.setting = error.setting or "template"
+        raise
+
+
+def _format_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    _formatter(settings)
+    return None if inputs[0] is None else inputs[0].add(Schema.of(**{settings["as"]: "char"}))
+
+
+@operator(schema=_format_schema)
+async def format(
+    rel: Stream,
+    *,
+    template: Template,
+    attributes: RepeatableAttributes | None = None,
+    as_: str = "text",
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """Add an attribute with a text that is made of others.
+
+    Arguments:
+        rel: the tuples.
+        template: the text, with a conversion such as `%s` for each of the attributes listed, or with
+            their names in braces, `{beds}`, when none are listed. `%q` writes a value as an expression
+            would have it.
+        attributes: the attributes for the conversions, in order.
+        as_: the name of the new attribute.
+
+    Examples:
+        format (wishes, "beds >= %q and city = %q", "beds, city" : conditions)
+        format (houses, "{address}, {city}" : labelled) {AS: "label"}
+    """
+    if rel.schema is None:
+        return
+    formatter = template.formatter(attributes)
+    write = formatter.row
+    with (
+        DependentJoin(rel.schema, Schema((as_,)), False, context.memory) as joining,
+        tallied(context, formatter),
+    ):
+        async for batch in rel.batches():
+            yield [joined for row in batch for joined in joining.rows(row, ((write(row),),))]

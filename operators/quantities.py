@@ -1,0 +1,56 @@
+"""Settings that are quantities: numbers of which not every one makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from aioflow import Schema, SettingError
+
+
+def _refuse(kind_name: str, value: Any) -> SettingError:
+    return SettingError(f"must be {kind_name}, not {'null' if value is None else repr(value)}")
+
+
+class Count(int):
+    """How many tuples; none is possible."""
+
+    kind_name: ClassVar[str] = "a whole number, 0 or more"
+    least: ClassVar[int] = 0
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Self:
+        if isinstance(value, bool) or not isinstance(value, int) or value < cls.least:
+            raise _refuse(cls.kind_name, value)
+        return cls(value)
+
+
+class PositiveCount(Count):
+    """How many tuples, at least one."""
+
+    kind_name: ClassVar[str] = "a whole number, 1 or more"
+    least: ClassVar[int] = 1
+
+
+class Positive(float):
+    """A number above zero, such as a time in seconds."""
+
+    kind_name: ClassVar[str] = "a number above 0"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Self:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            raise _refuse(cls.kind_name, value)
+        return cls(value)
+
+
+class Share(float):
+    """A part of a whole."""
+
+    kind_name: ClassVar[str] = "a number from 0 to 1"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Self:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise _refuse(cls.kind_name, value)
+        return cls(value)

@@ -1,0 +1,289 @@
+"""The relational operators: select, project, join, distinct."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Literal
+
+from aioflow import Context, InputError, Row, Schema, SettingError, Stream, operator
+from aioflow.expressions import Attributes, Condition, JoinCondition, Projection
+from aioflow.operator import Settings
+from aioflow.operators.hash_join import HashJoin, Side
+from aioflow.operators.keyed import (
+    Keyed,
+    differing,
+    differing_where,
+    keys_of,
+    matching,
+    matching_where,
+)
+from aioflow.operators.tally import tallied
+from aioflow.relation import Batch, Type, picker
+from aioflow.spill import KeySet
+
+JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+# --- select -------------------------------------------------------------------------------------
+
+
+def _select_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    given = len(inputs) > 1
+    if settings["where"] is None and not given:
+        raise SettingError(
+            'select needs a condition: a text, as in select (rel, "price < 10" : out), or an input'
+        )
+    if settings["where"] is not None and given:
+        raise SettingError("select takes a condition or an input with conditions, not both", setting="where")
+    if settings["cond"] is not None and not given:
+        raise SettingError(
+            "COND names an attribute of the input with conditions, and there is none", setting="cond"
+        )
+    if given and inputs[1] is not None:
+        _condition_position(inputs[1], settings["cond"])
+    return inputs[0]
+
+
+def _condition_position(schema: Schema, name: str | None) -> int:
+    """The column with the conditions: the one named, the only one, or `text`."""
+    if name is None:
+        if len(schema) == 1:
+            return 0
+        name = "text"
+        if name not in schema:
+            names = ", ".join(schema.names) or "no attributes"
+            raise SettingError(f"which attribute has the conditions? there are: {names}; name one with COND")
+    try:
+        return schema.position(name)
+    except SettingError as error:
+        error.setting = "cond"
+        raise
+
+
+@operator(schema=_select_schema)
+async def select(
+    rel: Stream,
+    conditions: Stream | None = None,
+    *,
+    where: Condition | None = None,
+    cond: str | None = None,
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """Keep the tuples for which a condition holds.
+
+    The condition is a text, or comes from a second input, which is read to its end first: all of its
+    conditions must hold, and none at all lets every tuple pass.
+
+    Arguments:
+        rel: the tuples.
+        conditions: a relation of conditions, in its only attribute, else in `text`, or in the one that
+            COND names.
+        where: the condition.
+        cond: the attribute of the second input that has the conditions.
+
+    Examples:
+        select (houses, "beds >= 3 and price < 550000" : affordable)
+        select (houses, wishes : wanted) {COND: "wish"}
+    """
+    texts = [] if conditions is None else await _texts(conditions, cond)
+    tests = [where] if where is not None else [_compile(text, rel.schema) for text in texts]
+    with tallied(context, *tests):
+        async for batch in rel.batches():
+            for test in tests:
+                batch = test.filter(batch)
+            if batch:
+                yield batch
+
+
+async def _texts(conditions: Stream, name: str | None) -> list[str]:
+    texts: dict[str, None] = {}
+    async for batch in conditions.batches():
+        assert conditions.schema is not None
+        position = _condition_position(conditions.schema, name)
+        for row in batch:
+            if not isinstance(row[position], str):
+                attribute = conditions.schema.names[position]
+                raise InputError(f"a condition must be text; attribute {attribute!r} is {row[position]!r}")
+            texts[row[position]] = None
+    return list(texts)
+
+
+def _compile(text: str, schema: Schema | None) -> Condition:
+    try:
+        return Condition.bind(text, [schema])
+    except SettingError as error:
+        raise InputError(f"bad condition {text!r}: {error.message}") from None
+
+
+# --- project and distinct -----------------------------------------------------------------------
+
+
+def _project_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    schema: Schema | None = settings["attributes"].schema
+    return schema
+
+
+@operator(schema=_project_schema)
+async def project(rel: Stream, *, attributes: Projection, context: Context) -> AsyncGenerator[Batch, None]:
+    """Give each tuple those attributes only, renamed or computed; duplicates stay.
+
+    Arguments:
+        rel: the tuples.
+        attributes: names and expressions: `a, b as c, n - 1 as n`, `*`, `* except a`.
+
+    Examples:
+        project (houses, "address, price / area as price-per-foot" : brief)
+        project (houses, "* except photo" : lean)
+    """
+    with tallied(context, attributes):
+        async for batch in rel.batches():
+            yield attributes.rows(batch)
+
+
+def _distinct_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    return inputs[0]
+
+
+@operator(
+    schema=_distinct_schema,
+    depends_on_arrival=lambda settings: settings["attributes"] is not None,
+)
+async def distinct(
+    rel: Stream, *, attributes: Attributes | None = None, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Keep the first tuple for each value of some attributes, or of all.
+
+    Arguments:
+        rel: the tuples.
+        attributes: the attributes to compare; all of them if left out.
+
+    Examples:
+        distinct (links, "url" : fresh)
+        distinct (houses : different)
+    """
+    positions = range(len(rel.schema or ())) if attributes is None else attributes.positions
+    keys = keys_of(positions or ())
+    with KeySet(context.memory) as seen:
+        async for batch in rel.batches():
+            fresh = seen.add_new(keys(batch), batch)
+            if fresh:
+                yield fresh
+
+
+# --- join ---------------------------------------------------------------------------------------
+
+
+def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    left, right = inputs
+    if settings["type"] in ("semi", "anti"):
+        return left
+    if left is None or right is None:
+        return None
+    once = _once(settings["on"])
+    names, types = [], []
+    for side, schema, other in (("left", left, right), ("right", right, left)):
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if name in once:
+                if side == "left":
+                    names.append(name)
+                    types.append(_common(kind, right.type_of(name)))
+                continue
+            names.append(f"{side}.{name}" if name in other else name)
+            types.append(kind)
+    return Schema(tuple(names), tuple(types))
+
+
+def _once(condition: JoinCondition) -> set[str]:
+    """Equated attributes that have one name on both sides appear once."""
+    return {left for left, right in condition.equated if left == right}
+
+
+def _common(first: Type | None, second: Type | None) -> Type | None:
+    return first if first == second else None
+
+
+@operator(schema=_join_schema)
+async def join(
+    left: Stream, right: Stream, *, on: JoinCondition, type: JoinType = "inner", context: Context
+) -> AsyncGenerator[Batch | Schema, None]:
+    """Join the tuples of two inputs that match.
+
+    Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of
+    each input is hashed, the rest of the condition filters. Equated attributes of one name appear
+    once, other attributes of one name become `left.a` and `right.a`. Null never equals anything.
+
+    Arguments:
+        left: the first input, `left` in the condition.
+        right: the second input, `right` in the condition.
+        on: the condition, such as `left.zip = right.zip and left.price < right.budget`.
+        type: inner; left, right and full keep also what has no partner, beside nulls; semi keeps left
+            tuples that have a partner, anti those that have none.
+
+    Examples:
+        join (houses, schools, "left.zip = right.zip" : choices)
+        join (houses, sold, "left.url = right.url" : available) {TYPE: anti}
+    """
+    with tallied(context, on):
+        if left.schema is None or right.schema is None:
+            results = _one_sided(left, right, type)
+        elif type == "semi":
+            results = _semi(left, right, on, context)
+        elif type == "anti":
+            results = _anti(left, right, on, context)
+        else:
+            results = _pairs(left, right, on, type, context)
+        async with aclosing(results):
+            async for batch in results:
+                yield batch
+
+
+async def _one_sided(left: Stream, right: Stream, type: JoinType) -> AsyncGenerator[Batch | Schema, None]:
+    """A join with an input of which nothing is known: it has no tuples."""
+    kept, types = (left, ("left", "full", "anti")) if right.schema is None else (right, ("right", "full"))
+    if kept.schema is None or type not in types:
+        return
+    yield kept.schema
+    async for batch in kept.batches():
+        yield batch
+
+
+def _semi(left: Stream, right: Stream, on: JoinCondition, context: Context) -> AsyncGenerator[Batch, None]:
+    sides = Keyed(left, on.left_key or ()), Keyed(right, on.right_key or ())
+    if on.rest is None:
+        return matching(*sides, context.memory)
+    return matching_where(*sides, on.rest, context.memory)
+
+
+def _anti(left: Stream, right: Stream, on: JoinCondition, context: Context) -> AsyncGenerator[Batch, None]:
+    sides = Keyed(left, on.left_key or ()), Keyed(right, on.right_key or ())
+    if on.rest is None:
+        return differing(*sides, context.memory)
+    return differing_where(*sides, on.rest, context.memory)
+
+
+def _pairs(
+    left: Stream, right: Stream, on: JoinCondition, type: JoinType, context: Context
+) -> AsyncGenerator[Batch, None]:
+    assert left.schema is not None
+    assert right.schema is not None
+    once = _once(on)
+    tail = [place for place, name in enumerate(right.schema.names) if name not in once]
+    nulls = (None,) * len(tail)
+    # A right row without partner: its own values where an attribute appears once, null elsewhere.
+    places = [right.schema.position(name) if name in once else None for name in left.schema.names]
+
+    def pad_left(row: Row) -> Row:
+        return row + nulls
+
+    def pad_right(row: Row) -> Row:
+        return (*(None if place is None else row[place] for place in places), *(row[place] for place in tail))
+
+    memory = context.memory
+    return HashJoin(
+        Side(left, on.left_key or (), memory, pad_left if type in ("left", "full") else None),
+        Side(right, on.right_key or (), memory, pad_right if type in ("right", "full") else None),
+        memory,
+        picker(tail) if once else None,
+        on.rest,
+    ).results()

@@ -1,0 +1,232 @@
+"""Where tuples go, and which of them: null, limit, sample, sort, emit, log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from math import exp, floor, inf, log1p
+from math import log as logarithm
+from random import Random
+from typing import Literal
+
+from aioflow import DEAD, Context, Record, Schema, SettingError, Stream, To, operator, same_as_input
+from aioflow.expressions import SortKeys
+from aioflow.operator import Settings
+from aioflow.operators.quantities import Count, Share
+from aioflow.relation import Batch, Value
+from aioflow.spill import SortedRows
+
+Level = Literal["debug", "info", "warning", "error"]
+
+_logger = logging.getLogger("aioflow.log")
+_LONGEST_SHOWN = 200
+_NONE = Count(0)
+
+
+def _null_lint(inputs: Sequence[str], outputs: Sequence[str | None], settings: Settings) -> Iterator[str]:
+    if inputs[0] == inputs[1] and outputs[0] is not None:
+        yield (
+            f"{outputs[0]!r} never has a tuple: it gets {inputs[1]!r} only when {inputs[0]!r} is empty; "
+            "null is used the wrong way round"
+        )
+
+
+@operator(
+    outputs=("t", "f"),
+    schema=lambda inputs, settings: (inputs[1], inputs[2]),
+    opens_late=True,
+    blocking_input=0,
+    lint=_null_lint,
+)
+async def null(d: Stream, dt: Stream, df: Stream) -> AsyncGenerator[To, None]:
+    """Let one of two relations pass, by whether a third has tuples.
+
+    If `d` ends without a tuple, `dt` flows to `t`; as soon as `d` has one, `df` flows to `f`. The other
+    output ends dead: what depends on it alone does not happen.
+
+    Arguments:
+        d: the relation that is looked at.
+        dt: what flows when `d` is empty.
+        df: what flows when it is not.
+
+    Example:
+        null (new-houses, apology, new-houses : nothing-new, news)
+    """
+    empty = await d.receive() is None
+    d.close()
+    taken, passed, other, dead = ("t", dt, df, "f") if empty else ("f", df, dt, "t")
+    yield To(dead, DEAD)
+    other.close()
+    told = False
+    async for batch in passed.batches():
+        if not told and passed.schema is not None:
+            told = True
+            yield To(taken, passed.schema)
+        yield To(taken, batch)
+
+
+@operator(schema=same_as_input, depends_on_arrival=True)
+async def limit(rel: Stream, *, count: Count, offset: Count = _NONE) -> AsyncGenerator[Batch, None]:
+    """Pass the first tuples and stop everything upstream that nobody else needs.
+
+    Arguments:
+        rel: the tuples.
+        count: how many pass at most.
+        offset: how many are left out before.
+
+    Examples:
+        limit (houses, 10 : few)
+        limit (ranked, 10 : second-page) {OFFSET: 10}
+    """
+    skip, left = int(offset), int(count)
+    if not left:
+        return
+    async for batch in rel.batches():
+        passed = batch[skip : skip + left]
+        skip = max(0, skip - len(batch))
+        left -= len(passed)
+        if passed:
+            yield passed
+        if not left:
+            return
+
+
+def _sample_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    if (settings["size"] is None) == (settings["fraction"] is None):
+        raise SettingError("sample needs either a size or a FRACTION", setting="size")
+    return inputs[0]
+
+
+@operator(schema=_sample_schema, depends_on_arrival=True)
+async def sample(
+    rel: Stream, *, size: Count | None = None, fraction: Share | None = None, seed: int | None = None
+) -> AsyncGenerator[Batch, None]:
+    """Pass tuples chosen by chance: a certain number at the end, or each with the same probability at once.
+
+    Arguments:
+        rel: the tuples.
+        size: how many are chosen, at the end of the input; all if there are fewer.
+        fraction: the probability with which each tuple passes, as it comes.
+        seed: a number that makes the choice repeatable for the same order of tuples.
+
+    Examples:
+        sample (houses, 100 : some)
+        sample (clicks : tenth) {FRACTION: 0.1; SEED: 7}
+    """
+    random = Random(seed)
+    if fraction is not None:
+        async for batch in rel.batches():
+            chance = random.random
+            passed = [row for row in batch if chance() < fraction]
+            if passed:
+                yield passed
+        return
+    reservoir = _Reservoir(int(size or 0), random)
+    async for batch in rel.batches():
+        reservoir.offer(batch)
+    if reservoir.rows:
+        yield reservoir.rows
+
+
+class _Reservoir:
+    """A uniform sample of a fixed size of all rows offered so far (Li's algorithm L: it skips ahead)."""
+
+    def __init__(self, size: int, random: Random) -> None:
+        self.rows: Batch = []
+        self._size = size
+        self._random = random
+        self._skip = 0
+        self._weight = 1.0
+
+    def offer(self, batch: Batch) -> None:
+        if not self._size:
+            return
+        place = min(self._size - len(self.rows), len(batch))
+        if place:
+            self.rows.extend(batch[:place])
+            if len(self.rows) == self._size:
+                self._leap()
+        while place + self._skip < len(batch):
+            place += self._skip
+            self.rows[self._random.randrange(self._size)] = batch[place]
+            place += 1
+            self._leap()
+        self._skip -= len(batch) - place
+
+    def _leap(self) -> None:
+        """Draw how many rows are passed over before the next one is taken."""
+        self._weight *= exp(logarithm(1.0 - self._random.random()) / self._size)
+        passed_over = log1p(-self._weight) if self._weight < 1.0 else -inf
+        self._skip = floor(logarithm(1.0 - self._random.random()) / passed_over)
+
+
+@operator(schema=same_as_input)
+async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator[Batch, None]:
+    """Pass all tuples in order, at the end of the input.
+
+    Tuples that are equal in all keys keep their order. What does not fit in memory is sorted on disk.
+
+    Arguments:
+        rel: the tuples.
+        by: the attributes or expressions to sort by, each with `asc` (the default) or `desc`.
+
+    Example:
+        sort (houses, "price desc, city" : ranked)
+    """
+    with SortedRows(context.memory, by.key) as rows:
+        async for batch in rel.batches():
+            rows.append(batch)
+        for batch in rows.batches():
+            yield batch
+
+
+@operator(schema=same_as_input, effects=True)
+async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Batch, None]:
+    """Send tuples to a named output of the run while it goes on, and pass them on.
+
+    Arguments:
+        rel: the tuples.
+        name: the output; readers of the run's outputs find the tuples under it.
+
+    Example:
+        emit (houses, "found")
+    """
+    async for batch in rel.batches():
+        assert rel.schema is not None
+        await context.emit(name, rel.schema, batch)
+        yield batch
+
+
+@operator(schema=same_as_input, effects=True)
+async def log(rel: Stream, *, label: str = "", level: Level = "info") -> AsyncGenerator[Batch, None]:
+    """Write tuples to the log `aioflow.log` of Python's logging, their number at the end, and pass them on.
+
+    Arguments:
+        rel: the tuples.
+        label: stands before each.
+        level: the level of the log: debug, info, warning or error.
+
+    Examples:
+        log (failed, "no details")
+        log (houses, "found" : same-houses) {LEVEL: debug}
+    """
+    number = logging.getLevelNamesMapping()[level.upper()]
+    prefix = f"{label}: " if label else ""
+    count = 0
+    async for batch in rel.batches():
+        count += len(batch)
+        if _logger.isEnabledFor(number):
+            assert rel.schema is not None
+            for row in batch:
+                _logger.log(number, "%s%s", prefix, _shown(Record(rel.schema, row)))
+        yield batch
+    _logger.log(number, "%s%d %s", prefix, count, "tuple" if count == 1 else "tuples")
+
+
+def _shown(record: Record) -> str:
+    return ", ".join(f"{name}={_shortened(value)}" for name, value in record.items())
+
+
+def _shortened(value: Value) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -1,0 +1,195 @@
+"""The set operators: union, intersect, minus. They pair attributes by name, in the first input's order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+
+from aioflow import Context, Schema, SettingError, Stream, interleave, operator
+from aioflow.expressions import Attributes
+from aioflow.operator import Settings
+from aioflow.operators.keyed import Keyed, differing, matching
+from aioflow.relation import Batch, identities, picker
+from aioflow.spill import KeySet
+
+
+def paired(first: Schema, other: Schema) -> list[int]:
+    """The columns of `other` in the order of `first`; a SettingError when their names differ."""
+    if set(first.names) != set(other.names):
+        raise SettingError(f"the inputs differ in their attributes: {_difference(first, other)}")
+    return [other.position(name) for name in first.names]
+
+
+def _difference(first: Schema, other: Schema) -> str:
+    parts = [
+        f"{which} has no {', '.join(repr(name) for name in missing)}"
+        for which, missing in (
+            ("the first", [name for name in other.names if name not in first]),
+            ("another", [name for name in first.names if name not in other]),
+        )
+        if missing
+    ]
+    return ", ".join(parts)
+
+
+def merged(inputs: Sequence[Schema | None]) -> Schema | None:
+    """The schema of a union of these inputs; what is known of any tells the names of all."""
+    known = [schema for schema in inputs if schema is not None]
+    if not known:
+        return None
+    first = known[0]
+    types = list(first.types)
+    for other in known[1:]:
+        for place, position in enumerate(paired(first, other)):
+            if other.types[position] != types[place]:
+                types[place] = None
+    return Schema(first.names, tuple(types))
+
+
+# --- union --------------------------------------------------------------------------------------
+
+
+def _union_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    if not inputs:
+        raise SettingError("union needs at least one input")
+    return merged(inputs)
+
+
+@operator(
+    schema=_union_schema,
+    opens_late=True,
+    flattens=lambda settings: ("union", settings["all"]),
+)
+async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGenerator[Batch | Schema, None]:
+    """Give the tuples of all inputs, each once.
+
+    Arguments:
+        inputs: relations with the same attributes, in any order.
+        all: keep duplicates.
+
+    Examples:
+        union (here, rest : urls)
+        union (monday, tuesday, wednesday : visits) {ALL}
+    """
+    schema = inputs[0].schema
+    orders: dict[Stream, Callable[[Batch], Batch]] = {}
+    async with aclosing(_batches(inputs, context.ordered)) as batches:
+        with KeySet(context.memory) as seen:
+            async for stream, batch in batches:
+                if stream not in orders:
+                    assert stream.schema is not None
+                    if schema is None:
+                        # Nothing is known of the first input, so it has no tuples: another one tells.
+                        schema = stream.schema
+                        yield schema
+                    orders[stream] = _ordering(schema, stream.schema)
+                rows = orders[stream](batch)
+                fresh = rows if all else seen.add_new(identities(rows), rows)
+                if fresh:
+                    yield fresh
+
+
+async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tuple[Stream, Batch], None]:
+    """Batches as they come, or one input after the other."""
+    if not ordered:
+        async for stream, batch in interleave(*inputs):
+            yield stream, batch
+        return
+    for stream in inputs:
+        async for batch in stream.batches():
+            yield stream, batch
+
+
+def _ordering(first: Schema, other: Schema) -> Callable[[Batch], Batch]:
+    """A function that puts the columns of a batch in the first input's order."""
+    positions = paired(first, other)
+    if positions == list(range(len(positions))):
+        return lambda batch: batch
+    pick = picker(positions)
+    return lambda batch: list(map(pick, batch))
+
+
+# --- intersect and minus ------------------------------------------------------------------------
+
+
+def _lhs_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    lhs, rhs = inputs
+    if lhs is not None and rhs is not None:
+        if settings["on"] is None:
+            paired(lhs, rhs)
+        else:
+            _positions(rhs, settings["on"])
+    return lhs
+
+
+def _positions(schema: Schema, on: Attributes) -> list[int]:
+    try:
+        return [schema.position(name) for name in on.names]
+    except SettingError as error:
+        error.setting = "on"
+        raise
+
+
+def _compared(lhs: Stream, rhs: Stream, on: Attributes | None) -> tuple[Keyed, Keyed]:
+    """Both inputs, with the attributes to compare as their keys."""
+    names = on.names if on is not None else (lhs.schema or Schema(())).names
+    left, right = (
+        # An input of which nothing is known has no tuples, and needs no keys.
+        Keyed(stream, [stream.schema.position(name) for name in names], nulls_match=True)
+        if stream.schema is not None
+        else Keyed(stream, (), nulls_match=True)
+        for stream in (lhs, rhs)
+    )
+    return left, right
+
+
+@operator(schema=_lhs_schema)
+async def intersect(
+    lhs: Stream, rhs: Stream, *, on: Attributes | None = None, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Give the tuples that both inputs have, each once and as soon as it has come from both.
+
+    Arguments:
+        lhs: the tuples.
+        rhs: the tuples to find among them; the same attributes, in any order, unless ON says otherwise.
+        on: compare these attributes only; each tuple of `lhs` then stays or goes by itself, also
+            duplicates.
+
+    Examples:
+        intersect (wanted, offered : matches)
+        intersect (houses, favourites : liked) {ON: "url"}
+    """
+    left, right = _compared(lhs, rhs, on)
+    async with aclosing(matching(left, right, context.memory)) as found:
+        with KeySet(context.memory) as seen:
+            async for batch in found:
+                kept = batch if on is not None else seen.add_new(identities(batch), batch)
+                if kept:
+                    yield kept
+
+
+@operator(schema=_lhs_schema, blocking_input=1)
+async def minus(
+    lhs: Stream, rhs: Stream, *, on: Attributes | None = None, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Give the tuples of the first input that the second does not have, each once.
+
+    Tuples leave as soon as the second input has ended; those of the first are held until then.
+
+    Arguments:
+        lhs: the tuples.
+        rhs: the tuples to leave out; the same attributes, in any order, unless ON says otherwise.
+        on: compare these attributes only; each tuple of `lhs` then stays or goes by itself, also
+            duplicates.
+
+    Examples:
+        minus (urls, seen : new-urls)
+        minus (houses, sold : available) {ON: "url"}
+    """
+    left, right = _compared(lhs, rhs, on)
+    async with aclosing(differing(left, right, context.memory)) as found:
+        with KeySet(context.memory) as seen:
+            async for batch in found:
+                kept = batch if on is not None else seen.add_new(identities(batch), batch)
+                if kept:
+                    yield kept

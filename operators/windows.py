@@ -1,0 +1,186 @@
+"""Windows over streams that may never end: pieces of a stream, each as an embedded relation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import floor, inf
+
+from aioflow import Context, Row, Schema, SettingError, Stream, operator
+from aioflow.operator import Settings
+from aioflow.operators.quantities import Positive, PositiveCount
+from aioflow.relation import Batch
+from aioflow.spill import Memory, RowBuffer
+
+_SCHEMA = Schema.of(window="relation", start="date", end="date")
+
+
+@dataclass
+class _Window:
+    """Rows of one piece. `start` is the number of the row, or the time, at which it begins."""
+
+    start: float
+    opened: float
+    rows: RowBuffer
+    ended: float | None = None  # None: now
+
+
+class _CountWindows:
+    """Windows of a number of rows, one beginning every `slide` rows."""
+
+    deadline: float | None = None
+
+    def __init__(self, size: int, slide: int, memory: Memory) -> None:
+        self._size = size
+        self._slide = slide
+        self._memory = memory
+        self._seen = 0
+        self._covered = 0
+        self.open: deque[_Window] = deque()
+
+    def offer(self, batch: Batch, now: float) -> Iterator[_Window]:
+        """Add rows; give the windows that they fill."""
+        place = 0
+        while place < len(batch):
+            if self._seen % self._slide == 0:
+                self.open.append(_Window(self._seen, now, RowBuffer(self._memory)))
+            next_start = self._seen - self._seen % self._slide + self._slide
+            next_end = self.open[0].start + self._size if self.open else inf
+            piece = batch[place : place + int(min(next_start, next_end)) - self._seen]
+            for window in self.open:
+                window.rows.append(piece)
+            place += len(piece)
+            self._seen += len(piece)
+            if self._seen == next_end:
+                self._covered = self._seen
+                yield self.open.popleft()
+
+    def due(self, now: float) -> Iterator[_Window]:
+        """The windows that end by the passing of time: none."""
+        return iter(())
+
+    def last(self) -> Iterator[_Window]:
+        """At the end of the input, the window that holds rows which no other one has held."""
+        # The oldest open window holds all that the younger ones hold.
+        if self.open and self._covered < self._seen:
+            yield self.open.popleft()
+
+
+class _TimeWindows:
+    """Windows of a number of seconds, one beginning every `slide` seconds; the first with the first row."""
+
+    def __init__(self, seconds: float, slide: float, memory: Memory) -> None:
+        self._seconds = seconds
+        self._slide = slide
+        self._memory = memory
+        self._origin: float | None = None
+        self._newest = -inf  # when the newest row came
+        self._covered = -inf  # when the last window that was given ended
+        self._next = 0  # the first window that may still be opened
+        self.open: deque[_Window] = deque()
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next window ends."""
+        return self.open[0].start + self._seconds if self.open else None
+
+    def offer(self, batch: Batch, now: float) -> Iterator[_Window]:
+        """Add rows that came now; give the windows that ended before."""
+        yield from self.due(now)
+        if self._origin is None:
+            self._origin = now
+        self._newest = now
+        elapsed = now - self._origin
+        # A window is opened by a row: those that no row falls into are passed over.
+        first = max(self._next, floor((elapsed - self._seconds) / self._slide) + 1)
+        for number in range(first, floor(elapsed / self._slide) + 1):
+            start = self._origin + number * self._slide
+            self.open.append(_Window(start, start, RowBuffer(self._memory)))
+            self._next = number + 1
+        for window in self.open:
+            window.rows.append(batch)
+
+    def due(self, now: float) -> Iterator[_Window]:
+        """The windows that have ended by now."""
+        while self.open and self.open[0].start + self._seconds <= now:
+            window = self.open.popleft()
+            window.ended = self._covered = window.start + self._seconds
+            yield window
+
+    def last(self) -> Iterator[_Window]:
+        """At the end of the input, the window that holds rows which no other one has held."""
+        if self.open and self._newest >= self._covered:
+            yield self.open.popleft()
+
+
+def _window_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema:
+    if (settings["count"] is None) == (settings["seconds"] is None):
+        raise SettingError("window needs either a count of tuples or SECONDS", setting="count")
+    if settings["count"] is not None and settings["slide"] is not None and settings["slide"] % 1:
+        raise SettingError("must be a whole number of tuples, as the count is", setting="slide")
+    return _SCHEMA
+
+
+@operator(schema=_window_schema, depends_on_arrival=True)
+async def window(
+    rel: Stream,
+    *,
+    count: PositiveCount | None = None,
+    seconds: Positive | None = None,
+    slide: Positive | None = None,
+    context: Context,
+) -> AsyncGenerator[Row, None]:
+    """Cut a stream into pieces: one tuple for each, with the tuples of the piece packed in `window`.
+
+    A piece has a certain number of tuples, or those that came within some seconds; `start` and `end`
+    say when it began and ended. A piece of time leaves when its time is over, unless no tuple fell into
+    it. At the end of the input the last piece leaves even when it is not full, if it holds a tuple that
+    no piece before it held.
+
+    Arguments:
+        rel: the tuples.
+        count: how many tuples make a piece.
+        seconds: how long a piece lasts; the first begins with the first tuple.
+        slide: after how many tuples, or seconds, the next piece begins; by default where one ends.
+            Pieces overlap when it is smaller, and tuples between them are left out when it is larger.
+
+    Examples:
+        window (prices, 10 : tens)
+        window (clicks : minutes) {SECONDS: 60; SLIDE: 10}
+    """
+    windows: _CountWindows | _TimeWindows
+    if seconds is not None:
+        windows = _TimeWindows(seconds, slide or seconds, context.memory)
+    else:
+        windows = _CountWindows(int(count or 1), int(slide or count or 1), context.memory)
+    began, zero = datetime.now(UTC), context.clock()
+
+    def packed(piece: _Window) -> Row:
+        ended = context.clock() if piece.ended is None else piece.ended
+        times = (began + timedelta(seconds=moment - zero) for moment in (piece.opened, ended))
+        return (piece.rows.relation(rel.schema or Schema(())), *times)
+
+    try:
+        while (batch := await _receive(rel, windows.deadline)) is not None:
+            now = context.clock()
+            if not batch:
+                now = max(now, windows.deadline or now)  # timers may fire a little early
+            for piece in windows.offer(batch, now) if batch else windows.due(now):
+                yield packed(piece)
+        for piece in windows.last():
+            yield packed(piece)
+    finally:
+        for piece in windows.open:
+            piece.rows.close()
+
+
+async def _receive(rel: Stream, deadline: float | None) -> Batch | None:
+    """The next batch, an empty one at the deadline, None at the end of the stream."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await rel.receive()
+    except TimeoutError:
+        return []
