@@ -199,15 +199,16 @@ def _task_of(handle: Handle) -> Task[Any] | None:
 
 
 def describe_task(task: Task[Any]) -> str:
-    """Name of a task and the innermost line at which it waits."""
+    """Name of a task, its coroutine and the innermost line at which that waits."""
     awaited: Any = task.get_coro()
+    name = f"{task.get_name()} {getattr(awaited, '__qualname__', '')}"
     place = "not started"
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "ag_frame", None)
         if frame is not None:
             place = f"{frame.f_code.co_qualname} in {frame.f_code.co_filename}:{frame.f_lineno}"
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "ag_await", None)
-    return f"{task.get_name()}: {place}"
+    return f"{name}: {place}"
 
 
 def run(

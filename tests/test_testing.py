@@ -1,0 +1,393 @@
+"""The public testing tools: virtual time, seeded order, scripted sources, running things, leaks."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from aioflow import Context, Row, RunError, Stream, To, same_as_input
+from aioflow.engine import Engine
+from aioflow.operator import Registry, describe
+from aioflow.plugins import load_operators
+from aioflow.relation import Relation, Schema
+from aioflow.testing import (
+    DeadlockError,
+    Script,
+    VirtualLoop,
+    assert_nothing_left,
+    rows,
+    run,
+    run_operator,
+    run_plan,
+)
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+def test_time_jumps_to_the_next_timer() -> None:
+    async def sleeps() -> float:
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time()
+
+    began = time.monotonic()
+    assert run(sleeps()) == 3600.0
+    assert time.monotonic() - began < 1.0
+
+
+def test_timers_fire_in_the_order_of_their_times() -> None:
+    seen: list[float] = []
+
+    async def sleep_until(moment: float) -> None:
+        await asyncio.sleep(moment)
+        seen.append(asyncio.get_running_loop().time())
+
+    async def main() -> None:
+        await asyncio.gather(*(sleep_until(moment) for moment in (3.0, 1.0, 2.0, 1.0)))
+
+    run(main())
+    assert seen == [1.0, 1.0, 2.0, 3.0]
+
+
+def test_a_cancelled_timer_does_not_move_the_clock() -> None:
+    async def main() -> float:
+        async with asyncio.timeout(1000):
+            await asyncio.sleep(1)
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == 1.0
+
+
+def test_a_timeout_fires_in_virtual_time() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            await asyncio.sleep(61)
+
+    with pytest.raises(TimeoutError):
+        run(main())
+
+
+async def _mingled() -> list[tuple[int, int]]:
+    seen: list[tuple[int, int]] = []
+
+    async def work(number: int) -> None:
+        for step in range(4):
+            seen.append((number, step))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(number) for number in range(4)))
+    return seen
+
+
+def test_without_a_seed_tasks_run_in_the_order_of_asyncio() -> None:
+    assert run(_mingled()) == asyncio.run(_mingled())
+
+
+def test_a_seed_gives_the_same_order_again() -> None:
+    assert run(_mingled(), seed=7) == run(_mingled(), seed=7)
+
+
+def test_seeds_give_different_orders() -> None:
+    assert len({tuple(run(_mingled(), seed=seed)) for seed in range(50)}) > 40
+
+
+def test_a_seed_gives_the_same_order_in_another_process() -> None:
+    program = (
+        "from tests.test_testing import _mingled\n"
+        "from aioflow.testing import run\n"
+        "print([run(_mingled(), seed=seed) for seed in range(20)])"
+    )
+    outputs = set()
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.add(done.stdout)
+    assert outputs == {f"{[run(_mingled(), seed=seed) for seed in range(20)]}\n"}
+
+
+def test_callbacks_that_are_no_tasks_keep_their_order() -> None:
+    async def main() -> list[int]:
+        seen: list[int] = []
+        for number in range(20):
+            asyncio.get_running_loop().call_soon(seen.append, number)
+        await asyncio.sleep(1)
+        return seen
+
+    assert all(run(main(), seed=seed) == list(range(20)) for seed in range(20))
+
+
+def test_a_deadlock_is_found_and_names_who_waits() -> None:
+    async def waits_for_nothing() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError, match=r"(?s)nothing can happen any more, waiting:.*Event\.wait"):
+        run(waits_for_nothing())
+
+
+def test_after_a_deadlock_the_tasks_are_ended() -> None:
+    ended: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waits")
+
+    async def main() -> None:
+        await asyncio.gather(waits(), waits())
+
+    with pytest.raises(DeadlockError):
+        run(main())
+    assert ended == ["waits", "waits"]
+
+
+def test_a_task_that_only_waits_for_a_timer_is_no_deadlock() -> None:
+    async def main() -> str:
+        event = asyncio.Event()
+        asyncio.get_running_loop().call_later(5, event.set)
+        await event.wait()
+        return "woken"
+
+    assert run(main()) == "woken"
+
+
+@pytest.mark.parametrize("in_thread", [asyncio.to_thread, to_thread.run_sync], ids=["asyncio", "anyio"])
+def test_time_stands_still_while_a_thread_works(in_thread: Any) -> None:
+    async def main() -> tuple[str, float]:
+        async with asyncio.timeout(10):
+            answer = await in_thread(lambda: time.sleep(0.02) or "answer")
+        return answer, asyncio.get_running_loop().time()
+
+    assert run(main()) == ("answer", 0.0)
+
+
+def test_steps_are_counted_and_told_before_they_run() -> None:
+    told: list[int] = []
+    trace: list[str] = []
+    run(_mingled(), before_step=told.append, trace=trace)
+    assert told == list(range(len(told)))
+    assert len(trace) >= len(told)
+    assert "_mingled" in trace[0]
+
+
+def test_the_loop_can_be_used_by_itself() -> None:
+    loop = VirtualLoop(seed=1)
+    try:
+        assert loop.run_until_complete(asyncio.wait_for(_mingled(), 5))
+    finally:
+        loop.close()
+
+
+# --- sources ------------------------------------------------------------------------------------
+
+
+def test_rows_make_a_relation() -> None:
+    assert rows((1, "x"), (2, "y")) == Relation(Schema(("a", "b")), [(1, "x"), (2, "y")])
+    assert rows((1,), schema="price").schema.names == ("price",)
+    assert rows(schema="city, price").schema.names == ("city", "price")
+    assert len(rows()) == 0
+
+
+async def _arrivals(script: Script) -> list[tuple[float, Any]]:
+    loop = asyncio.get_running_loop()
+    return [(loop.time(), dict(row)) async for row in script]
+
+
+def test_a_script_gives_rows_at_their_times() -> None:
+    script = Script({"n": 0}).row(n=1).wait(2.5).row({"house-url": "x"}).at(10, n=3).at(4, n=4)
+    assert run(_arrivals(script)) == [
+        (0.0, {"n": 0}),
+        (0.0, {"n": 1}),
+        (2.5, {"house-url": "x"}),
+        (10.0, {"n": 3}),
+        (10.0, {"n": 4}),
+    ]
+    assert script.given == 5
+    assert script.closed
+
+
+def test_a_script_fails() -> None:
+    script = Script().rows({"n": 1}, {"n": 2}).fail(OSError("gone"))
+    with pytest.raises(OSError, match="gone"):
+        run(_arrivals(script))
+    assert script.given == 2
+    assert script.closed
+
+
+def test_a_script_that_hangs_is_closed_with_its_reader() -> None:
+    script = Script().row(n=1).hang()
+
+    async def main() -> None:
+        async with asyncio.timeout(5):
+            await _arrivals(script)
+
+    with pytest.raises(TimeoutError):
+        run(main())
+
+
+# --- one operator -------------------------------------------------------------------------------
+# `describe` instead of the decorator: these must not appear among the operators of other tests.
+
+
+async def _keep_even(numbers: Stream, *, every: int = 2) -> AsyncGenerator[Row, None]:
+    """Keep the numbers that `every` divides."""
+    async for row in numbers:
+        if row[0] % every == 0:
+            yield row
+
+
+_keep_even.operator = describe(_keep_even, schema=same_as_input)  # type: ignore[attr-defined]
+
+
+async def _split(numbers: Stream, *, where: Any) -> AsyncGenerator[To, None]:
+    """Two outputs, by a Python function."""
+    async for row in numbers:
+        yield To("yes" if where(row) else "no", row)
+
+
+_split.operator = describe(_split, outputs=("yes", "no"), schema=same_as_input)  # type: ignore[attr-defined]
+
+
+async def test_an_operator_runs_on_rows() -> None:
+    assert await run_operator(_keep_even, rows((1,), (2,), (4,))) == [(2,), (4,)]
+
+
+async def test_an_operator_gets_its_settings() -> None:
+    assert await run_operator(_keep_even, rows((3,), (4,)), every=3) == [(3,)]
+
+
+async def test_a_setting_may_be_a_value_that_no_plan_can_write() -> None:
+    assert await run_operator(_split, rows((1,), (2,)), where=lambda row: row[0] > 1) == {
+        "yes": [(2,)],
+        "no": [(1,)],
+    }
+
+
+async def test_an_operator_runs_on_an_empty_input() -> None:
+    assert await run_operator(_keep_even, rows()) == []
+
+
+def test_an_operator_runs_on_a_script_in_virtual_time() -> None:
+    script = Script().row(n=2).wait(100).row(n=3).wait(100).row(n=4)
+    assert run(run_operator(_keep_even, script), seed=3) == [(2,), (4,)]
+
+
+def test_an_operators_failure_is_raised() -> None:
+    with pytest.raises(RunError, match="gone"):
+        run(run_operator(_keep_even, Script().row(n=2).fail(OSError("gone"))))
+
+
+# --- plans --------------------------------------------------------------------------------------
+
+PLAN = """
+PLAN small
+{
+  INPUT: numbers (n number)
+  OUTPUT: few, many
+  PARAM: most = 2
+  BODY
+  {
+    select (numbers, "n <= ${most}" : few)
+    select (numbers, "n > ${most}" : many)
+  }
+}
+"""
+
+
+def test_a_plan_runs_from_its_text() -> None:
+    result = run_plan(PLAN, seed=1, capacity_rows=1, numbers=rows((1,), (2,), (3,), schema="n"))
+    assert [dict(record) for record in result.outputs["many"]] == [{"n": 3}]
+
+
+def test_a_plan_takes_parameters_and_mappings() -> None:
+    result = run_plan(PLAN, parameters={"most": 1}, numbers=[{"n": 1}, {"n": 2}])
+    assert {name: len(records) for name, records in result.outputs.items()} == {"few": 1, "many": 1}
+
+
+# --- leaks --------------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_left_is_found() -> None:
+    async def main() -> None:
+        task = asyncio.create_task(asyncio.sleep(60), name="forgotten")
+        assert_nothing_left()
+        await task
+
+    with pytest.raises(AssertionError, match="left behind: task forgotten"):
+        run(main())
+
+
+def test_a_permit_that_is_held_is_found() -> None:
+    async def main() -> None:
+        async with Engine() as engine:
+            await engine.budget.common.acquire()
+            assert_nothing_left(engine)
+
+    with pytest.raises(AssertionError, match="left behind: 1 permits"):
+        run(main())
+
+
+def test_a_generator_that_nobody_closed_is_found() -> None:
+    async def numbers() -> AsyncGenerator[int, None]:
+        yield 1
+        yield 2
+
+    async def main() -> None:
+        async for _ in numbers():
+            break
+        assert_nothing_left()
+
+    with pytest.raises(AssertionError, match=r"unclosed generator .*numbers"):
+        run(main())
+
+
+def test_an_exception_that_nobody_took_is_found() -> None:
+    async def fails() -> None:
+        raise ValueError("unseen")
+
+    async def main() -> None:
+        task = asyncio.create_task(fails())
+        await asyncio.sleep(1)
+        del task
+        assert_nothing_left()
+
+    with pytest.raises(AssertionError, match=r"never retrieved.*unseen"):
+        run(main())
+
+
+def test_nothing_is_left_after_an_ordinary_run() -> None:
+    async def main() -> None:
+        async with Engine(registry=Registry([*load_operators()])) as engine:
+            async with engine.stream(_one_output(), numbers=Script().row(n=1).hang()) as stream:
+                async for record in stream:
+                    assert record["n"] == 1
+                    break
+            assert_nothing_left(engine)
+
+    run(main(), seed=5)
+
+
+def _one_output() -> Any:
+    import aioflow
+
+    return aioflow.loads(PLAN.replace("few, many", "few"))
+
+
+def test_an_operator_that_forgets_a_permit_is_found() -> None:
+    async def forgets(numbers: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+        await context.permit().__aenter__()
+        async for row in numbers:
+            yield row
+
+    forgets.operator = describe(forgets, schema=same_as_input)  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match="left behind"):
+        run(run_operator(forgets, rows((1,))))
