@@ -13,6 +13,10 @@ DATE_OUT_OF_RANGE = "date out of range"
 TEXT_TOO_LONG = "text too long"
 NOT_A_LITERAL = "no literal for a relation"
 NOT_WHOLE = "not a whole number"
+NOT_A_RELATION = "not a relation"
+PATTERN_TOO_SLOW = "pattern took too long"
+UNKNOWN_UNIT = "unknown unit of time"
+BAD_LAYOUT = "bad layout of a date"
 BAD_PATTERN = "bad pattern"
 
 
