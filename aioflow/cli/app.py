@@ -105,7 +105,7 @@ def run(
 @app.command()
 @guarded
 def check(
-    plans: Annotated[list[str], typer.Argument(metavar="PLAN...", help="Plan files.")],
+    plans: Annotated[list[str], typer.Argument(metavar="PLAN", help="Plan files.")],
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object for each mistake or warning.")
     ] = False,
@@ -122,7 +122,7 @@ def check(
 @guarded
 def fmt(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Plan files; - formats stdin to stdout.")
+        list[str], typer.Argument(metavar="FILE", help="Plan files; - formats stdin to stdout.")
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; show what would, and exit 1 if any.")
@@ -184,7 +184,7 @@ def explain(
 @guarded
 def ops(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An operator, for its reference.")
+        str | None, typer.Argument(metavar="NAME", help="An operator, for its reference.")
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="All references as a Markdown page.")] = False,
     modules: Modules = None,

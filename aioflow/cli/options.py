@@ -51,7 +51,7 @@ ModeOption: TypeAlias = Annotated[
     ModeName | None,
     typer.Option(
         "--mode",
-        case_sensitive=False,
+        metavar="D-|D+S-|D+S+",
         help="One operator at a time, in parallel, or streaming (the default).",
     ),
 ]

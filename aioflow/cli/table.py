@@ -103,18 +103,8 @@ def _are_numbers(values: Sequence[Value]) -> bool:
 
 
 def _fit(widths: list[int], available: int) -> list[int]:
-    """The widest columns give way first."""
-    fitted = list(widths)
-    while sum(fitted) > available:
-        widest = max(fitted)
-        if widest <= LEAST_WIDTH:
-            break
-        second = max([width for width in fitted if width < widest], default=LEAST_WIDTH)
-        sharing = fitted.count(widest)
-        excess = sum(fitted) - available
-        cut = max(1, min(widest - max(second, LEAST_WIDTH), -(-excess // sharing)))
-        for place, width in enumerate(fitted):
-            if width == widest and excess > 0:
-                fitted[place] -= cut
-                excess -= cut
+    """The widest columns give way, one cell at a time."""
+    fitted = [min(width, max(available, LEAST_WIDTH)) for width in widths]
+    while sum(fitted) > available and (widest := max(fitted)) > LEAST_WIDTH:
+        fitted[fitted.index(widest)] -= 1
     return fitted
