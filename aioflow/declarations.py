@@ -19,6 +19,7 @@ from aioflow.source import Span
 def check_declarations(plan: Plan, findings: Findings) -> None:
     """Parameters declared twice or under a taken name, wrong defaults, a limit that lets nothing through."""
     report = findings.at(plan)
+    declared = {parameter.name.lower() for parameter in plan.parameters}
     known = set(BUILT_IN)
     for parameter in plan.parameters:
         key = parameter.name.lower()
@@ -30,7 +31,10 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
             taken = f"{parameter.name!r} cannot be a parameter: every statement has an option {key.upper()}"
             report(Diagnostic(taken, parameter.span))
         for reference in references(parameter.default):
-            if reference.name.lower() not in known:
+            if reference.name.lower() in declared - known:
+                message = f"the default of {parameter.name!r} may use the parameters before it only"
+                report(Diagnostic(message, parameter.default_span or parameter.span))
+            elif reference.name.lower() not in known:
                 report(_unknown_parameter(reference, sorted(known), parameter.default_span, parameter.span))
         known.add(key)
     if plan.max_depth is not None and plan.max_depth < 1:

@@ -11,7 +11,7 @@ from aioflow.operator import Operator, Settings
 from aioflow.parameters import UNKNOWN, place_before_substitution, substitute
 from aioflow.plan import Constant
 from aioflow.relation import Schema
-from aioflow.resolve import Resolved, not_positive
+from aioflow.resolve import Resolved, not_positive, option_span
 from aioflow.source import Span
 
 _Result = TypeVar("_Result")
@@ -110,7 +110,7 @@ class _Fitting:
             problem = None if value is None or number is UNKNOWN else not_positive(number)
             if problem:
                 options = self.resolved.statement.options
-                span = next((option.span for option in options if option.name.lower() == name), None)
+                span = next((option_span(option) for option in options if option.name.lower() == name), None)
                 self.problems.append(Diagnostic(f"{name.upper()} {problem}", span))
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result | None:

@@ -58,9 +58,9 @@ def without_excess(plan: Plan, target_of: Callable[[Statement], Target | None]) 
 
 
 def _trimmed(statement: Statement, target: Target | None) -> Statement:
+    given = variables(statement)
     most = input_limits(target)[1] if target else None
-    if most is None or len(statement.arguments) <= most:
+    if most is None or len(given) <= most:
         return statement
-    kept = {id(variable) for variable in variables(statement)[:most]}
-    arguments = (each for each in statement.arguments if not isinstance(each, Variable) or id(each) in kept)
-    return replace(statement, arguments=tuple(arguments))
+    settings = tuple(each for each in statement.arguments if not isinstance(each, Variable))
+    return replace(statement, arguments=(*given[:most], *settings))

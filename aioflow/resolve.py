@@ -261,7 +261,7 @@ class _Binding:
             elif name not in self.known_settings:
                 self._unknown_option(option)
             elif self._has_value(option, name):
-                self._set(name, _option_value(option), _option_span(option))
+                self._set(name, _option_value(option), option_span(option))
         return universal
 
     def _unknown_option(self, option: Option) -> None:
@@ -352,16 +352,14 @@ class _Binding:
         problem = not_positive(value) if option.values else "needs a value: a whole number of at least 1"
         if problem is None and isinstance(value, int):
             return value
-        self.mistake(f"{option.name.upper()} {problem}", _option_span(option))
+        self.mistake(f"{option.name.upper()} {problem}", option_span(option))
         return None
 
     def _ordered(self, option: Option | None) -> bool:
         value = _option_value(option) if option else False
         if isinstance(value, bool):
             return value
-        self.mistake(
-            f"ORDERED must be true or false, not {value!r}", _option_span(option) if option else None
-        )
+        self.mistake(f"ORDERED must be true or false, not {value!r}", option_span(option) if option else None)
         return False
 
 
@@ -380,7 +378,7 @@ def _option_value(option: Option) -> Constant:
     return values[0] if len(values) == 1 else values  # type: ignore[return-value]  # lists do not nest
 
 
-def _option_span(option: Option) -> Span | None:
+def option_span(option: Option) -> Span | None:
     """From the option's first value to its last; the option itself when it has none."""
     spans = [span for span in option.spans if span is not None]
     if not spans:
