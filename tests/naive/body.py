@@ -127,13 +127,13 @@ def _keyed(operator: str) -> Callable[[Writer], Var]:
     def write(writer: Writer) -> Var:
         left = writer.pick(lambda each: bool(each.plain))
         if writer.chance(0.4):
-            right = writer.pick(lambda each: bool(set(each.plain) & set(left.plain)))
+            right = writer.pick(lambda each: each != left and bool(set(each.plain) & set(left.plain)))
             common = [name for name in left.plain if name in right.plain]
             if common:
                 on = ", ".join(writer.some(common)[:2])
                 return writer.one(operator, [left, right], [], left.names, f'ON: "{on}"')
         ordinary = set(left.plain) == set(left.names)
-        right = writer.adapt(writer.pick(), left.names) if ordinary else left
+        right = writer.adapt(writer.pick(lambda each: each != left), left.names) if ordinary else left
         return writer.one(operator, [left, right], [], left.names)
 
     return write
@@ -218,9 +218,9 @@ def aggregate(writer: Writer) -> Var:
         "k": writer.random.choice(("count()", f"count({number})", f"sum({number})", f"t_spread({number})")),
         "i": writer.random.choice((f"min({number})", f"max({number})")),
     }
-    fails = writer.chance(0.3)
+    fails = writer.chance(0.35)
     if fails:
-        calls["i"] = f"t_three_fails({number})"
+        calls["i"] = f"t_large_fails({number})"
     by = writer.some(rows.plain)[:2] if writer.chance(0.5) else ()
     by = tuple(name for name in by if name not in calls)
     names = (*by, "relation", *calls)
@@ -289,14 +289,14 @@ WEIGHTS: dict[Callable[[Writer], Var], int] = {
     _keyed("minus"): 4,
     distinct: 3,
     null: 6,
-    empty: 1,
+    empty: 2,
     pack: 3,
     format_: 2,
     apply: 7,
-    aggregate: 4,
-    sort: 1,
-    limit: 1,
-    log: 1,
+    aggregate: 6,
+    sort: 2,
+    limit: 2,
+    log: 2,
     series: 2,
     call: 7,
 }

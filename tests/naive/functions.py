@@ -6,6 +6,7 @@ Each depends on integers and texts only, so that it cannot tell 1 from 1.0 in an
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,11 +99,11 @@ def spread(values: Sequence[Any]) -> Any:
     return max(values) - min(values) if values else None
 
 
-@aioflow.aggregate_function(name="t_three_fails", type="number")
-def three_fails(values: Sequence[Any]) -> Any:
-    """Fails if there is a three."""
-    if 3 in values:
-        raise ValueError("a three")
+@aioflow.aggregate_function(name="t_large_fails", type="number")
+def large_fails(values: Sequence[Any]) -> Any:
+    """Fails if a value is above one."""
+    if any(value > 1 for value in values):
+        raise ValueError("large")
     return len(values)
 
 
@@ -132,7 +133,7 @@ async def _collect(results: AsyncIterator[Tuple]) -> list[Tuple]:
 def _finished(answer: Any) -> Any:
     if hasattr(answer, "__anext__"):
         answer = _collect(answer)
-    return run(answer) if asyncio.iscoroutine(answer) else answer
+    return run(answer) if inspect.iscoroutine(answer) else answer
 
 
 def _as_list(answer: Any) -> list[Tuple]:

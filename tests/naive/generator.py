@@ -14,10 +14,10 @@ from tests.naive.recursion import recursive
 from tests.naive.writer import Names, PlanText, Signature, Var, Writer
 
 VALUES: Mapping[str, tuple[Any, ...]] = {
-    "n": (0, 1, 2, 2, 3, None),
-    "k": (0, 1, 2, 5, None),
+    "n": (0, 1, 1, 2, 2, 3, 3, None),
+    "k": (0, 1, 2, 2, 5, None),
     "m": (1, 1.0, Decimal(1), 2, 2.5, float("nan"), None),
-    "a": ("x", "y", "", "xx", "1", None),
+    "a": ("x", "x", "y", "", "1", None),
     "b": (True, False, None),
 }
 MAIN = "main_plan"
@@ -64,7 +64,7 @@ def _input_names(random: Random) -> Names:
 
 
 def _rows(random: Random, names: Names) -> Bag:
-    count = 0 if random.random() < 0.15 else random.randint(1, 5)
+    count = 0 if random.random() < 0.1 else random.randint(2, 7)
     return Bag(names, tuple(tuple(random.choice(VALUES[name]) for name in names) for _ in range(count)))
 
 
@@ -84,7 +84,7 @@ def _level(random: Random, level: int, below: Sequence[Signature]) -> tuple[list
 
 def _subplan(random: Random, name: str, below: Sequence[Signature]) -> tuple[list[PlanText], list[Signature]]:
     inputs = tuple(Var(f"in{number}", _input_names(random)) for number in range(random.choice((1, 1, 2))))
-    writer = Writer(random, name, inputs, below, taken=0.8)
+    writer = Writer(random, name, inputs, below, taken=0.5)
     if random.random() < 0.2:
         writer.parameters.append("stride = 1")
     outputs = _body(writer, below, random.randint(1, 3), random.choice((1, 1, 2)))
@@ -101,7 +101,7 @@ def _subplan(random: Random, name: str, below: Sequence[Signature]) -> tuple[lis
 
 def _main(random: Random, names: Mapping[str, Names], below: Sequence[Signature]) -> PlanText:
     inputs = tuple(Var(name, attributes) for name, attributes in names.items())
-    writer = Writer(random, MAIN, inputs, below, taken=0.97)
+    writer = Writer(random, MAIN, inputs, below, taken=0.93)
     outputs = _body(writer, below, random.randint(2, 5), random.choice((1, 2, 3)))
     return writer.text(outputs, declare=True)
 

@@ -275,7 +275,7 @@ def format_(work: Work) -> list[Bag]:
 
 def _shown(value: Any) -> str:
     if value is None:
-        return "null"
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -20,7 +20,7 @@ class RecursivePlan:
         names = ("n", *random.choice(EXTRAS))
         self.names = names
         self.top = Var("top", names)
-        self.writer = Writer(random, name, (self.top,), callables, taken=0.97)
+        self.writer = Writer(random, name, (self.top,), callables, taken=0.6)
         self.callee = callee or name
         self.header: list[str] = []
         self.step = "1"
@@ -94,7 +94,7 @@ def tree(plan: RecursivePlan) -> Var:
 
 
 def limited(plan: RecursivePlan) -> Var:
-    plan.header.append(f"MAX_DEPTH: {plan.writer.random.randint(1, 3)} stop")
+    plan.header.append(f"MAX_DEPTH: {plan.writer.random.randint(1, 2)} stop")
     return plan.writer.random.choice((tail, not_tail))(plan)
 
 
@@ -115,7 +115,7 @@ KINDS: dict[Callable[[RecursivePlan], Var], int] = {
     not_tail: 5,
     with_errors: 3,
     tree: 5,
-    limited: 4,
+    limited: 6,
     too_deep: 1,
     parameterised: 4,
 }

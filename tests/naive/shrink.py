@@ -67,6 +67,8 @@ def _bypassed(plan: PlanText, statement: str, others: tuple[str, ...]) -> Iterat
     given, _, made = statement.partition("(")[2].partition(")")[0].rpartition(" : ")
     for old in re.findall(r"\b[vx]\d+\b", made):
         for new in re.findall(r"\b(?:[vx]\d+|in\d|input\d|top)\b", re.sub(r'"[^"]*"', "", given)):
+            if not new.startswith(("v", "x")) and any(re.search(rf"\b{old}\b", line) for line in plan.header):
+                continue  # an output that is an input shows nothing
             renamed = [re.sub(rf"\b{old}\b", new, other) for other in others]
             header = [re.sub(rf"\b{old}\b", new, line) for line in plan.header]
             yield replace(plan, statements=tuple(renamed), header=tuple(header))

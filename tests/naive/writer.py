@@ -98,9 +98,10 @@ class Writer:
         fitting = [variable for variable in self.variables if fits(variable)]
         if not fitting:
             return self.make_fitting()
-        if self.chance(0.6):
+        if self.chance(0.45):
             return self.random.choice(fitting[-3:])
-        return self.random.choice(fitting)
+        given = [variable for variable in fitting if variable in self.inputs]
+        return self.random.choice(given if given and self.chance(0.4) else fitting)
 
     def make_fitting(self) -> Var:
         return self.adapt(self.random.choice(self.variables), ("n", "k", "a"))
@@ -153,11 +154,11 @@ class Writer:
 
     def _clauses(self, signals: bool, enable: bool) -> list[str]:
         clauses = []
-        if self.chance(0.1):
+        if self.chance(0.1 if self.signals else 0.03):
             clauses.append(f"WAIT: {', '.join(self._waited())}")
-        if signals and enable and self.chance(0.1):
+        if signals and enable and self.chance(0.13):
             clauses.append(f"ENABLE: {self._signal('e')}")
-        if signals and self.chance(0.1):
+        if signals and self.chance(0.13):
             clauses.append(f"DONE: {self._signal('d')}")
         if self.chance(0.03):
             clauses.append(f"BUFFER: {self.random.choice((1, 2, 7))}")
@@ -249,20 +250,20 @@ class Writer:
             other = self.random.choice([each for each in names if each in INTEGERS])
             number = self.random.randint(0, 3)
             return [
-                f"{name} > {number}",
-                f"{name} <= {number}",
-                f"{name} != {other}",
-                f"{name} in ({number}, {number + 1})",
-                f"{name} between {number} and {number + 2}",
+                f"{name} >= {min(number, 1)}",
+                f"{name} <= {number + 1}",
+                f"{name} != {number}",
+                f"{name} <= {other} + 1",
+                f"{name} in (0, {number}, {number + 1})",
+                f"{name} between {number - 1} and {number + 2}",
                 f"{name} + 1 < {other} * 2",
-                f"{name} > 99",
-                *common[:1],
+                *common[:2],
             ]
         if name == "m":
-            return ["m = 1", "m in (1, 2)", *common[:2]]
+            return ["m = 1", "m in (1, 2)", "m != 2.5", *common[:2]]
         if name == "b":
             return ["b = true", "b = false", *common[:2]]
-        return [f"{name} = 'x'", f"{name} like 'x%'", f"{name} in ('x', 'y')", f"{name} >= 'y'", *common[:2]]
+        return [f"{name} != 'x'", f"{name} like 'x%'", f"{name} in ('x', 'y')", f"{name} < 'y'", *common[:2]]
 
     def text(
         self, outputs: Sequence[Var], header: Sequence[str] = (), declare: bool | None = None
