@@ -71,6 +71,11 @@ def _check_constant(function: Function, parameter: Parameter, code: Code) -> Non
         ) from None
 
 
+def readers(parameter: Parameter) -> tuple[frozenset[type], _Read]:
+    """The classes whose values the parameter takes as they are, and what reads other values."""
+    return _PLAIN.get(parameter.kind, frozenset()), _READERS.get(parameter.kind, lambda value: value)
+
+
 def read_argument(parameter: Parameter, code: Code) -> Evaluate:
     """A closure that gives the argument as the function takes it, null as null."""
     read = _READERS.get(parameter.kind)

@@ -63,10 +63,7 @@ def arithmetic(sign: str, left: Code, right: Code, counters: Counters) -> Evalua
 
     if sign in _WITH_CONSTANT and left.position is not None and type(right.value) in PLAIN_NUMBERS:
         return _WITH_CONSTANT[sign](left.position, right.value, slow)
-    if sign in _GENERAL:
-        return _GENERAL[sign](left.evaluate, right.evaluate, slow)
-    first, second = left.evaluate, right.evaluate
-    return lambda row: slow(first(row), second(row))
+    return _GENERAL[sign](left.evaluate, right.evaluate, slow)
 
 
 def _add(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
@@ -111,6 +108,50 @@ def _multiply(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
     return multiply
 
 
+def _divide(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
+    def divide(row: Row) -> Value:
+        first: Any = left(row)
+        second: Any = right(row)
+        try:
+            if first.__class__ in PLAIN_NUMBERS and second.__class__ in PLAIN_NUMBERS and second:
+                if first.__class__ is int and second.__class__ is int and not first % second:
+                    return first // second
+                return first / second
+        except OverflowError:
+            pass
+        return slow(first, second)
+
+    return divide
+
+
+def _floor_divide(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
+    def floor_divide(row: Row) -> Value:
+        first: Any = left(row)
+        second: Any = right(row)
+        try:
+            if first.__class__ in PLAIN_NUMBERS and second.__class__ in PLAIN_NUMBERS and second:
+                return first // second
+        except OverflowError:
+            pass
+        return slow(first, second)
+
+    return floor_divide
+
+
+def _modulo(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
+    def modulo(row: Row) -> Value:
+        first: Any = left(row)
+        second: Any = right(row)
+        try:
+            if first.__class__ in PLAIN_NUMBERS and second.__class__ in PLAIN_NUMBERS and second:
+                return first % second
+        except OverflowError:
+            pass
+        return slow(first, second)
+
+    return modulo
+
+
 def _add_constant(position: int, number: Any, slow: _Slow) -> Evaluate:
     def add_constant(row: Row) -> Value:
         value = row[position]
@@ -144,7 +185,14 @@ def _multiply_constant(position: int, number: Any, slow: _Slow) -> Evaluate:
     return multiply_constant
 
 
-_GENERAL = {"+": _add, "-": _subtract, "*": _multiply}
+_GENERAL = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "//": _floor_divide,
+    "%": _modulo,
+}
 _WITH_CONSTANT = {"+": _add_constant, "-": _subtract_constant, "*": _multiply_constant}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions import date_functions, general_functions, number_functions, text_functions  # noqa: F401
-from aioflow.expressions.arguments import check_argument, read_argument
+from aioflow.expressions.arguments import check_argument, read_argument, readers
 from aioflow.expressions.choices import case, shared_type
 from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.comparison import comparable
@@ -46,13 +46,11 @@ def call(compiler: Compiler, node: Call) -> Code:
     _check_count(function, node)
     if node.function in _SPECIAL:
         return _SPECIAL[node.function](compiler, node)
-    closures = []
-    for index, argument in enumerate(node.arguments):
-        parameter = function.parameter(index)
-        code = check_argument(function, parameter, compiler.value(argument))
-        closures.append(read_argument(parameter, code))
-    evaluate = _called(function, tuple(closures), compiler.counters)
-    return Code(evaluate, function.type, node)
+    codes = [
+        check_argument(function, function.parameter(index), compiler.value(argument))
+        for index, argument in enumerate(node.arguments)
+    ]
+    return Code(_called(function, codes, compiler.counters), function.type, node)
 
 
 def _unknown(node: Call) -> str:
@@ -81,10 +79,11 @@ def _check_count(function: Function, node: Call) -> None:
     raise SettingError(f"{function.signature} takes {wanted}, not {given}", offset=node.offset)
 
 
-def _called(function: Function, arguments: tuple[Evaluate, ...], counters: Counters) -> Evaluate:
+def _called(function: Function, codes: list[Code], counters: Counters) -> Evaluate:
     """A closure that calls the function; null when an argument is, or when it has no result."""
-    if len(arguments) == 1 and not function.takes_null:
-        return _called_with_one(function.call, arguments[0], counters)
+    if len(codes) == 1 and not function.takes_null:
+        return _called_with_one(function, codes[0], counters)
+    arguments = tuple(read_argument(function.parameter(index), code) for index, code in enumerate(codes))
     compute, takes_null = function.call, function.takes_null
 
     def evaluate(row: Row) -> Value:
@@ -100,11 +99,16 @@ def _called(function: Function, arguments: tuple[Evaluate, ...], counters: Count
     return evaluate
 
 
-def _called_with_one(compute: Callable[..., Value], argument: Evaluate, counters: Counters) -> Evaluate:
+def _called_with_one(function: Function, code: Code, counters: Counters) -> Evaluate:
+    compute, argument = function.call, code.evaluate
+    plain, read = readers(function.parameters[0])
+
     def evaluate(row: Row) -> Value:
+        value = argument(row)
         try:
-            value = argument(row)
-            return None if value is None else compute(value)
+            if value.__class__ in plain:
+                return compute(value)
+            return None if value is None else compute(read(value))
         except UncomputableError as error:
             counters[str(error)] += 1
         except ArithmeticError:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate, constant
 from aioflow.expressions.counters import NOT_A_BOOLEAN, Counters
 from aioflow.expressions.reading import read_date, read_number
-from aioflow.expressions.values import COMPARE, compare
+from aioflow.expressions.values import COMPARE, PLAIN_NUMBERS, compare
 from aioflow.relation import Row, Type, Value
 
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 COMPLEMENT = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-# Two values of one of these classes compare in Python as they do here.
-_SAME_CLASS = frozenset({str, int, bool})
 
 
 def comparable(sign: str, left: Code, right: Code, offset: int) -> tuple[Code, Code]:
@@ -48,10 +47,14 @@ def comparison(sign: str, left: Code, right: Code, counters: Counters) -> Evalua
     first, second, operate = left.evaluate, right.evaluate, COMPARE[sign]
 
     def compare_values(row: Row) -> bool | None:
-        one, other = first(row), second(row)
-        if one is None or other is None:
+        one: Any = first(row)
+        other: Any = second(row)
+        if one.__class__ in PLAIN_NUMBERS and other.__class__ in PLAIN_NUMBERS:
+            if one == one and other == other:  # neither is NaN
+                return operate(one, other)
+        elif one is None or other is None:
             return None
-        if one.__class__ is other.__class__ and one.__class__ in _SAME_CLASS:
+        elif one.__class__ is str and other.__class__ is str:
             return operate(one, other)
         return compare(sign, one, other, counters)
 

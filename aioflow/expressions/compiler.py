@@ -32,7 +32,7 @@ from aioflow.expressions.syntax import (
     Not,
     Or,
 )
-from aioflow.expressions.texts import like, matches
+from aioflow.expressions.texts import text_condition
 from aioflow.expressions.values import negate
 from aioflow.relation import Row, Type, Value
 
@@ -145,11 +145,8 @@ class Compiler:
     def _in(self, node: In) -> Code:
         return _true_or_false(membership(self, node), node)
 
-    def _like(self, node: Like) -> Code:
-        return _true_or_false(like(self, node), node)
-
-    def _matches(self, node: Matches) -> Code:
-        return _true_or_false(matches(self, node), node)
+    def _text_condition(self, node: Like | Matches) -> Code:
+        return _true_or_false(text_condition(self, node), node)
 
 
 def _true_or_false(evaluate: Evaluate, node: Node) -> Code:
@@ -171,6 +168,6 @@ _COMPILE: dict[type[Node], Callable[[Compiler, Any], Code]] = {
     Is: Compiler._is,
     Between: Compiler._between,
     In: Compiler._in,
-    Like: Compiler._like,
-    Matches: Compiler._matches,
+    Like: Compiler._text_condition,
+    Matches: Compiler._text_condition,
 }

@@ -135,6 +135,22 @@ def number_at_least(position: int, number: Any, slow: Slow) -> Truth:
     return Truth(predicate, keep)
 
 
+def number_between(position: int, low: Any, high: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return low <= value <= high if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (low <= value <= high if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
 NUMBER_SHAPES = {
     "=": number_equal,
     "!=": number_unequal,
@@ -205,7 +221,15 @@ def number_test(position: int, test: Callable[[Any], bool], slow: Slow) -> Truth
         value = row[position]
         return test(value) if value.__class__ in PLAIN_NUMBERS else slow(value)
 
-    return Truth(predicate)
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (test(value) if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
 
 
 def is_null(position: int) -> Truth:
@@ -224,14 +248,9 @@ def is_not_null(position: int) -> Truth:
 
 def all_true(parts: tuple[Truth, ...]) -> Truth:
     """Rows for which all parts are true; the filters run one after the other."""
-    predicate = parts[0].predicate
-    for part in parts[1:]:
-        predicate = _both(predicate, part.predicate)
-    if len(parts) > 3:
-        predicates = tuple(part.predicate for part in parts)
-        predicate = lambda row: all(each(row) for each in predicates)  # noqa: E731
+    predicates = tuple(part.predicate for part in parts)
     if not any(part.filter for part in parts):
-        return Truth(predicate)
+        return Truth(_and(predicates))
     filters = tuple(part.rows for part in parts)
 
     def keep(batch: Batch) -> Batch:
@@ -239,17 +258,40 @@ def all_true(parts: tuple[Truth, ...]) -> Truth:
             batch = each(batch)
         return batch
 
-    return Truth(predicate, keep)
+    return Truth(_and(predicates), keep)
 
 
-def _both(first: Predicate, second: Predicate) -> Predicate:
-    return lambda row: first(row) and second(row)
+def _and(predicates: tuple[Predicate, ...]) -> Predicate:
+    first, second, *rest = predicates
+    if not rest:
+        return lambda row: first(row) and second(row)
+    if len(rest) == 1:
+        third = rest[0]
+        return lambda row: first(row) and second(row) and third(row)
+
+    def every(row: Row) -> bool:
+        for predicate in predicates:  # noqa: SIM110  # all() with a generator costs twice as much
+            if not predicate(row):
+                return False
+        return True
+
+    return every
 
 
 def any_true(parts: tuple[Truth, ...]) -> Truth:
     """Rows for which one of the parts is true."""
-    if len(parts) == 2:
-        first, second = parts[0].predicate, parts[1].predicate
-        return Truth(lambda row: first(row) or second(row))
     predicates = tuple(part.predicate for part in parts)
-    return Truth(lambda row: any(each(row) for each in predicates))
+    first, second, *rest = predicates
+    if not rest:
+        return Truth(
+            lambda row: first(row) or second(row),
+            lambda batch: [row for row in batch if first(row) or second(row)],
+        )
+
+    def some(row: Row) -> bool:
+        for predicate in predicates:  # noqa: SIM110
+            if predicate(row):
+                return True
+        return False
+
+    return Truth(some)

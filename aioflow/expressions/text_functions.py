@@ -224,7 +224,7 @@ def regexp_extract(text: str, pattern: str, group: int | None = None) -> str | N
     r"regexp_replace('a b', '(\w) (\w)', '\2 \1') = 'b a'",
 )
 def regexp_replace(text: str, pattern: str, by: str) -> str:
-    r"""The text with every match replaced; `\1` to `\9` stand for what a group matched, `\0` for all of it."""
+    r"""The text with every match replaced; `\1` to `\9` stand for what a group matched, `\0` for all."""
     compiled = pattern_of(pattern)
     replace_match = _Replacement(by)
     result = compiled.regexp.sub(replace_match, compiled.checked(text))

@@ -9,6 +9,7 @@ from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.counters import BAD_PATTERN, NOT_A_TEXT, Counters, UncomputableError
 from aioflow.expressions.patterns import Test, compiled, like_test
+from aioflow.expressions.shapes import Truth, text_test
 from aioflow.expressions.syntax import Like, Matches
 from aioflow.relation import Document, Row, Type, Value
 
@@ -16,24 +17,54 @@ if TYPE_CHECKING:
     from aioflow.expressions.compiler import Compiler
 
 
-def like(compiler: Compiler, node: Like) -> Evaluate:
-    """`a like pattern`, whole text, `%` and `_` as wildcards."""
-    word = "ilike" if node.ignore_case else "like"
+def text_condition(compiler: Compiler, node: Like | Matches) -> Evaluate:
+    """`a like pattern` or `a matches pattern`: true, false or null."""
     operand, pattern = compiler.value(node.operand), compiler.value(node.pattern)
-    _check_texts(word, operand, pattern, node.offset)
-    escape = _escape_character(compiler, node)
+    make = _maker(compiler, node, operand, pattern)
+    fixed = _constant_test(pattern, make)
+    evaluate, other, counters = operand.evaluate, pattern.evaluate, compiler.counters
 
-    def make(text: str) -> Test:
-        return like_test(text, escape, node.ignore_case)
+    def test(row: Row) -> bool | None:
+        text = as_text(evaluate(row), counters)
+        if text is None:
+            return None
+        if fixed is not None:
+            return _guarded(fixed, text, counters)
+        wanted = as_text(other(row), counters)
+        return None if wanted is None else _guarded(lambda value: make(wanted)(value), text, counters)
 
-    return _tested(operand, pattern, make, compiler.counters)
+    return test
 
 
-def matches(compiler: Compiler, node: Matches) -> Evaluate:
-    """`a matches pattern`: the regular expression is found somewhere in the text."""
+def text_truth(compiler: Compiler, node: Like | Matches, wanted: bool) -> Truth | None:
+    """The test whether a column is like a constant pattern, or is not; None for other forms."""
     operand, pattern = compiler.value(node.operand), compiler.value(node.pattern)
-    _check_texts("matches", operand, pattern, node.offset)
-    return _tested(operand, pattern, lambda text: compiled(text).found, compiler.counters)
+    fixed = _constant_test(pattern, _maker(compiler, node, operand, pattern))
+    if operand.position is None or fixed is None:
+        return None
+    counters = compiler.counters
+
+    def guarded(text: str) -> bool:
+        return _guarded(fixed, text, counters) is wanted
+
+    def slow(value: Value) -> bool:
+        text = as_text(value, counters)
+        return text is not None and guarded(text)
+
+    # A test that is a method is that of a compiled pattern, which can fail.
+    if hasattr(fixed, "__self__"):
+        return text_test(operand.position, guarded, slow)
+    return text_test(operand.position, fixed if wanted else lambda text: not fixed(text), slow)
+
+
+def _maker(compiler: Compiler, node: Like | Matches, operand: Code, pattern: Code) -> Callable[[str], Test]:
+    """What makes a test of a pattern's text; a SettingError when the operands are no texts."""
+    if isinstance(node, Matches):
+        _check_texts("matches", operand, pattern, node.offset)
+        return lambda text: compiled(text).found
+    _check_texts("ilike" if node.ignore_case else "like", operand, pattern, node.offset)
+    escape, ignore_case = _escape_character(compiler, node), node.ignore_case
+    return lambda text: like_test(text, escape, ignore_case)
 
 
 def _check_texts(word: str, operand: Code, pattern: Code, offset: int) -> None:
@@ -53,7 +84,7 @@ def _escape_character(compiler: Compiler, node: Like) -> str:
     return escape.value
 
 
-def constant_test(pattern: Code, make: Callable[[str], Test]) -> Test | None:
+def _constant_test(pattern: Code, make: Callable[[str], Test]) -> Test | None:
     """The test of a pattern that is the same for all rows; a SettingError when it is bad."""
     if not pattern.constant or pattern.value is None:
         return None
@@ -61,22 +92,6 @@ def constant_test(pattern: Code, make: Callable[[str], Test]) -> Test | None:
         return make(pattern.value)
     except SettingError as error:
         raise SettingError(error.message, offset=pattern.node.offset) from None
-
-
-def _tested(operand: Code, pattern: Code, make: Callable[[str], Test], counters: Counters) -> Evaluate:
-    evaluate, other = operand.evaluate, pattern.evaluate
-    fixed = constant_test(pattern, make)
-
-    def test(row: Row) -> bool | None:
-        text = as_text(evaluate(row), counters)
-        if text is None:
-            return None
-        if fixed is not None:
-            return guarded(fixed, text, counters)
-        wanted = as_text(other(row), counters)
-        return None if wanted is None else guarded(lambda value: make(wanted)(value), text, counters)
-
-    return test
 
 
 def as_text(value: Value, counters: Counters) -> str | None:
@@ -89,7 +104,7 @@ def as_text(value: Value, counters: Counters) -> str | None:
     return None
 
 
-def guarded(test: Test, text: str, counters: Counters) -> bool | None:
+def _guarded(test: Test, text: str, counters: Counters) -> bool | None:
     """The test's result; null and counted where it has none."""
     try:
         return test(text)

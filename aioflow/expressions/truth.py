@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from aioflow.expressions.comparison import COMPLEMENT, FLIPPED, comparable, comparison
 from aioflow.expressions.shapes import (
@@ -16,10 +16,14 @@ from aioflow.expressions.shapes import (
     any_true,
     is_not_null,
     is_null,
+    number_between,
+    number_test,
+    text_test,
 )
-from aioflow.expressions.syntax import And, Between, Comparison, Is, Node, Not, Or
+from aioflow.expressions.syntax import And, Between, Comparison, In, Is, Like, Matches, Node, Not, Or
+from aioflow.expressions.texts import text_truth
 from aioflow.expressions.values import PLAIN_NUMBERS, compare, is_nan
-from aioflow.relation import Value
+from aioflow.relation import Predicate, Value
 
 if TYPE_CHECKING:
     from aioflow.expressions.code import Code
@@ -57,7 +61,8 @@ def compared(compiler: Compiler, sign: str, left: Code, right: Code) -> Truth:
     counters = compiler.counters
     if left.position is None or not right.constant or right.value is None:
         evaluate = comparison(sign, left, right, counters)
-        return Truth(lambda row: evaluate(row) is True)
+        # Null is as good as false where only the truth matters.
+        return Truth(cast("Predicate", evaluate))
     constant = right.value
 
     def slow(value: Value) -> bool:
@@ -75,9 +80,26 @@ def _between_truth(compiler: Compiler, node: Between, wanted: bool) -> Truth:
     operand, low, high = (compiler.value(part) for part in (node.operand, node.low, node.high))
     above = comparable(">=", operand, low, node.offset)
     below = comparable("<=", operand, high, node.offset)
+    limits = low.value, high.value
+    if wanted and operand.position is not None and {type(limit) for limit in limits} <= PLAIN_NUMBERS:
+        return _number_between(compiler, operand.position, limits)
     if wanted:
         return all_true((compared(compiler, ">=", *above), compared(compiler, "<=", *below)))
     return any_true((compared(compiler, "<", *above), compared(compiler, ">", *below)))
+
+
+def _number_between(compiler: Compiler, position: int, limits: tuple[Value, Value]) -> Truth:
+    low, high = limits
+    counters = compiler.counters
+
+    def slow(value: Value) -> bool:
+        if value is None:
+            return False
+        return bool(compare(">=", value, low, counters) and compare("<=", value, high, counters))
+
+    if is_nan(low) or is_nan(high):
+        return Truth(lambda row: slow(row[position]))
+    return number_between(position, low, high, slow)
 
 
 def _shaped(compiler: Compiler, node: Node, wanted: bool) -> Truth | None:
@@ -85,4 +107,32 @@ def _shaped(compiler: Compiler, node: Node, wanted: bool) -> Truth | None:
         operand = compiler.value(node.operand)
         if operand.position is not None:
             return is_null(operand.position) if node.negated != wanted else is_not_null(operand.position)
+    if isinstance(node, Like | Matches):
+        return text_truth(compiler, node, wanted)
+    if isinstance(node, In):
+        return _membership_truth(compiler, node, wanted)
+    return None
+
+
+def _membership_truth(compiler: Compiler, node: In, wanted: bool) -> Truth | None:
+    """The test whether a column is among constants of one kind, or is not; None for other forms."""
+    operand = compiler.value(node.operand)
+    choices = [comparable("=", operand, compiler.value(choice), choice.offset)[1] for choice in node.choices]
+    classes = {choice.value.__class__ for choice in choices}
+    if operand.position is None or not all(choice.constant for choice in choices):
+        return None
+    values = frozenset(choice.value for choice in choices)
+    counters = compiler.counters
+
+    def slow(value: Value) -> bool:
+        if value is None:
+            return False
+        equal = [compare("=", value, choice, counters) for choice in values]
+        return True in equal if wanted else not any(result is not False for result in equal)
+
+    test = values.__contains__ if wanted else lambda value: value not in values
+    if classes == {str}:
+        return text_test(operand.position, test, slow)
+    if classes <= PLAIN_NUMBERS and not any(map(is_nan, values)):
+        return number_test(operand.position, test, slow)
     return None
