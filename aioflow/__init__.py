@@ -37,12 +37,13 @@ __all__ = [
     "Record",
     "Relation",
     "Result",
-    "RunError",
     "Row",
+    "RunError",
     "Schema",
     "SettingError",
     "Stream",
     "To",
+    "__version__",
     "aggregate_function",
     "function",
     "interleave",
@@ -52,7 +53,6 @@ __all__ = [
     "operator",
     "run",
     "same_as_input",
-    "__version__",
 ]
 
 _LAZY = {

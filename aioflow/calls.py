@@ -11,11 +11,13 @@ from aioflow.executor import OperatorStep
 from aioflow.failures import CallFailures, FailureSink
 from aioflow.gate import Gate
 from aioflow.graph import Routine, Step
+from aioflow.inline import InlineStep
 from aioflow.once import OnceStream
+from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
 from aioflow.signals import Completion, Signal, Watch
 from aioflow.spill import KeySet
-from aioflow.stream import Outlet, Stream, Target
+from aioflow.stream import Stream
 
 
 class Surroundings:
@@ -41,7 +43,16 @@ class Surroundings:
 class Call:
     """One call of a plan; `iteration` is its colour."""
 
-    __slots__ = ("completion", "gates", "iteration", "routine", "session", "signals", "surroundings")
+    __slots__ = (
+        "_may_inline",
+        "completion",
+        "gates",
+        "iteration",
+        "routine",
+        "session",
+        "signals",
+        "surroundings",
+    )
 
     def __init__(
         self, session: Session, routine: Routine, completion: Completion, surroundings: Surroundings
@@ -53,10 +64,16 @@ class Call:
         session.calls += 1
         self.iteration = session.calls
         self.signals = [Signal() for _ in range(routine.signals)]
-        self.gates: list[Gate | None] = []
+        self.gates: list[Gate | InlineStep | None] = []
+        # Who watches wants to see every step begin, wait and end.
+        watched = session.timing or bool(session.listeners)
+        self._may_inline = session.streaming and surroundings.sink is None and not watched
 
     def open(
-        self, inputs: Sequence[Stream], outputs: Sequence[Sequence[Target]], closed: frozenset[int] = frozenset()
+        self,
+        inputs: Sequence[Stream],
+        outputs: Sequence[Sequence[Target]],
+        closed: frozenset[int] = frozenset(),
     ) -> None:
         """Make the steps and connect them: inputs are the caller's streams, outputs its readers.
 
@@ -70,10 +87,10 @@ class Call:
             if variable not in adopted:
                 hand_over(stream, targets[variable])
         for gate in self.gates:
-            if gate is not None:
+            if isinstance(gate, Gate):
                 gate.consider()
-                if closed:
-                    gate.unread()
+            if closed and gate is not None:
+                gate.unread()
         self.completion.leave()
 
     def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
@@ -85,14 +102,19 @@ class Call:
         for stream, variable in zip(inputs, routine.inputs, strict=True):
             readers = routine.readers[variable]
             if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
+                if routine.steps[readers[0].number].needs_no_task and self._may_inline:
+                    continue
                 adopted.add(variable)
                 taken[readers[0].number, readers[0].port] = stream
         for number, step in enumerate(routine.steps):
             if number in routine.merged:
                 self.gates.append(None)
                 continue
-            gate = self._gate(step)
             self.completion.enter()
+            if step.needs_no_task and self._may_inline:
+                self.gates.append(InlineStep(session, step, self.iteration, self.completion))
+                continue
+            gate = self._gate(step)
             streams = []
             for port, variable in enumerate(step.inputs):
                 stream = taken.get((number, port)) or gate.new_stream(routine.buffers[variable])
@@ -136,24 +158,36 @@ class Call:
                     continue
                 gate = self.gates[reader.number]
                 assert gate is not None
+                if isinstance(gate, InlineStep):
+                    found.append(gate)
+                    continue
                 found.append(gate.streams[reader.port] if reader.kind == "input" else gate.watch())
             targets.append(found)
         return targets
 
     def _make_outlets(self, targets: Sequence[Sequence[Target]], closed: frozenset[int]) -> None:
-        left = [
-            bool(closed) and any(reader.kind == "output" and reader.number in closed for reader in readers)
-            for readers in self.routine.readers
-        ]
         for gate in self.gates:
             if gate is None:
                 continue
-            gate.outlets = [gate.new_outlet(targets[v] if v is not None else ()) for v in gate.step.outputs]
-            for outlet, variable in zip(gate.outlets, gate.step.outputs, strict=True):
-                if variable is not None and left[variable]:
-                    outlet.was_read = True
-            if gate.step.errors is not None:
-                gate.errors = Outlet(targets[gate.step.errors], gate.unread)
+            step = gate.step
+            if isinstance(gate, InlineStep):
+                variable = step.outputs[0]
+                gate.outlet = Outlet(targets[variable] if variable is not None else (), gate.unread)
+                if closed:
+                    self._mark_left((gate.outlet,), step, closed)
+                continue
+            gate.outlets = [gate.new_outlet(targets[v] if v is not None else ()) for v in step.outputs]
+            if step.errors is not None:
+                gate.errors = Outlet(targets[step.errors], gate.unread)
+            if closed:
+                self._mark_left(gate.outlets, step, closed)
+
+    def _mark_left(self, outlets: Sequence[Outlet], step: Step, closed: frozenset[int]) -> None:
+        """An output that all readers have left is not one that never had any."""
+        for outlet, variable in zip(outlets, step.outputs, strict=True):
+            readers = self.routine.readers[variable] if variable is not None else ()
+            if any(reader.kind == "output" and reader.number in closed for reader in readers):
+                outlet.was_read = True
 
 
 def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
@@ -205,9 +239,11 @@ class CallStep(Gate):
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         if not self.step.enable:
-            return Outlet(targets, self.unread)
+            return super().new_outlet(targets)
         # ENABLE goes out with the first result: somebody has to look for it.
-        outlet = Outlet([*targets, *[Watch(self.signals[number]) for number in self.step.enable]], self.unread)
+        outlet = Outlet(
+            [*targets, *[Watch(self.signals[number]) for number in self.step.enable]], self.unread
+        )
         outlet.was_read = bool(targets)
         return outlet
 
@@ -233,7 +269,9 @@ class CallStep(Gate):
                 return
         self._unfolded = True
         tail = self.step.tail is not None and not self.ordered
-        enclosing = self.step.tail.enclosing(dict(self._call.routine.enclosing)) if self.step.tail and tail else ()
+        enclosing = (
+            self.step.tail.enclosing(dict(self._call.routine.enclosing)) if self.step.tail and tail else ()
+        )
         routine = self.session.graph.callee(self.step, enclosing)
         once = dict(around.once) if self.step.recursive else {}
         if self._seen is not None:
@@ -265,7 +303,9 @@ class CallStep(Gate):
             self.end_dead()
             return
         self.session.fail(
-            DepthError(f"{self.step.where}: the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}")
+            DepthError(
+                f"{self.step.where}: the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
+            )
         )
 
     def _child_ended(self) -> None:
@@ -297,7 +337,11 @@ class CallStep(Gate):
 
     def unread(self) -> None:
         """Nobody reads an output any more: if the call has not unfolded, it need not."""
-        if self.begun or self.step.pinned or not all(outlet.unread or not outlet.was_read for outlet in self.outlets):
+        if (
+            self.begun
+            or self.step.pinned
+            or not all(outlet.unread or not outlet.was_read for outlet in self.outlets)
+        ):
             return
         if not any(outlet.unread for outlet in self.outlets):
             return

@@ -1,12 +1,12 @@
 """Reads an operator's docstring: its text, what it says of inputs and settings, its examples.
 
-    Keep the tuples for which a condition holds.
+Keep the tuples for which a condition holds.
 
-    Arguments:
-        where: the condition.
+Arguments:
+    where: the condition.
 
-    Example:
-        select (houses, "price < 550000" : cheap)
+Example:
+    select (houses, "price < 550000" : cheap)
 """
 
 from __future__ import annotations

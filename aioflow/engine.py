@@ -46,7 +46,9 @@ class Result(Sequence[Record]):
         """The rows of the plan's only output."""
         if len(self._declared) != 1:
             names = ", ".join(self._declared) or "none"
-            raise InputError(f"the plan has not one output but {len(self._declared)} ({names}): use result.outputs")
+            raise InputError(
+                f"the plan has not one output but {len(self._declared)} ({names}): use result.outputs"
+            )
         return self.outputs[self._declared[0]]
 
     @overload
@@ -83,11 +85,17 @@ class Engine:
         registry: Registry | None = None,
         timing: bool = False,
     ) -> None:
-        for name, value in (("workers", workers), ("capacity_rows", capacity_rows), ("memory_bytes", memory_bytes)):
+        for name, value in (
+            ("workers", workers),
+            ("capacity_rows", capacity_rows),
+            ("memory_bytes", memory_bytes),
+        ):
             if value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
         if mode not in MODES:
-            raise InputError(f"unknown mode {mode!r}{suggestion(mode, MODES)} (there are: {', '.join(MODES)})")
+            raise InputError(
+                f"unknown mode {mode!r}{suggestion(mode, MODES)} (there are: {', '.join(MODES)})"
+            )
         self.budget = Budget(workers, partitions)
         self.memory = Memory(memory_bytes)
         self.capacity_rows = capacity_rows
@@ -135,7 +143,9 @@ class Engine:
         if parameters is not None:
             parameters = {name.lower(): value for name, value in parameters.items()}
         session = self._session(program, given, parameters or {}, mode or self.mode)
-        if output is not None and output not in (names := [variable.name for variable in program.main.outputs]):
+        if output is not None and output not in (
+            names := [variable.name for variable in program.main.outputs]
+        ):
             # It may still be a name that the plan emits to while it runs; only that can be waited for.
             hint = suggestion(output, names)
             if hint:
@@ -156,7 +166,8 @@ class Engine:
         program = as_program(plan)
         declared = [variable.name for variable in program.main.outputs]
         outputs: dict[str, list[Record]] = {name: [] for name in declared}
-        stream = self.stream(program, inputs, parameters=parameters, timeout=timeout, mode=mode, **named_inputs)
+        given = {**(inputs or {}), **named_inputs}
+        stream = self.stream(program, given, parameters=parameters, timeout=timeout, mode=mode)
         async with stream:
             async for name, records in stream.batches():
                 outputs.setdefault(name, []).extend(records)
@@ -180,7 +191,14 @@ class Engine:
         if mode != "D+S+":
             graph.refuse_endless(mode)
         return Session(
-            graph, self.budget, self.memory, info, mode, self.capacity_rows, tuple(self._listeners), self.timing
+            graph,
+            self.budget,
+            self.memory,
+            info,
+            mode,
+            self.capacity_rows,
+            tuple(self._listeners),
+            self.timing,
         )
 
 
@@ -189,10 +207,14 @@ def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
     for name in inputs:
         if name not in declared:
             known = ", ".join(declared) or "none"
-            raise InputError(f"plan {plan.name} has no input {name!r}{suggestion(name, declared)} (inputs: {known})")
+            raise InputError(
+                f"plan {plan.name} has no input {name!r}{suggestion(name, declared)} (inputs: {known})"
+            )
     for name in declared:
         if name not in inputs:
-            raise InputError(f"plan {plan.name} needs the input {name!r}: pass {name}=[…] (an empty list for none)")
+            raise InputError(
+                f"plan {plan.name} needs the input {name!r}: pass {name}=[…] (an empty list for none)"
+            )
 
 
 def as_program(plan: Runnable) -> Program:
@@ -208,7 +230,11 @@ def as_program(plan: Runnable) -> Program:
 
 def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: Any) -> Result:
     """Run a plan without a loop of one's own; keywords as for Engine and Engine.run."""
-    settings = {name: keywords.pop(name) for name in ("workers", "capacity_rows", "memory_bytes", "registry") if name in keywords}
+    settings = {
+        name: keywords.pop(name)
+        for name in ("workers", "capacity_rows", "memory_bytes", "registry")
+        if name in keywords
+    }
 
     async def main() -> Result:
         async with Engine(**settings) as engine:

@@ -1,14 +1,14 @@
 """Everything that aioflow raises, and the form in which mistakes in a plan are reported.
 
-    AioflowError
-    ├── PlanError          mistakes in a plan, all of them, found before anything runs
-    ├── InputError         rows, parameters or arguments that do not fit the plan
-    ├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
-    ├── MissingExtraError  an optional package is not installed
-    └── RunError           a run that failed
-        ├── OperatorError  a statement failed; names file, line, operator and input tuple
-        ├── DepthError     a recursion went past its MAX_DEPTH
-        └── DeadlineError  the run took longer than its timeout
+AioflowError
+├── PlanError          mistakes in a plan, all of them, found before anything runs
+├── InputError         rows, parameters or arguments that do not fit the plan
+├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
+├── MissingExtraError  an optional package is not installed
+└── RunError           a run that failed
+    ├── OperatorError  a statement failed; names file, line, operator and input tuple
+    ├── DepthError     a recursion went past its MAX_DEPTH
+    └── DeadlineError  the run took longer than its timeout
 """
 
 from __future__ import annotations

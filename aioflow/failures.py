@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from aioflow.errors import OperatorError, SettingError
+from aioflow.outlet import Outlet
 from aioflow.relation import Relation, Row, Schema
-from aioflow.stream import Outlet
 
 FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "number"})
 FAILED_RELATION = Schema.of(relation="relation").add(FAILURE)

@@ -7,11 +7,12 @@ from contextlib import aclosing
 
 from aioflow.errors import AioflowError, InputError
 from aioflow.once import OnceStream
+from aioflow.outlet import Outlet
 from aioflow.plan import InputDeclaration
 from aioflow.rows import Intake, RowsIn, batches_of
 from aioflow.session import Session
 from aioflow.spill import KeySet
-from aioflow.stream import Outlet, Stream
+from aioflow.stream import Stream
 
 
 class Feed:

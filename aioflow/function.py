@@ -1,4 +1,4 @@
-"""Functions written in Python that plans call by name: for each tuple (apply), or on a relation (aggregate)."""
+"""Functions in Python that plans call by name: for each tuple (apply), or on a relation (aggregate)."""
 
 from __future__ import annotations
 

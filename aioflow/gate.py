@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from aioflow.graph import Step
+from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
 from aioflow.signals import Completion, Signal, Watch
-from aioflow.stream import Outlet, Stream
+from aioflow.stream import Stream
 
 
 class Gate:
@@ -59,7 +60,7 @@ class Gate:
 
     @property
     def all_ended(self) -> bool:
-        return all([stream.ended for stream in self.streams])
+        return all(stream.ended for stream in self.streams)
 
     def consider(self) -> None:
         """Something arrived: begin, end dead, or go on waiting."""
@@ -75,7 +76,7 @@ class Gate:
                 alive = True
         if self.step.recursive and not has_rows:
             alive = False  # a recursive call unfolds for a tuple only
-        if any([signal.state == "never" for signal in self.waits]) or (ended and not alive):
+        if (ended and not alive) or (self.waits and any(signal.state == "never" for signal in self.waits)):
             self._let_begin()
             asyncio.get_running_loop().call_soon(self._end_dead)
         elif self._may_begin(has_rows, ended):
@@ -83,7 +84,7 @@ class Gate:
             self.begin()
 
     def _may_begin(self, has_rows: bool, ended: bool) -> bool:
-        if any([signal.state == "pending" for signal in self.waits]):
+        if self.waits and any(signal.state == "pending" for signal in self.waits):
             return False
         if not self.session.streaming:
             return ended
@@ -91,8 +92,12 @@ class Gate:
             return False
         if self.step.is_call:
             return True
-        needed = self.streams[:1] if self.step.operator.opens_late else self.streams
-        return all([stream.schema is not None or stream.ended for stream in needed])
+        for stream in self.streams:
+            if stream.schema is None and not stream.ended:
+                return False
+            if self.step.operator.opens_late:
+                break
+        return True
 
     def _let_begin(self) -> None:
         self.begun = True
@@ -111,6 +116,10 @@ class Gate:
                 self.signals[number].send()
         for number in (*self.step.enable, *self.step.done):
             self.signals[number].give_up()
+
+    def new_outlet(self, targets: Sequence[Target]) -> Outlet:
+        """The writer's end of one of the outputs."""
+        return Outlet(targets, self.unread)
 
     def begin(self) -> None:
         """Start working; inputs and signals are there."""

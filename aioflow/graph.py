@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from aioflow.callgraph import CallGraph
 from aioflow.errors import Diagnostic, PlanError
 from aioflow.infer import Inference
-from aioflow.operator import Operator, Registry
+from aioflow.operator import BatchFunction, Operator, Registry
 from aioflow.parameters import Scope, substitute
 from aioflow.plan import Plan, Program
 from aioflow.relation import Schema
@@ -22,6 +22,7 @@ from aioflow.wiring import topological_order
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
 Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
+Schemas: TypeAlias = tuple[Schema | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Bound:
     """A step's settings and output schemas for certain schemas of its inputs."""
 
     arguments: Mapping[str, Any]
-    schemas: tuple[Schema | None, ...]
+    schemas: Schemas
+    function: BatchFunction | None = None
 
 
 @dataclass(eq=False)
@@ -66,15 +68,23 @@ class Step:
     pinned: bool = False
     tail: Merged | None = None
     is_call: bool = field(init=False)
-    _bound: dict[tuple[Schema | None, ...], Bound] = field(default_factory=dict, repr=False)
+    is_plain: bool = field(init=False)  # one input, one output, no clauses
+    operator: Operator = field(init=False)  # of a statement that is no call
+    _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
+    _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
 
     def __post_init__(self) -> None:
         self.is_call = isinstance(self.resolved.target, Plan)
+        if isinstance(self.resolved.target, Operator):
+            self.operator = self.resolved.target
+        resolved = self.resolved
+        clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
+        self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
 
     @property
-    def operator(self) -> Operator:
-        assert isinstance(self.resolved.target, Operator)
-        return self.resolved.target
+    def needs_no_task(self) -> bool:
+        """Whether the step can work wherever its input is written."""
+        return not self.is_call and self.is_plain and self.operator.batchwise is not None
 
     @property
     def callee(self) -> Plan:
@@ -97,13 +107,20 @@ class Step:
         span = self.resolved.statement.span
         return span.line if span else None
 
-    def bind(self, inputs: tuple[Schema | None, ...]) -> Bound:
+    def bind(self, inputs: Schemas) -> Bound:
         """Settings and output schemas for these inputs; computed once for each combination."""
+        latest, bound = self._latest
+        if bound is not None and latest == inputs:
+            return bound  # comparing the very same schemas is faster than hashing them
         bound = self._bound.get(inputs)
         if bound is None:
             settings = self.operator.bind(self.settings, inputs)
-            bound = Bound(self.operator.arguments(settings), self.operator.output_schemas(inputs, settings))
+            operator = self.operator
+            schemas = operator.output_schemas(inputs, settings)
+            function = operator.batchwise(settings) if operator.batchwise and self.is_plain else None
+            bound = Bound(operator.arguments(settings), schemas, function)
             self._bound[inputs] = bound
+        self._latest = inputs, bound
         return bound
 
 
@@ -124,14 +141,19 @@ class Routine:
     merged: frozenset[int]  # steps that an enclosing statement does the work of
     has_effects: bool
     inference: Inference = field(repr=False)
-    _schemas: dict[tuple[Schema | None, ...], tuple[Schema | None, ...]] = field(default_factory=dict, repr=False)
+    _schemas: dict[Schemas, Schemas] = field(default_factory=dict, repr=False)
+    _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
 
-    def schemas(self, inputs: tuple[Schema | None, ...]) -> tuple[Schema | None, ...]:
+    def schemas(self, inputs: Schemas) -> Schemas:
         """The schemas of all variables, as far as those of the inputs tell; remembered for other calls."""
+        latest, known = self._latest
+        if known is not None and latest == inputs:
+            return known
         known = self._schemas.get(inputs)
         if known is None:
             found = self.inference.plan_schemas(self.plan, self.scope.values, inputs)
             known = self._schemas[inputs] = tuple(found.get(name) for name in self.variables)
+        self._latest = inputs, known
         return known
 
 
@@ -324,7 +346,12 @@ class _Builder:
     def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
         """Mark the steps whose results lead into a recursive call, here or behind an output of the plan."""
         edges = [
-            [reader.number for variable in _written(step) for reader in readers[variable] if reader.kind == "input"]
+            [
+                reader.number
+                for variable in _written(step)
+                for reader in readers[variable]
+                if reader.kind == "input"
+            ]
             for step in steps
         ]
         for number in reversed(topological_order(edges)):

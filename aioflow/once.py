@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aioflow.outlet import Outlet, Space
 from aioflow.relation import Row, identities
 from aioflow.spill import KeySet, Memory
-from aioflow.stream import Outlet, Stream
+from aioflow.stream import Stream
 
 
 class OnceStream(Stream):
@@ -18,9 +19,7 @@ class OnceStream(Stream):
 
     __slots__ = ("_attribute", "_filters", "_relay", "_seen")
 
-    def __init__(
-        self, capacity: int, memory: Memory, attribute: str, seen: KeySet, *, filters: bool
-    ) -> None:
+    def __init__(self, capacity: int, memory: Memory, attribute: str, seen: KeySet, *, filters: bool) -> None:
         super().__init__(capacity, memory)
         self._attribute = attribute
         self._seen = seen
@@ -38,21 +37,16 @@ class OnceStream(Stream):
         if self.ended:
             relay.end(self.dead)
 
-    def push(self, rows: Sequence[Row]) -> bool:
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         fresh = self._fresh(rows)
         if not fresh:
-            return False
+            return
         if self._relay is None:
-            return super().push(fresh)
+            super().push(fresh, full)
+            return
         if self._relay.schema is None and self.schema is not None:
             self._relay.open(self.schema)
-        return self._relay.push(fresh)
-
-    async def space(self) -> None:
-        if self._relay is None:
-            await super().space()
-        else:
-            await self._relay.drain()
+        self._relay.pass_on(fresh, full)
 
     def finish(self) -> None:
         super().finish()

@@ -23,15 +23,16 @@ from typing import (
 from aioflow.context import Context
 from aioflow.docstring import parse_docstring
 from aioflow.errors import SettingError, suggestion
-from aioflow.relation import Schema
+from aioflow.relation import Batch, Row, Schema
 from aioflow.stream import Stream
 
 OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
 Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
-SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | None | Sequence[Schema | None]]
+SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
 # Names of a statement's inputs and of its outputs (None: nobody needs it), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
+BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
 
 
@@ -101,6 +102,7 @@ class Operator:
     effects: bool | Callable[[Settings], bool] = False
     flattens: Callable[[Settings], Hashable | None] | None = field(default=None, repr=False)
     opens_late: bool = False
+    batchwise: Callable[[Settings], BatchFunction] | None = field(default=None, repr=False)
     depends_on_arrival: bool | Callable[[Settings], bool] = False
     endless: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
@@ -184,6 +186,7 @@ def operator(
     effects: bool | Callable[[Settings], bool] = False,
     flattens: Callable[[Settings], Hashable | None] | None = None,
     opens_late: bool = False,
+    batchwise: Callable[[Settings], BatchFunction] | None = None,
     depends_on_arrival: bool | Callable[[Settings], bool] = False,
     endless: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,

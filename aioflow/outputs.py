@@ -7,9 +7,9 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.spill import Memory, RowBuffer
-from aioflow.stream import Outlet, Target
 
 
 class Mailbox:
@@ -83,28 +83,30 @@ class Port:
     def __init__(self, name: str, mailbox: Mailbox, streaming: bool, memory: Memory) -> None:
         self.name = name
         self.schema: Schema | None = None
-        self.producers = 0
+        self._producers = 0
         self._mailbox = mailbox
         self._kept = None if streaming else RowBuffer(memory)
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         if self.schema is None:
             self.schema = schema
         return self if self.schema.names == schema.names else _ReorderedPort(self, schema)
 
-    def push(self, rows: Sequence[Row]) -> bool:
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self._kept is not None:
             self._kept.append(rows)
-            return False
-        return self._mailbox.put(self, rows)
+        elif self._mailbox.put(self, rows):
+            full.append(self._mailbox)
 
-    async def space(self) -> None:
-        if self._kept is None:
-            await self._mailbox.space()
+    def serves(self, reader: object) -> bool:
+        return reader is self
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        self.producers -= 1
-        if not self.producers and self._kept is not None:
+        self._producers -= 1
+        if not self._producers and self._kept is not None:
             for batch in self._batches():
                 self._mailbox.put(self, batch)
             self._kept.close()
@@ -121,22 +123,17 @@ class _ReorderedPort:
         self._port = port
         self._order = [given.position(name) for name in port.schema.names]
 
-    @property
-    def producers(self) -> int:
-        return self._port.producers
-
-    @producers.setter
-    def producers(self, count: int) -> None:
-        self._port.producers = count
+    def attach(self, outlet: Outlet) -> None:
+        self._port.attach(outlet)
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row]) -> bool:
-        return self._port.push([tuple([row[position] for position in self._order]) for row in rows])
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self._port.push([tuple([row[position] for position in self._order]) for row in rows], full)
 
-    async def space(self) -> None:
-        await self._port.space()
+    def serves(self, reader: object) -> bool:
+        return reader is self._port
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._port.end(outlet, dead)

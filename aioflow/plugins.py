@@ -47,7 +47,11 @@ def _load_module(name: str) -> None:
         import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
-            raise InputError(f"module {name!r} with operators needs {error.name!r}, which is not installed") from error
+            raise InputError(
+                f"module {name!r} with operators needs {error.name!r}, which is not installed"
+            ) from error
         raise InputError(f"there is no module {name!r} with operators (looked in {folder} too)") from None
     except Exception as error:
-        raise InputError(f"module {name!r} with operators cannot be loaded: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"module {name!r} with operators cannot be loaded: {type(error).__name__}: {error}"
+        ) from error

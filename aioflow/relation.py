@@ -63,7 +63,9 @@ class Schema:
         return iter(self.names)
 
     def __str__(self) -> str:
-        parts = (f"{name} {kind}" if kind else name for name, kind in zip(self.names, self.types, strict=True))
+        parts = (
+            f"{name} {kind}" if kind else name for name, kind in zip(self.names, self.types, strict=True)
+        )
         return f"({', '.join(parts)})"
 
     @cached_property

@@ -27,7 +27,9 @@ def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
     if len(mapping) > len(row) or any(name not in schema for name in mapping):
         extra = next(name for name in mapping if name not in schema)
         known = ", ".join(schema.names)
-        raise SettingError(f"unknown attribute {extra!r}{suggestion(extra, schema.names)} (there are: {known})")
+        raise SettingError(
+            f"unknown attribute {extra!r}{suggestion(extra, schema.names)} (there are: {known})"
+        )
     return row
 
 
@@ -80,13 +82,13 @@ class Intake:
         if self._getter is None and len(names) > 1:
             self._getter = itemgetter(*names)
         width = len(names)
-        if self._getter is not None and all([mapping.__class__ is dict for mapping in mappings]):
+        if self._getter is not None and all(mapping.__class__ is dict for mapping in mappings):
             try:
                 rows = list(map(self._getter, mappings))
             except KeyError:
                 pass
             else:
-                if all([len(mapping) == width for mapping in mappings]):
+                if all(len(mapping) == width for mapping in mappings):
                     return rows
         return [self._slow_row(mapping, self._count + number) for number, mapping in enumerate(mappings)]
 
@@ -156,7 +158,7 @@ def read_as(value: Value, kind: Type) -> Value:
 
 
 async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
-    """What a user gave for an input, in batches; the first of a lazy source is one row, for it may be slow."""
+    """What a user gave for an input, in batches; a lazy source may be slow, so it begins with one row."""
     if isinstance(rows, AsyncIterable):
         try:
             async for mapping in rows:

@@ -10,6 +10,7 @@ from aioflow.calls import Call, Surroundings
 from aioflow.errors import DeadlineError, InputError
 from aioflow.events import RunEnded, RunStarted
 from aioflow.feed import Feed
+from aioflow.outlet import Outlet, Space, Target
 from aioflow.outputs import Mailbox, Port
 from aioflow.relation import Batch, Record, Row, Schema
 from aioflow.rows import RowsIn
@@ -17,7 +18,6 @@ from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.spill import KeySet
 from aioflow.statistics import RunStatistics, channel_statistics, step_statistics
-from aioflow.stream import Outlet, Target
 
 
 class RunStream:
@@ -55,7 +55,9 @@ class RunStream:
         declared = self._session.graph.program.main.outputs
         if self._output is None and len(declared) > 1:
             names = ", ".join(output.name for output in declared)
-            raise InputError(f"the plan has several outputs ({names}): pick one with output=…, or use .named()")
+            raise InputError(
+                f"the plan has several outputs ({names}): pick one with output=…, or use .named()"
+            )
         return self
 
     async def __anext__(self) -> Record:
@@ -132,7 +134,11 @@ class RunStream:
         )
         call = Call(session, routine, completion, around)
         feeds = [Feed(session, declared, self._inputs[declared.name], seen) for declared in plan.inputs]
-        call.open([feed.stream for feed in feeds], [self._targets(each.name) for each in plan.outputs], self._closed())
+        call.open(
+            [feed.stream for feed in feeds],
+            [self._targets(each.name) for each in plan.outputs],
+            self._closed(),
+        )
         for feed in feeds:
             feed.start()
 
@@ -151,9 +157,10 @@ class RunStream:
         if self._output is not None and name != self._output:
             return
         port = self._extra.setdefault(name, Port(name, self._mailbox, True, self._session.memory))
-        target = port.accept(Outlet(()), schema)
-        if target.push(rows):
-            await target.space()
+        full: list[Space] = []
+        port.accept(Outlet(()), schema).push(rows, full)
+        for place in full:
+            await place.space()
 
     async def aclose(self) -> None:
         """Stop the run, if it still runs, and release everything it holds."""
@@ -179,7 +186,9 @@ class RunStream:
             self._ended_at = session.now()
             if session.listeners:
                 message = None if session.failure is None else str(session.failure)
-                session.publish(RunEnded(self._ended_at, session.info.run_id, session.graph.program.name, message))
+                session.publish(
+                    RunEnded(self._ended_at, session.info.run_id, session.graph.program.name, message)
+                )
 
     async def __aenter__(self) -> RunStream:
         return self

@@ -16,6 +16,7 @@ from aioflow.events import Event, Listener, Warned
 from aioflow.graph import Graph, Step
 from aioflow.relation import Row, Schema
 from aioflow.spill import Memory
+from aioflow.stream import Stream
 
 Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
 MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")
@@ -37,6 +38,20 @@ class Totals:
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
     counters: Counter[str] = field(default_factory=Counter)
+
+
+class Active(Protocol):
+    """A step that is under way, as statistics see it."""
+
+    step: Step
+    iteration: int
+
+    @property
+    def streams(self) -> Sequence[Stream]: ...
+    @property
+    def rows_in(self) -> int: ...
+    @property
+    def rows_out(self) -> int: ...
 
 
 class Ready(Protocol):
@@ -105,22 +120,25 @@ class Session:
         self.permits_of_run = Permits(1) if mode == "D-" else None
         self.folder = Path(graph.program.folder or ".")
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.active: dict[Any, None] = {}  # steps that are under way, in the order of their start
+        self.active: dict[Active, None] = {}  # steps that are under way, in the order of their start
         self.totals: dict[tuple[str, int], Totals] = {}
+        self._totals_by_step: dict[Step, Totals] = {}
         self.statement_limits: dict[tuple[str, int], Permits] = {}
         self.failure: BaseException | None = None
         self.warnings: list[str] = []
         self.calls = 0
         self.firings = 0
+        self.inline_depth = 0
         self.on_failure: Callable[[], None] = lambda: None
         self.emit: Callable[[str, Schema, Sequence[Row]], Awaitable[None]] = _emit_nowhere
         self.stopping = False
 
     def totals_of(self, step: Step) -> Totals:
-        key = (step.plan.key, step.index)
-        totals = self.totals.get(key)
+        totals = self._totals_by_step.get(step)
         if totals is None:
-            totals = self.totals[key] = Totals(step)
+            # Routines of one plan with other parameters, or merged, share the statement's totals.
+            totals = self.totals.setdefault((step.plan.key, step.index), Totals(step))
+            self._totals_by_step[step] = totals
         return totals
 
     def limit_of(self, step: Step) -> Permits | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema
-from aioflow.stream import Outlet, Target
 
 
 class Signal:
@@ -39,25 +39,27 @@ class Signal:
 class Watch:
     """Reads a variable only to learn of its first row: what a WAIT on data needs."""
 
-    __slots__ = ("_signal", "producers")
+    __slots__ = ("_producers", "_signal")
 
     def __init__(self, signal: Signal) -> None:
         self._signal = signal
-        self.producers = 0
+        self._producers = 0
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row]) -> bool:
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         self._signal.send()
-        return False
 
-    async def space(self) -> None:
-        return
+    def serves(self, reader: object) -> bool:
+        return reader is self
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        self.producers -= 1
-        if not self.producers:
+        self._producers -= 1
+        if not self._producers:
             self._signal.give_up()
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aioflow.gate import Gate
-from aioflow.session import Session, Totals
+from aioflow.session import Active, Session, Totals
 
 
 @dataclass(frozen=True)
@@ -64,16 +63,15 @@ class RunStatistics:
 
 def step_statistics(session: Session) -> tuple[StepStatistics, ...]:
     """Every statement that has begun, in the order of the text."""
-    active: dict[tuple[str, int], list[Gate]] = {}
+    active: dict[tuple[str, int], list[Active]] = {}
     for gate in session.active:
         active.setdefault((gate.step.plan.key, gate.step.index), []).append(gate)
     ordered = sorted(session.totals.items(), key=lambda item: item[1].step.order)
     return tuple(_statement(totals, active.get(key, [])) for key, totals in ordered)
 
 
-def _statement(totals: Totals, active: list[Gate]) -> StepStatistics:
+def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
     streams = [stream for gate in active for stream in gate.streams]
-    outlets = [outlet for gate in active for outlet in gate.outlets]
     state = "running" if active else "ended" if totals.ended else "waiting"
     return StepStatistics(
         totals.step.plan.name,
@@ -81,8 +79,8 @@ def _statement(totals: Totals, active: list[Gate]) -> StepStatistics:
         totals.step.line,
         state,
         totals.activations,
-        totals.rows_in + sum(stream.received for stream in streams),
-        totals.rows_out + sum(outlet.sent for outlet in outlets),
+        totals.rows_in + sum(gate.rows_in for gate in active),
+        totals.rows_out + sum(gate.rows_out for gate in active),
         totals.errors,
         totals.firings,
         sum(stream.waiting_rows for stream in streams),

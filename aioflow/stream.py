@@ -1,4 +1,4 @@
-"""Streams of tuples between steps: a bounded queue for each reader, and the writer's outlet to all of them.
+"""Streams of tuples between steps: a bounded queue for each reader.
 
 A batch is whatever arrived while the reader was busy: the writer appends to an open list, the reader
 takes the whole list, and an idle reader is woken by the first row. The limit at which the writer must
@@ -12,25 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Record, Row, Schema, picker
 from aioflow.spill import Memory, RowBuffer, RowQueue
 
 _HELD_ROWS = 256
-_PAUSE_ROWS = 1024
-
-
-class Target(Protocol):
-    """What an outlet writes to: usually a Stream."""
-
-    producers: int
-
-    def accept(self, outlet: Outlet, schema: Schema) -> Target: ...
-    def push(self, rows: Sequence[Row]) -> bool: ...
-    async def space(self) -> None: ...
-    def end(self, outlet: Outlet, dead: bool) -> None: ...
 
 
 class Stream:
@@ -177,22 +165,24 @@ class Stream:
 
     # --- the writer's side ---
 
+    def attach(self, outlet: Outlet) -> None:
+        self.producers += 1
+        self.sources.append(outlet)
+
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
-        """Take note of a writer's schema; the target to write to, which may reorder its columns."""
         if self.schema is None:
             self.schema = schema
             self._notify()
             return self
-        if self.schema.names == schema.names:
+        if self.schema is schema or self.schema.names == schema.names:
             return self
         if set(self.schema.names) != set(schema.names):
             raise SchemaMismatchError(self.schema, schema)
         return Reordered(self, schema, self.schema)
 
-    def push(self, rows: Sequence[Row]) -> bool:
-        """Add rows; whether the writer should wait for space."""
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self.closed or self.discarding:
-            return False
+            return
         self._rows.extend(rows)
         reader = self._reader
         if reader is not None:
@@ -204,24 +194,31 @@ class Stream:
         if self.holding:
             if len(self._rows) >= _HELD_ROWS:
                 self._put_aside()
-            return False
-        return len(self._rows) >= self.limit
+        elif len(self._rows) >= self.limit:
+            full.append(self)
 
     async def space(self) -> None:
         """Wait until the reader has taken what is there."""
         while len(self._rows) >= self.limit and not (self.holding or self.closed or self.discarding):
             if self.limit < self.capacity:
                 self.limit = min(2 * self.limit, self.capacity)
-            freed: Future[None] = asyncio.get_running_loop().create_future()
-            self._blocked.append(freed)
+            freed = self.freed()
             try:
                 await freed
             finally:
                 if freed in self._blocked:
                     self._blocked.remove(freed)
 
+    def freed(self) -> Future[None]:
+        """Done when the reader takes what is there, or never wants any."""
+        freed: Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append(freed)
+        return freed
+
+    def serves(self, reader: object) -> bool:
+        return reader is self
+
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """One writer has ended; the stream ends with its last one."""
         if outlet in self.sources:
             self.sources.remove(outlet)
         self.producers -= 1
@@ -278,115 +275,20 @@ class Reordered:
         self._stream = stream
         self._pick = picker([given.position(name) for name in wanted.names])
 
-    @property
-    def producers(self) -> int:
-        return self._stream.producers
+    def serves(self, reader: object) -> bool:
+        return reader is self._stream
 
-    @producers.setter
-    def producers(self, count: int) -> None:
-        self._stream.producers = count
-
-    @property
-    def stream(self) -> Stream:
-        return self._stream
+    def attach(self, outlet: Outlet) -> None:
+        self._stream.attach(outlet)
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row]) -> bool:
-        return self._stream.push([self._pick(row) for row in rows])
-
-    async def space(self) -> None:
-        await self._stream.space()
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self._stream.push([self._pick(row) for row in rows], full)
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._stream.end(outlet, dead)
-
-
-class Outlet:
-    """The writer's end of a variable: every reader gets every row."""
-
-    __slots__ = ("_since_pause", "ended", "on_unread", "schema", "sent", "targets", "was_read")
-
-    def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
-        self.targets: list[Target] = list(targets)
-        self.on_unread = on_unread
-        self.was_read = bool(self.targets)
-        self.schema: Schema | None = None
-        self.sent = 0
-        self.ended = False
-        self._since_pause = 0
-        for target in self.targets:
-            target.producers += 1
-            if isinstance(target, Stream):
-                target.sources.append(self)
-
-    @property
-    def unread(self) -> bool:
-        """Whether all readers have left. A variable that never had one is not unread."""
-        return self.was_read and not self.targets
-
-    def open(self, schema: Schema) -> None:
-        """Tell the readers which attributes the rows have."""
-        self.schema = schema
-        self.targets = [target.accept(self, schema) for target in self.targets]
-
-    def push(self, rows: Sequence[Row]) -> bool:
-        """Give rows to all readers at once; whether the writer should now wait in `drain`.
-
-        Nobody is passed over because another reader is full: what one stage cannot take yet must
-        not keep a second stage from starting.
-        """
-        self.sent += len(rows)
-        self._since_pause += len(rows)
-        # Once in a while also without need: readers that hold everything never make a writer wait.
-        full = self._since_pause >= _PAUSE_ROWS
-        for target in self.targets:
-            if target.push(rows):
-                full = True
-        return full
-
-    async def drain(self) -> None:
-        """Wait until every reader has space, and let others run."""
-        if self._since_pause >= _PAUSE_ROWS:
-            self._since_pause = 0
-            await asyncio.sleep(0)
-        for target in self.targets:
-            await target.space()
-
-    def end(self, dead: bool = False) -> None:
-        """Say that no more rows come."""
-        if self.ended:
-            return
-        self.ended = True
-        for target in self.targets:
-            target.end(self, dead)
-
-    def drop(self, reader: Stream) -> None:
-        """A reader has left."""
-        # A new list: the old one may be in the midst of being walked.
-        self.targets = [target for target in self.targets if _stream_of(target) is not reader]
-        if not self.targets and self.on_unread is not None and not self.ended:
-            self.on_unread()
-
-    def detach(self, reader: Target) -> None:
-        """A reader has all it needs, but the writer is to go on."""
-        self.targets = [target for target in self.targets if target is not reader]
-
-    def replace(self, reader: Stream, targets: Sequence[Target]) -> None:
-        """Let others read in the place of one reader."""
-        accepted = []
-        for target in targets:
-            target.producers += 1
-            if isinstance(target, Stream):
-                target.sources.append(self)
-            accepted.append(target if self.schema is None else target.accept(self, self.schema))
-        kept = [target for target in self.targets if _stream_of(target) is not reader]
-        self.targets = kept + accepted
-
-
-def _stream_of(target: Target) -> Target:
-    return target.stream if isinstance(target, Reordered) else target
 
 
 # Iterators are classes: an async generator that is left early would be closed by a task of its own.

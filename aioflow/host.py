@@ -1,0 +1,130 @@
+"""What the engine offers to the operator of one step, behind its Context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from aioflow.context import RunInfo
+from aioflow.events import FiringEnded, FiringStarted
+from aioflow.graph import Step
+from aioflow.memory import Memory
+from aioflow.outlet import Outlet
+from aioflow.plan import Item
+from aioflow.relation import Row, Schema
+from aioflow.session import Session, Totals
+
+
+class HostedStep(Protocol):
+    """The step that runs the operator."""
+
+    session: Session
+    step: Step
+    totals: Totals
+    urgent: bool
+    ordered: bool
+    outlets: Sequence[Outlet]
+    children: set[asyncio.Task[Any]]
+
+    def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
+    def fired(self) -> None: ...
+    def output_number(self, name: str) -> int: ...
+    def place(self) -> tuple[float, str, str, str, int | None, int]: ...
+
+
+class Host:
+    """Implements `context.StepHost`."""
+
+    def __init__(self, step: HostedStep) -> None:
+        self._step = step
+        self.ordered = step.ordered
+        self.tuple_failed = step.tuple_failed
+        self.fired = step.fired
+
+    @property
+    def workers(self) -> int:
+        return min(self._step.step.workers or self._step.session.workers, self._step.session.workers)
+
+    @property
+    def memory(self) -> Memory:
+        return self._step.session.memory
+
+    @property
+    def run_info(self) -> RunInfo:
+        return self._step.session.info
+
+    @property
+    def folder(self) -> Path:
+        return self._step.session.folder
+
+    @property
+    def where(self) -> str:
+        return self._step.step.where
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._step.session.spawn(coroutine)
+        self._step.children.add(task)
+        task.add_done_callback(self._step.children.discard)
+        return task
+
+    @asynccontextmanager
+    async def permit(self, source: str | None) -> AsyncIterator[None]:
+        session = self._step.session
+        permits = session.permits_of_run or session.budget.permits_for(source)
+        limit = session.limit_of(self._step.step)
+        started = session.now()
+        if limit is not None:
+            await limit.acquire(self._step.urgent)
+        try:
+            await permits.acquire(self._step.urgent)
+            try:
+                with Firing(self._step, session.now() - started):
+                    yield
+            finally:
+                permits.release()
+        finally:
+            if limit is not None:
+                limit.release()
+
+    def count(self, what: str, number: int) -> None:
+        self._step.totals.counters[what] += number
+
+    def warn(self, message: str) -> None:
+        self._step.session.warn(f"{self._step.step.where}: {message}")
+
+    def reads_output(self, name: str) -> bool:
+        return bool(self._step.outlets[self._step.output_number(name)].targets)
+
+    def item(self, kind: str, name: str) -> Item | None:
+        return self._step.session.graph.program.item(kind, name)
+
+    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        await self._step.session.emit(name, schema, rows)
+
+
+class Firing:
+    """Counts and reports one firing that waits on the outside world."""
+
+    def __init__(self, step: HostedStep, waited_seconds: float) -> None:
+        self._step = step
+        self._waited = waited_seconds
+        self._number = 0
+
+    def __enter__(self) -> None:
+        session = self._step.session
+        totals = self._step.totals
+        totals.firings += 1
+        totals.waiting_permit_seconds += self._waited
+        session.firings += 1
+        self._number = session.firings
+        if session.listeners:
+            session.publish(FiringStarted(*self._step.place(), self._number, self._waited))
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        session = self._step.session
+        if session.listeners:
+            message = None if error is None else str(error) or type(error).__name__
+            session.publish(FiringEnded(*self._step.place(), self._number, message))

@@ -1,0 +1,223 @@
+"""Steps that need no task: an operator that maps batches to batches works right where rows are written.
+
+Chains of such steps call one another. Beyond a certain depth the work is put off to the loop, so that
+neither long plans nor deep recursions grow the stack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from aioflow.failures import operator_error
+from aioflow.graph import Step
+from aioflow.outlet import Outlet, Space, Target
+from aioflow.relation import Batch, Row, Schema
+from aioflow.session import Session
+from aioflow.signals import Completion
+from aioflow.stream import Stream
+
+_DEEPEST = 12
+
+
+class InlineStep:
+    """A statement without clauses whose operator is a function of batches; it is its own input."""
+
+    __slots__ = (
+        "_blocked",
+        "_function",
+        "_late",
+        "_producers",
+        "_scheduled",
+        "completion",
+        "dead",
+        "ended",
+        "iteration",
+        "outlet",
+        "received",
+        "session",
+        "sources",
+        "step",
+        "totals",
+    )
+
+    def __init__(self, session: Session, step: Step, iteration: int, completion: Completion) -> None:
+        self.session = session
+        self.step = step
+        self.iteration = iteration
+        self.completion = completion
+        self.totals = session.totals_of(step)
+        self.sources: list[Outlet] = []
+        self.received = 0
+        self.ended = False
+        self.dead = True
+        self.outlet = Outlet(())
+        self._function: Callable[[Sequence[Row]], Batch] | None = None
+        self._producers = 0
+        self._late: deque[Callable[[], None]] = deque()
+        self._scheduled = False
+        self._blocked: list[asyncio.Future[None]] = []
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """It has no queue: rows are worked on as they come."""
+        return ()
+
+    @property
+    def rows_in(self) -> int:
+        return self.received
+
+    @property
+    def rows_out(self) -> int:
+        return self.outlet.sent
+
+    # --- as a target ----------------------------------------------------------------------------
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
+        self.sources.append(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        self._perform(lambda: self._open(schema))
+        return self
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        if self.ended:
+            return
+        session = self.session
+        if self._late or session.inline_depth >= _DEEPEST:
+            self._put_off(lambda: self._pass_on(rows))
+            full.append(self)
+            return
+        session.inline_depth += 1
+        try:
+            self._work(rows, full)
+        finally:
+            session.inline_depth -= 1
+
+    def serves(self, reader: object) -> bool:
+        return reader is self
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        if outlet in self.sources:
+            self.sources.remove(outlet)
+        self._producers -= 1
+        if not dead:
+            self.dead = False
+        if not self._producers:
+            self._perform(self._finish)
+
+    # --- the work -------------------------------------------------------------------------------
+
+    def _open(self, schema: Schema) -> None:
+        if self._function is not None or self.ended:
+            return
+        try:
+            bound = self.step.bind((schema,))
+            opened = bound.schemas[0]
+            assert bound.function is not None
+            assert opened is not None
+            self._function = bound.function
+            self.totals.activations += 1
+            self.session.active[self] = None
+            self.outlet.open(opened)
+        except Exception as error:
+            self.session.fail(operator_error(self.step.where, error, None, None))
+
+    def _work(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self.received += len(rows)
+        assert self._function is not None
+        try:
+            results = self._function(rows)
+        except Exception as error:
+            self.session.fail(operator_error(self.step.where, error, None, None))
+            return
+        if results:
+            self.outlet.pass_on(results, full)
+
+    def _finish(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self.outlet.end(self.dead)
+        self._report()
+        self.completion.leave()
+
+    def _report(self) -> None:
+        totals = self.totals
+        totals.ended += 1
+        totals.dead += self.dead
+        totals.rows_in += self.received
+        totals.rows_out += self.outlet.sent
+        self.session.active.pop(self, None)
+
+    def unread(self) -> None:
+        """If nobody reads the output any more, nobody needs the input."""
+        if self.ended or not self.outlet.unread:
+            return
+        self.ended = True
+        self._late.clear()
+        self._unblock()
+        for source in tuple(self.sources):
+            source.drop(self)
+        self._report()
+        self.completion.leave()
+
+    # --- putting off ----------------------------------------------------------------------------
+
+    def _perform(self, work: Callable[[], None]) -> None:
+        session = self.session
+        if self._late or session.inline_depth >= _DEEPEST:
+            self._put_off(work)
+            return
+        session.inline_depth += 1
+        try:
+            work()
+        finally:
+            session.inline_depth -= 1
+
+    def _put_off(self, work: Callable[[], None]) -> None:
+        self._late.append(work)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._scheduled = False
+        if self.session.stopping:
+            return
+        while self._late and not self._scheduled:
+            self._late[0]()
+            if self._late:
+                self._late.popleft()
+        if not self._late:
+            self._unblock()
+
+    def _pass_on(self, rows: Sequence[Row]) -> None:
+        """Late work cannot wait in a coroutine: what is full calls back when it is free again."""
+        full: list[Space] = []
+        self._work(rows, full)
+        for place in full:
+            if isinstance(place, Stream | InlineStep):
+                self._scheduled = True
+                place.freed().add_done_callback(lambda _: self._catch_up())
+                return
+
+    async def space(self) -> None:
+        while self._late and not self.ended:
+            await self.freed()
+
+    def freed(self) -> asyncio.Future[None]:
+        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append(freed)
+        return freed
+
+    def _unblock(self) -> None:
+        for freed in self._blocked:
+            if not freed.done():
+                freed.set_result(None)
+        self._blocked.clear()

@@ -1,0 +1,120 @@
+"""The writer's end of a variable: rows go to every reader at once, and the writer waits for the slowest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from aioflow.relation import Row, Schema
+
+_PAUSE_ROWS = 1024
+
+
+class Space(Protocol):
+    """A place that is full: who wrote to it waits here before writing more."""
+
+    async def space(self) -> None: ...
+
+
+class Target(Protocol):
+    """What an outlet writes to: usually a Stream."""
+
+    def attach(self, outlet: Outlet) -> None:
+        """One more outlet will write here, and end."""
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        """Take note of a writer's schema; the target to write to, which may reorder its columns."""
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        """Take rows; whatever became full by them is added to `full`."""
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        """One writer has ended."""
+
+    def serves(self, reader: object) -> bool:
+        """Whether rows pushed here reach that reader and nobody else."""
+
+
+class Outlet:
+    """The writer's end of a variable: every reader gets every row."""
+
+    __slots__ = ("_full", "_since_pause", "ended", "on_unread", "schema", "sent", "targets", "was_read")
+
+    def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
+        self.targets: list[Target] = list(targets)
+        self.on_unread = on_unread
+        self.was_read = bool(self.targets)
+        self.schema: Schema | None = None
+        self.sent = 0
+        self.ended = False
+        self._since_pause = 0
+        self._full: list[Space] = []
+        for target in self.targets:
+            target.attach(self)
+
+    @property
+    def unread(self) -> bool:
+        """Whether all readers have left. A variable that never had one is not unread."""
+        return self.was_read and not self.targets
+
+    def open(self, schema: Schema) -> None:
+        """Tell the readers which attributes the rows have."""
+        self.schema = schema
+        for number, target in enumerate(self.targets):
+            accepted = target.accept(self, schema)
+            if accepted is not target:
+                self.targets = [*self.targets[:number], accepted, *self.targets[number + 1 :]]
+
+    def push(self, rows: Sequence[Row]) -> bool:
+        """Give rows to all readers at once; whether the writer should now wait in `drain`.
+
+        Nobody is passed over because another reader is full: what one stage cannot take yet must
+        not keep a second stage from starting.
+        """
+        self._since_pause += len(rows)
+        self.pass_on(rows, self._full)
+        # Once in a while also without need: readers that hold everything never make a writer wait.
+        return bool(self._full) or self._since_pause >= _PAUSE_ROWS
+
+    def pass_on(self, rows: Sequence[Row], full: list[Space]) -> None:
+        """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
+        self.sent += len(rows)
+        for target in self.targets:
+            target.push(rows, full)
+
+    async def drain(self) -> None:
+        """Wait until every reader has space, and let others run."""
+        if self._since_pause >= _PAUSE_ROWS:
+            self._since_pause = 0
+            await asyncio.sleep(0)
+        while self._full:
+            await self._full.pop().space()
+
+    def end(self, dead: bool = False) -> None:
+        """Say that no more rows come."""
+        if self.ended:
+            return
+        self.ended = True
+        for target in self.targets:
+            target.end(self, dead)
+
+    def drop(self, reader: object) -> None:
+        """A reader has left."""
+        # A new list: the old one may be in the midst of being walked.
+        self.targets = [target for target in self.targets if not target.serves(reader)]
+        if not self.targets and self.on_unread is not None and not self.ended:
+            self.on_unread()
+
+    def detach(self, reader: Target) -> None:
+        """A reader has all it needs, but the writer is to go on."""
+        self.targets = [target for target in self.targets if target is not reader]
+
+    def replace(self, reader: object, targets: Sequence[Target]) -> None:
+        """Let others read in the place of one reader."""
+        accepted = []
+        for target in targets:
+            target.attach(self)
+            accepted.append(target if self.schema is None else target.accept(self, self.schema))
+        kept = [target for target in self.targets if not target.serves(reader)]
+        self.targets = kept + accepted
