@@ -152,7 +152,7 @@ class Plan:
     span: Span | None = _place()
     name_span: Span | None = _place()
     comments: tuple[str, ...] = _comments()
-    # By the line they stand before or behind: "PLAN", "{", "INPUT", …, "BODY", "BODY {", "BODY }", "}".
+    # By the line they stand before ("{", "INPUT", …, "BODY", "BODY {", "BODY }") or behind (also "PLAN", "}").
     header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     closing_comments: tuple[str, ...] = _comments()

@@ -1,0 +1,245 @@
+"""From a file to a Program: follows USE, checks that names are unique, and finds the main plan."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
+from aioflow.language.decoding import SIZE_AT_MOST
+from aioflow.language.kinds import item_kinds
+from aioflow.language.parser import read_text
+from aioflow.plan import Item, Plan, PlanFile, Program, Use
+from aioflow.source import Span
+
+LIBRARY = Path(__file__).parents[1] / "plans"
+SUFFIX = ".plan"
+
+
+def load(path: str | os.PathLike[str], plan: str | None = None) -> Program:
+    """The program in a file, with all it uses; a PlanError lists every mistake of all its files.
+
+    The main plan is the one asked for, else the one named like the file, else the only one that no
+    other plan of the file calls.
+    """
+    file = Path(path)
+    return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan)
+
+
+def loads(
+    text: str | bytes,
+    name: str = "<plan>",
+    folder: str | os.PathLike[str] | None = None,
+    plan: str | None = None,
+) -> Program:
+    """The program in a text; `folder` is where USE looks before the library."""
+    return _Loader(None if folder is None else Path(folder)).program(text, name, Path(name).stem, plan)
+
+
+def _read_top(file: Path) -> bytes:
+    try:
+        if file.is_dir():
+            raise InputError(f"{file} is a folder, not a plan file{_hint(file)}")
+        return _read(file)
+    except FileNotFoundError:
+        near = suggestion(file.name, _plan_files(file.parent))
+        raise InputError(f"there is no file {file}{near}") from None
+    except PermissionError:
+        raise InputError(f"there is no permission to read {file}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot read {str(file)!r}: {reason}") from None
+
+
+def _hint(folder: Path) -> str:
+    inside = _plan_files(folder)
+    return f"; in it are {', '.join(inside[:5])}" if inside else ""
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        # One byte too many is enough to see that a file is too large.
+        return stream.read(SIZE_AT_MOST + 1)
+
+
+def _plan_files(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if entry.suffix == SUFFIX)
+    except OSError:
+        return []
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A folder in which USE may find files, and the one that they must not leave."""
+
+    folder: Path
+    root: Path
+
+
+class _Loader:
+    """Reads a text and everything it uses, each file once."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._diagnostics: list[Diagnostic] = []
+        self._seen: set[Path] = set()
+        self._waiting: deque[tuple[Use, Path, _Place]] = deque()
+        self._files: list[PlanFile] = []
+
+    def program(self, text: str | bytes, name: str, stem: str, wanted: str | None) -> Program:
+        if self._folder is not None:
+            self._seen.add((self._folder / Path(name).name).resolve())
+        place = None if self._folder is None else _Place(self._folder, self._folder)
+        top = self._add(text, name, place)
+        while self._waiting:
+            self._read_used(*self._waiting.popleft())
+        entries = [entry for plan_file in self._files for entry in plan_file.entries]
+        plans = [entry for entry in entries if isinstance(entry, Plan)]
+        items = [entry for entry in entries if isinstance(entry, Item)]
+        self._report_repeated(plans, items)
+        self._report_unknown_kinds(items)
+        if self._diagnostics:
+            raise PlanError(self._in_order())
+        main = _main_plan(top, plans, name, stem, wanted)
+        folder = None if self._folder is None else str(self._folder)
+        return Program(main, tuple(plans), tuple(items), folder)
+
+    def _add(self, text: str | bytes, name: str, place: _Place | None) -> PlanFile:
+        plan_file, diagnostics = read_text(text, name)
+        self._diagnostics += diagnostics
+        self._files.append(plan_file)
+        for entry in plan_file.entries:
+            if isinstance(entry, Use):
+                self._follow(entry, place)
+        return plan_file
+
+    def _read_used(self, use: Use, file: Path, place: _Place) -> None:
+        try:
+            content = _read(file)
+        except OSError as error:
+            self._report(use, f"cannot read {file}: {error.strerror}")
+            return
+        self._add(content, str(file), place)
+
+    def _in_order(self) -> list[Diagnostic]:
+        """The mistakes file by file, in each in the order of its text."""
+        order = {plan_file.source: number for number, plan_file in enumerate(self._files)}
+        return sorted(
+            self._diagnostics,
+            key=lambda found: (order.get(found.span.source, -1), found.span.start) if found.span else (-1, 0),
+        )
+
+    # --- USE ------------------------------------------------------------------------------------
+
+    def _follow(self, use: Use, beside: _Place | None) -> None:
+        problem = _forbidden(use.path)
+        if problem is not None:
+            self._report(use, problem)
+            return
+        library = _Place(LIBRARY, LIBRARY)
+        places = [library] if beside is None or beside.root == LIBRARY else [beside, library]
+        for place in places:
+            file = place.folder / use.path
+            if not _is_file(file):
+                continue
+            if not file.resolve().is_relative_to(place.root.resolve()):
+                self._report(use, f"{use.path!r} leads out of the folder {place.root}")
+            elif file.resolve() not in self._seen:
+                self._seen.add(file.resolve())
+                self._waiting.append((use, file, _Place(file.parent, place.root)))
+            return
+        self._report(use, _not_found(use.path, places))
+
+    def _report(self, use: Use, message: str) -> None:
+        self._diagnostics.append(Diagnostic(message, use.span))
+
+    # --- names ----------------------------------------------------------------------------------
+
+    def _report_repeated(self, plans: Iterable[Plan], items: Iterable[Item]) -> None:
+        first: dict[tuple[str, str], Plan | Item] = {}
+        entries: list[Plan | Item] = [*plans, *items]
+        for entry in entries:
+            kind = entry.kind if isinstance(entry, Item) else "PLAN"
+            known = first.setdefault((kind, entry.name.lower()), entry)
+            if known is not entry and entry.name:
+                place = known.name_span.place if known.name_span else "elsewhere"
+                message = f"{kind} {entry.name!r} stands here and at {place}; a name can be given once"
+                self._diagnostics.append(Diagnostic(message, entry.name_span))
+
+    def _report_unknown_kinds(self, items: Iterable[Item]) -> None:
+        for item in items:
+            if item_kinds.get(item.kind) is None:
+                hint = suggestion(item.kind, ("PLAN", *item_kinds.keywords()))
+                message = f"unknown item kind {item.kind!r}{hint or '; no installed package provides it'}"
+                span = item.span and Span(item.span.source, item.span.start, item.span.start + len(item.kind))
+                self._diagnostics.append(Diagnostic(message, span))
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:
+        # A name that is too long, for one.
+        return False
+
+
+def _forbidden(path: str) -> str | None:
+    """What is wrong with a path in USE, before any file is looked at."""
+    if not path.strip():
+        return "USE needs the name of a file"
+    if "\0" in path:
+        return "a file name cannot hold the character NUL"
+    if "\\" in path:
+        return f"{path!r} holds a backslash; folders are parted by '/'"
+    if path.startswith(("/", "~")) or path[1:2] == ":":
+        return f"USE takes a file beside this one or in the library, not the path {path!r}"
+    if ".." in path.split("/"):
+        return f"USE cannot leave the folder of the plan: {path!r} holds '..'"
+    return None
+
+
+def _not_found(path: str, places: list[_Place]) -> str:
+    folder, _, name = path.rpartition("/")
+    known = [file for place in places for file in _plan_files(place.folder / folder)]
+    near = suggestion(name, known) or (
+        f"; did you mean '{name}{SUFFIX}'?" if f"{name}{SUFFIX}" in known else ""
+    )
+    where = "in the library" if len(places) == 1 else "beside this file or in the library"
+    return f"there is no file {path!r} {where}{near}"
+
+
+# --- the main plan ------------------------------------------------------------------------------
+
+
+def _main_plan(top: PlanFile, plans: list[Plan], name: str, stem: str, wanted: str | None) -> Plan:
+    if wanted is not None:
+        found = next((plan for plan in plans if plan.key == wanted.lower()), None)
+        if found is None:
+            names = [plan.name for plan in plans]
+            raise InputError(f"{name} has no plan {wanted!r}{suggestion(wanted, names)}{_list_of(names)}")
+        return found
+    own = [entry for entry in top.entries if isinstance(entry, Plan)]
+    if not own:
+        raise InputError(f"{name} has no plan")
+    named = [plan for plan in own if plan.key == stem.lower()]
+    roots = named or list(_uncalled(own))
+    if len(roots) != 1:
+        reason = "every plan is called by another" if not roots else "none is called by another"
+        names = [plan.name for plan in roots or own]
+        raise InputError(f"{name} has no main plan: {reason}; ask for one by name{_list_of(names)}")
+    return roots[0]
+
+
+def _uncalled(plans: list[Plan]) -> Iterator[Plan]:
+    for plan in plans:
+        others = (statement for other in plans if other is not plan for statement in other.statements)
+        if not any(statement.operator.lower() == plan.key for statement in others):
+            yield plan
+
+
+def _list_of(names: list[str]) -> str:
+    return f" (there are: {', '.join(names)})" if names else ""

@@ -1,0 +1,42 @@
+"""The mistakes of one text, collected while it is read, and reported together."""
+
+from __future__ import annotations
+
+from aioflow.errors import Diagnostic
+from aioflow.source import Source, Span
+
+MISTAKES_SHOWN = 200
+
+
+class Mistakes:
+    """Every mistake found so far in one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._found: dict[tuple[int, int], Diagnostic] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, message: str, start: int, end: int | None = None) -> None:
+        """Note a mistake. Of two at one place only the first is kept: the other is its consequence."""
+        span = Span(self.source, start, start + 1 if end is None else end)
+        self._found.setdefault((span.start, 0), Diagnostic(message, span))
+
+    def include(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        """Take over mistakes that somebody else found, all of them."""
+        for diagnostic in diagnostics:
+            start = diagnostic.span.start if diagnostic.span else 0
+            self._found[(start, len(self._found) + 1)] = diagnostic
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """All mistakes in the order of the text; past a limit only their number."""
+        ordered = [self._found[key] for key in sorted(self._found)]
+        shown = ordered[:MISTAKES_SHOWN]
+        if len(ordered) > len(shown):
+            last = shown[-1].span
+            shown.append(Diagnostic(f"{len(ordered) - len(shown)} more mistakes follow", last))
+        return shown

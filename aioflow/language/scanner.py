@@ -1,0 +1,243 @@
+"""From text to tokens. Comments are kept apart; what is wrong with a token stays with it until it is read."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from aioflow.language.decoding import name_character
+from aioflow.language.literals import Problem, read_number, read_string, shorten
+from aioflow.plan import NAME_LENGTH_AT_MOST, NAME_PATTERN, RESERVED_WORDS, ParameterReference
+from aioflow.source import Source, Span
+
+# The terminals of plan.lark. KEY is a NAME that the structure around it makes one: `WAIT` in `{WAIT: e}`.
+PUNCTUATION = {
+    "(": "_OPEN",
+    ")": "CLOSE",
+    "{": "_LEFT_BRACE",
+    "}": "RIGHT_BRACE",
+    "[": "LEFT_BRACKET",
+    "]": "RIGHT_BRACKET",
+    ",": "_COMMA",
+    ":": "_COLON",
+    ";": "SEMICOLON",
+    "=": "_EQUALS",
+}
+NAME, KEY, CONSTANT, PARAMETER, BACKTICKED = "NAME", "KEY", "CONSTANT", "PARAMETER", "BACKTICKED"
+BAD, END = "BAD", "$END"
+
+# Possessive quantifiers: a string that is not closed fails at once instead of trying every length.
+_TOKEN = re.compile(
+    rf"""[ \t]*+(?:
+      (?P<NEWLINE>\n\s*+)
+    | (?P<NAME>{NAME_PATTERN})
+    | (?P<PUNCTUATION>[(){{}}\[\],:;=])
+    | (?P<STRING>\"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
+        | (?!\"\"\")"(?:[^"\\\n]|\\.)*+"
+        | '(?:[^'\\\n]|\\.)*+')
+    | (?P<COMMENT>\#[^\n]*+ | //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/)
+    | (?P<NUMBER>-?\.?[0-9][\w.+-]*+)
+    | (?P<PARAMETER>\${NAME_PATTERN})
+    | (?P<BACKTICKED>`[^`\n]*+`)
+    | (?P<LOST>\"\"\" | /\*)
+    | (?P<UNCLOSED>["'`][^\n]*+)
+    | (?P<SPACE>\s++)
+    | (?P<OTHER>[^\s\w"'`\#(){{}}\[\],:;=$/-]++ | [\s\S])
+    )""",
+    re.VERBOSE,
+)
+_BETWEEN_TOKENS = frozenset({"NEWLINE", "SPACE", "COMMENT"})
+
+
+class Token:
+    """A word, constant or mark. `first` tells that it is the first on its line."""
+
+    __slots__ = ("end", "first", "problems", "source", "start", "text", "type", "value")
+
+    def __init__(
+        self, kind: str, text: str, start: int, source: Source, first: bool = False, value: object = None
+    ) -> None:
+        self.type = kind
+        self.text = text
+        self.start = start
+        self.end = start + len(text)
+        self.source = source
+        self.first = first
+        self.value = value
+        self.problems: tuple[Problem, ...] = ()
+
+    @property
+    def span(self) -> Span:
+        return Span(self.source, self.start, self.end)
+
+    @property
+    def is_word(self) -> bool:
+        return self.type == NAME or self.text.lower() in RESERVED_WORDS
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start)[1]
+
+    def is_keyword(self, keyword: str) -> bool:
+        return self.type == NAME and self.text.upper() == keyword
+
+    def __repr__(self) -> str:
+        return f"Token({self.type}, {self.text!r}, {self.start})"
+
+
+class Scanner:
+    """The tokens of a source from an offset on, without end, and the comments between them."""
+
+    def __init__(self, source: Source, start: int = 0) -> None:
+        self.source = source
+        self.comments: list[tuple[int, int]] = []
+        # A string or comment that is never closed takes the rest of the text with it.
+        self.lost = False
+        self.tokens = self._scan(start)
+
+    def _scan(self, start: int) -> Iterator[Token]:
+        source, first = self.source, True
+        for match in _TOKEN.finditer(source.text, start):
+            kind = match.lastgroup or ""
+            text = match[kind]
+            if kind in _BETWEEN_TOKENS:
+                first = first or "\n" in text
+                if kind == "COMMENT":
+                    self.comments.append(match.span(kind))
+                continue
+            begin = match.start(kind)
+            if kind == "PUNCTUATION":
+                token = Token(PUNCTUATION[text], text, begin, source, first)
+            elif kind == "NAME" and text.lower() not in RESERVED_WORDS and len(text) <= NAME_LENGTH_AT_MOST:
+                token = Token(NAME, text, begin, source, first)
+            else:
+                token = _special_token(kind, text, begin, source)
+                token.first = first
+            first = False
+            self.lost = kind == "LOST"
+            yield token
+            if self.lost:
+                break
+        end = Token(END, "", len(source.text), source, first=True)
+        while True:
+            yield end
+
+
+def _special_token(kind: str, text: str, start: int, source: Source) -> Token:
+    if kind == "NAME" and text.lower() in RESERVED_WORDS:
+        return Token(CONSTANT, text, start, source, value=RESERVED_WORDS[text.lower()])
+    if kind == "STRING":
+        value, problems = read_string(text)
+        token = Token(CONSTANT, text, start, source, value=value)
+        token.problems = problems
+        return token
+    if kind == "NUMBER":
+        number, problem = read_number(text)
+        token = Token(CONSTANT, text, start, source, value=number)
+        token.problems = ((problem, 0, len(text)),) if problem else ()
+        return token
+    if kind == "BACKTICKED":
+        return _attribute_token(text, start, source)
+    if kind in ("NAME", "PARAMETER"):
+        reference = ParameterReference(text[1:]) if kind == "PARAMETER" else None
+        token = Token(kind, text, start, source, value=reference)
+        if len(text.removeprefix("$")) > NAME_LENGTH_AT_MOST:
+            token.problems = ((_too_long(text), 0, len(text)),)
+        return token
+    token = Token(BAD, text, start, source)
+    token.problems = ((_describe_bad(kind, text), 0, 1 if kind == "UNCLOSED" else len(text)),)
+    return token
+
+
+def _attribute_token(text: str, start: int, source: Source) -> Token:
+    token = Token(BACKTICKED, text, start, source, value=text[1:-1])
+    if len(text) == 2:
+        token.problems = (("an attribute's name cannot be empty", 0, 2),)
+    return token
+
+
+def _too_long(name: str) -> str:
+    return (
+        f"the name {shorten(name)!r} has {len(name.removeprefix('$'))} characters; "
+        f"at most {NAME_LENGTH_AT_MOST} are allowed"
+    )
+
+
+def _describe_bad(kind: str, text: str) -> str:
+    if kind == "LOST":
+        return (
+            "the comment is never closed by '*/'" if text == "/*" else 'the string is never closed by \'"""\''
+        )
+    if kind == "UNCLOSED":
+        if text[0] == "`":
+            return "the name in backticks is not closed on its line"
+        hint = '; text over several lines stands in """…"""' if text[0] == '"' else ""
+        return f"the string is not closed on its line{hint}"
+    if text[0] in "“”„«»‘’‚":
+        return f"unexpected '{text[0]}'; strings stand in \"…\" or '…'"
+    if text == "$":
+        return "'$' must be followed by a parameter's name"
+    if text.isprintable():
+        return f"unexpected '{shorten(text)}'"
+    return f"unexpected {name_character(next(each for each in text if not each.isprintable()))}"
+
+
+# Called with a message and the offsets it concerns.
+Report: TypeAlias = Callable[[str, int, int], None]
+
+
+class Cursor:
+    """Reads tokens one by one with a view ahead, and reports what is wrong with those that are read."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source = source
+        self.comments: list[tuple[int, int]] = []
+        self._report = report
+        self._start(0)
+        self.previous: Token | None = None
+
+    def _start(self, offset: int) -> None:
+        self._scanner = Scanner(self.source, offset)
+        self.token = next(self._scanner.tokens)
+        self._ahead: deque[Token] = deque()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the rest of the text vanished in a string or comment that is never closed."""
+        return self._scanner.lost
+
+    def peek(self, distance: int = 1) -> Token:
+        """The token so many behind the next one."""
+        while len(self._ahead) < distance:
+            self._ahead.append(next(self._scanner.tokens))
+        return self._ahead[distance - 1]
+
+    def take(self) -> Token:
+        token = self.token
+        self.token = self._ahead.popleft() if self._ahead else next(self._scanner.tokens)
+        if token.problems:
+            for message, start, end in token.problems:
+                self._report(message, token.start + start, token.start + end)
+        self.previous = token
+        return token
+
+    def give_back(self, token: Token) -> None:
+        """Make the token taken last the next one again."""
+        self._ahead.appendleft(self.token)
+        self.token = token
+
+    def jump(self, offset: int) -> None:
+        """Go on reading at an offset; comments seen ahead of it belong to what is jumped over."""
+        here = self.token.start
+        self.comments += [comment for comment in self._scanner.comments if comment[0] < here]
+        self._start(offset)
+
+    def leave(self) -> None:
+        """Read nothing more, and count the rest as lost."""
+        self.jump(len(self.source.text))
+        self._scanner.lost = True
+
+    def all_comments(self) -> list[tuple[int, int]]:
+        return self.comments + self._scanner.comments

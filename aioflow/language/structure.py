@@ -1,0 +1,323 @@
+"""Cuts a plan's tokens into its header entries and statements, whatever is missing or too much.
+
+The cuts are made where only an entry or a statement can begin, so that a mistake stays in its own
+piece; grammar.py reads each piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from aioflow.errors import suggestion
+from aioflow.language.kinds import item_kinds
+from aioflow.language.mistakes import Mistakes
+from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Cursor, Token
+from aioflow.language.words import found_behind, show
+
+STATEMENTS_AT_MOST = 100_000
+# The entries of a plan's header besides BODY, in the order in which they are printed.
+HEADER = ("INPUT", "OUTPUT", "PARAM", "MAX_DEPTH", "ONCE", "COMMIT")
+_PARTS = (*HEADER, "BODY")
+_EXPECTED_IN_PLAN = "expected INPUT, OUTPUT, PARAM, MAX_DEPTH, ONCE or BODY"
+
+
+@dataclass
+class Piece:
+    """Tokens that belong together, and the token found behind them."""
+
+    tokens: list[Token]
+    following: Token
+
+
+@dataclass
+class PlanPieces:
+    """A plan, cut up. Tokens that are missing in the text are None."""
+
+    keyword: Token
+    name: Token | None
+    opening: Token | None = None
+    entries: list[Piece] = field(default_factory=list)
+    body: Token | None = None
+    body_opening: Token | None = None
+    statements: list[Piece] = field(default_factory=list)
+    body_closing: Token | None = None
+    closing: Token | None = None
+
+    @property
+    def title(self) -> str:
+        return f"PLAN {self.name.text!r}" if self.name else "PLAN"
+
+    def stretches(self) -> list[tuple[str, int, int]]:
+        """The lines of the plan as it is printed, each with a label (none for statements), in order."""
+        marks = (
+            ("{", self.opening),
+            ("BODY", self.body),
+            ("BODY {", self.body_opening),
+            ("BODY }", self.body_closing),
+            ("}", self.closing),
+        )
+        found = [("PLAN", self.keyword.start, (self.name or self.keyword).end)]
+        found += [(label, token.start, token.end) for label, token in marks if token is not None]
+        found += [
+            (each.tokens[0].text.upper(), each.tokens[0].start, each.tokens[-1].end) for each in self.entries
+        ]
+        found += [("", each.tokens[0].start, each.tokens[-1].end) for each in self.statements]
+        return sorted(found, key=itemgetter(1))
+
+
+def item_starts(cursor: Cursor) -> bool:
+    """Whether an item begins here, even though another may not be closed."""
+    token = cursor.token
+    if not token.first or token.type != NAME:
+        return False
+    if token.is_keyword("USE"):
+        return cursor.peek().type == CONSTANT and isinstance(cursor.peek().value, str)
+    if token.is_keyword("PLAN"):
+        return cursor.peek(2 if cursor.peek().is_word else 1).text == "{"
+    if not cursor.peek().is_word:
+        return False
+    return not token.is_keyword("BODY") and item_kinds.get(token.text) is not None
+
+
+class PlanCutter:
+    """Reads one plan from behind its name to its closing brace."""
+
+    def __init__(self, cursor: Cursor, mistakes: Mistakes, keyword: Token, name: Token | None) -> None:
+        self._cursor = cursor
+        self._mistakes = mistakes
+        self.pieces = PlanPieces(keyword, name)
+
+    def read(self) -> PlanPieces:
+        """Cut everything up to the plan's closing brace, or to where it must have ended."""
+        self.pieces.opening = self._cursor.take() if self._cursor.token.text == "{" else None
+        while not self._ends():
+            self._read_part()
+        if self._cursor.token.text == "}":
+            self.pieces.closing = self._cursor.take()
+        elif self.pieces.opening is not None:
+            self._report_unclosed(self.pieces.opening, self.pieces.title)
+        if self.pieces.body is None and not self._cursor.lost:
+            at = self.pieces.name or self.pieces.keyword
+            self._mistakes.add(f"{self.pieces.title} has no BODY", at.start, at.end)
+        return self.pieces
+
+    def _ends(self) -> bool:
+        return self._cursor.token.text == "}" or self._cursor.token.type == END or item_starts(self._cursor)
+
+    def _report_unclosed(self, opening: Token, owner: str) -> None:
+        if self._cursor.lost:
+            return
+        suspect = self._misindented_clauses()
+        if suspect is not None:
+            opening, owner = suspect
+        before, here = "", self._cursor.token
+        if here.type != END:
+            before = f" before {here.text} in line {here.source.position(here.start)[0]}"
+        self._mistakes.add(f"'{{' of {owner} is not closed{before}", opening.start, opening.end)
+
+    def _misindented_clauses(self) -> tuple[Token, str] | None:
+        """Clauses whose closing brace stands further left than their statement: the plan's, probably."""
+        for piece in reversed(self.pieces.statements):
+            operator, last = piece.tokens[0], piece.tokens[-1]
+            if last.text == "}" and last.first and last.column < operator.column:
+                opening = next(token for token in piece.tokens if token.text == "{")
+                return opening, f"the clauses of {show(operator)}"
+        return None
+
+    # --- the header -----------------------------------------------------------------------------
+
+    def _read_part(self) -> None:
+        token, following = self._cursor.token, self._cursor.peek()
+        if token.text == ";":
+            self._cursor.take()
+        elif token.text == "{":
+            self._mistakes.add("expected BODY before '{'", token.start, token.end)
+            self._read_body(token)
+        elif token.type == NAME and following.text == "{":
+            self._check_body_keyword(self._cursor.take())
+            self._read_body(token)
+        elif token.type == NAME and following.text == ":":
+            self._read_entry()
+        elif token.is_word and following.text == "(":
+            self._mistakes.add(
+                f"statement {show(token)} stands outside of BODY {{ … }}", token.start, token.end
+            )
+            self._read_statement()
+        elif token.is_keyword("BODY"):
+            self._expect("'{'", self._cursor.take())
+            self._read_body(token)
+        elif token.type == NAME and suggestion(token.text, HEADER):
+            self._read_entry()
+        else:
+            self._mistakes.add(f"{_EXPECTED_IN_PLAN}, found {show(token)}", token.start, token.end)
+            self._skip_to_part()
+
+    def _expect(self, wanted: str, after: Token) -> None:
+        shown, start, end = found_behind(after, self._cursor.token)
+        self._mistakes.add(f"expected {wanted} after {show(after)}, found {shown}", start, end)
+
+    def _check_body_keyword(self, token: Token) -> None:
+        if not token.is_keyword("BODY"):
+            hint = suggestion(token.text.upper(), ("BODY",)) or "; only BODY is followed by '{'"
+            self._mistakes.add(f"unknown part of a plan {token.text!r}{hint}", token.start, token.end)
+
+    def _skip_to_part(self) -> None:
+        self._cursor.take()
+        while not self._ends() and not self._part_starts():
+            self._cursor.take()
+
+    def _part_starts(self) -> bool:
+        """Whether a part of the header can only begin here; values of an entry never look so."""
+        token = self._cursor.token
+        if token.text in ("{", ";"):
+            return True
+        following = self._cursor.peek().text
+        if not token.is_word or self._continues_entry():
+            return token.type == NAME and following == ":"
+        return following in (":", "{") or (token.first and (following == "(" or token.text.upper() in _PARTS))
+
+    def _continues_entry(self) -> bool:
+        previous = self._cursor.previous
+        return (
+            previous is not None
+            and previous.text in (",", ":", "=", "(", "[")
+            and (self._cursor.peek().text != "{")
+        )
+
+    def _read_entry(self) -> None:
+        key = self._cursor.take()
+        tokens = [key]
+        if self._cursor.token.text == ":":
+            tokens.append(self._cursor.take())
+        else:
+            self._expect("':'", key)
+        while not self._ends() and not self._part_starts():
+            tokens.append(self._cursor.take())
+        self.pieces.entries.append(Piece(tokens, self._cursor.token))
+
+    # --- the body -------------------------------------------------------------------------------
+
+    def _read_body(self, keyword: Token) -> None:
+        if self.pieces.body is not None:
+            first = self.pieces.body.source.position(self.pieces.body.start)[0]
+            self._mistakes.add(
+                f"a plan has one BODY only; the first is in line {first}", keyword.start, keyword.end
+            )
+        opening = self._cursor.take() if self._cursor.token.text == "{" else None
+        while not self._ends():
+            if len(self.pieces.statements) == STATEMENTS_AT_MOST:
+                self._give_up()
+            elif self._cursor.token.text == ";":
+                self._cursor.take()
+            else:
+                self._read_statement()
+        closing = None
+        # Without an opening brace, a single closing one is the plan's.
+        if self._cursor.token.text == "}" and (opening is not None or self._cursor.peek().text == "}"):
+            closing = self._cursor.take()
+        if opening is not None and closing is None:
+            self._report_unclosed(opening, "BODY")
+        self.pieces.body = keyword
+        self.pieces.body_opening, self.pieces.body_closing = opening, closing
+
+    def _give_up(self) -> None:
+        token = self._cursor.token
+        message = f"a plan has at most {STATEMENTS_AT_MOST:,} statements"
+        self._mistakes.add(message, token.start, token.end)
+        self._cursor.leave()
+
+    def _read_statement(self) -> None:
+        if not self._cursor.token.is_word:
+            self._skip_strange()
+            return
+        operator = self._cursor.take()
+        operator.type = NAME
+        tokens = [operator]
+        if self._cursor.token.text == "(":
+            self._take_arguments(tokens)
+            if self._cursor.token.text == "{":
+                self._take_clauses(tokens)
+        else:
+            self._take_rest(tokens)
+        self.pieces.statements.append(Piece(tokens, self._cursor.token))
+
+    def _statement_starts(self) -> bool:
+        return self._cursor.token.is_word and self._cursor.peek().text == "("
+
+    def _skip_strange(self) -> None:
+        token = self._cursor.take()
+        if token.type != BAD:
+            self._mistakes.add(f"expected a statement, found {show(token)}", token.start, token.end)
+        depth = int(token.text == "{")
+        while not (self._statement_starts() or item_starts(self._cursor) or self._cursor.token.type == END):
+            token = self._cursor.token
+            if depth == 0 and (token.text == "}" or (token.first and token.is_word)):
+                return
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+            self._cursor.take()
+
+    def _take_arguments(self, tokens: list[Token]) -> None:
+        cursor = self._cursor
+        tokens.append(cursor.take())
+        outputs = False
+        while True:
+            token = cursor.token
+            text = token.text
+            if text == "(" and tokens[-1].is_word:
+                # The word before it begins a statement: the next one, or one put where its output should be.
+                operator = tokens.pop()
+                cursor.give_back(operator)
+                if operator.first or outputs:
+                    return
+                tokens.append(self._take_nested(tokens[0]))
+                continue
+            if text == "{" or ((token.first or text == "}") and self._ends()):
+                return
+            tokens.append(cursor.take())
+            if text == ")":
+                return
+            outputs = outputs or text == ":"
+
+    def _take_nested(self, outer: Token) -> Token:
+        """A call among the arguments: reported, and read as if its result stood there."""
+        token = self._cursor.take()
+        message = (
+            f"{show(token)} cannot stand inside {show(outer)}; "
+            "make it a statement of its own and use its output here"
+        )
+        self._mistakes.add(message, token.start, token.end)
+        depth = 0
+        while not self._ends() and not (self._cursor.token.first and self._statement_starts()):
+            depth += {"(": 1, ")": -1}.get(self._cursor.take().text, 0)
+            if depth == 0:
+                break
+        token.type = NAME
+        return token
+
+    def _take_clauses(self, tokens: list[Token]) -> None:
+        cursor = self._cursor
+        tokens.append(cursor.take())
+        while True:
+            token = cursor.token
+            text = token.text
+            if text == "(" and tokens[-1].is_word:
+                cursor.give_back(tokens.pop())
+                return
+            if text == "}":
+                tokens.append(cursor.take())
+                return
+            if token.first and self._ends():
+                return
+            if text == ":" and tokens[-1].type == NAME:
+                tokens[-1].type = KEY
+            tokens.append(cursor.take())
+
+    def _take_rest(self, tokens: list[Token]) -> None:
+        """A statement without parentheses: it reaches to where the next one seems to begin."""
+        column = tokens[0].column
+        while not self._ends() and not self._statement_starts() and self._cursor.token.text != ";":
+            token = self._cursor.token
+            if token.first and token.is_word and token.column <= column:
+                return
+            tokens.append(self._cursor.take())
