@@ -25,7 +25,7 @@ from aioflow.session import MODES, Mode, Session
 from aioflow.spill import Memory
 from aioflow.statistics import RunStatistics
 
-Runnable: TypeAlias = Program | Plan | str
+Runnable: TypeAlias = Program | Plan
 
 MEBIBYTE = 1024 * 1024
 
@@ -218,14 +218,10 @@ def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
 
 
 def as_program(plan: Runnable) -> Program:
-    """A plan that was built, or the path of one, as a program."""
-    if isinstance(plan, Program):
-        return plan
-    if isinstance(plan, Plan):
-        return Program(plan, (plan,))
-    from aioflow import load
-
-    return load(plan)
+    """A plan that was built in Python as a program."""
+    if isinstance(plan, Program | Plan):
+        return plan if isinstance(plan, Program) else Program(plan, (plan,))
+    raise InputError(f"a plan is needed, not {plan!r}: read a file with aioflow.load(path)")
 
 
 def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: Any) -> Result:
