@@ -1,5 +1,5 @@
 """The operator library, imported as `aioflow.operators`: importing it registers every operator."""
 
-from aioflow.operators import functions, nesting, relational, routing, sets, windows
+from aioflow.operators import files, functions, nesting, relational, routing, sets, text_formats, windows
 
-__all__ = ["functions", "nesting", "relational", "routing", "sets", "windows"]
+__all__ = ["files", "functions", "nesting", "relational", "routing", "sets", "text_formats", "windows"]

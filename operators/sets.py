@@ -58,7 +58,7 @@ def _union_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
 @operator(
     schema=_union_schema,
     opens_late=True,
-    flattens=lambda settings: ("union", settings["all"]),
+    flattens=lambda settings: ("union", bool(settings.get("all"))),
 )
 async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGenerator[Batch | Schema, None]:
     """Give the tuples of all inputs, each once.

@@ -1,0 +1,142 @@
+"""Files: read and write. Their formats are plug-ins, see `formats`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from aioflow import Context, InputError, Schema, SettingError, Stream, operator
+from aioflow.operator import Settings
+from aioflow.operators.destination import Destination
+from aioflow.operators.formats import Format, FormatName, TypeList, formats
+from aioflow.relation import Batch
+
+_STANDARD = "-"
+_MOST_ROWS = 4096
+
+
+# --- read ---------------------------------------------------------------------------------------
+
+
+def _format_of(settings: Settings) -> Format:
+    try:
+        return cast(Format, settings["format"] or formats.for_path(settings["path"]))
+    except SettingError as error:
+        error.setting = "path"
+        raise
+
+
+def _read_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
+    _format_of(settings)
+
+
+@operator(schema=_read_schema)
+async def read(
+    *, path: str, format: FormatName | None = None, types: TypeList | None = None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    """Give the tuples of a file, or of standard input, as they are read.
+
+    JSON lines: an object for each tuple; arrays of objects become relations, other arrays and objects
+    documents, dates stay texts unless TYPES says otherwise. The objects at the beginning of the file,
+    and TYPES, tell which attributes there are. CSV: under a header, an empty cell is null and every
+    other one text unless TYPES says otherwise.
+
+    Arguments:
+        path: the file, relative to the plan's; `-` is standard input.
+        format: jsonl, csv or tsv; by default told by the file's name, jsonl for standard input.
+        types: types of attributes, such as `price number, seen date`.
+
+    Examples:
+        read ("houses.csv" : houses) {TYPES: "price number, seen date"}
+        read ("-" : lines) {FORMAT: csv}
+    """
+    chosen = _format_of({"path": path, "format": format})
+    name = "stdin" if path == _STANDARD else path
+    with _opened(path, context.folder) as file:
+        batches = chosen.read(file, name, types or {})
+        while True:
+            if path == _STANDARD:
+                await _readable(file.fileno())
+            given = await context.in_thread(next, batches, None)
+            if given is None:
+                return
+            yield given
+
+
+def _opened(path: str, folder: Path) -> BinaryIO:
+    """A file without a buffer: what is read from it is what is there."""
+    try:
+        if path == _STANDARD:
+            # A copy: closing it leaves standard input open, and several may wait for it.
+            return cast(BinaryIO, open(os.dup(0), "rb", buffering=0))
+        return cast(BinaryIO, open(folder / path, "rb", buffering=0))
+    except OSError as error:
+        raise InputError(f"cannot read {path!r}: {error.strerror}") from error
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a pipe or terminal has something, in a way that can be cancelled."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    try:
+        loop.add_reader(descriptor, wake)
+    except (OSError, NotImplementedError):
+        return  # an ordinary file is always ready; some loops cannot tell
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+
+
+# --- write --------------------------------------------------------------------------------------
+
+
+def _write_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    chosen = _format_of(settings)
+    if settings["append"] and not chosen.appends:
+        raise SettingError(f"files in the format {chosen.name} cannot be appended to", setting="append")
+    return inputs[0]
+
+
+@operator(outputs=("written",), schema=_write_schema, firing="end", effects=True)
+async def write(
+    rel: Stream, *, path: str, format: FormatName | None = None, append: bool = False, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Write a relation to a file, also an empty one, or to standard output as it streams; pass it on.
+
+    The file appears when the statement has ended well, whole, in the place of the one before; otherwise
+    nothing changes. Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are texts,
+    embedded relations JSON.
+
+    Arguments:
+        rel: the tuples.
+        path: the file, relative to the plan's; `-` is standard output.
+        format: jsonl, csv or tsv; by default told by the file's name, jsonl for standard output.
+        append: keep what the file has, and add to it.
+
+    Examples:
+        write (houses, "houses.csv")
+        write (changes, "changes.jsonl" : stored) {APPEND}
+    """
+    destination = Destination(path, context.folder, _format_of({"path": path, "format": format}))
+    try:
+        destination.open()
+        await context.in_thread(destination.start, append)
+        while (batch := await rel.receive()) is not None:
+            # What has come meanwhile shares a trip to the thread.
+            while len(batch) < _MOST_ROWS and (more := rel.take()) is not None:
+                batch = [*batch, *more]
+            await context.in_thread(destination.write, batch, rel.schema or Schema(()))
+            yield batch
+        await context.in_thread(destination.end, rel.schema)
+        destination.commit()
+    finally:
+        destination.abandon()

@@ -1,0 +1,122 @@
+"""File formats as plug-ins: each reads tuples from a file and writes them to one.
+
+A package adds a format by an entry point in the group `aioflow.formats` that names a `Format`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import PurePath
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
+
+from aioflow import Schema, SettingError
+from aioflow.errors import suggestion
+from aioflow.relation import Batch, Type
+
+Types: TypeAlias = Mapping[str, Type]
+# (file, its name for messages, types of attributes) -> first the schema, then batches, on a worker thread.
+# Each step blocks only for what the file does not have yet: it gives an empty batch rather than read twice.
+Read: TypeAlias = Callable[[BinaryIO, str, Types], Iterator[Schema | Batch]]
+
+
+class Writer(Protocol):
+    """Writes the tuples of one relation; its methods are called on a worker thread."""
+
+    def write(self, batch: Batch) -> None: ...
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format. `appends` says whether its `write` can go on with a file that has tuples already.
+
+    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Read = field(repr=False)
+    write: Callable[[BinaryIO, Schema, bytes], Writer] = field(repr=False)
+    appends: bool = True
+
+
+class Formats:
+    """Formats by name and by the ending of a file's name."""
+
+    def __init__(self) -> None:
+        self._formats: dict[str, Format] = {}
+        self._installed_loaded = False
+
+    def add(self, added: Format) -> None:
+        self._formats[added.name.lower()] = added
+
+    def names(self) -> list[str]:
+        self._load_installed()
+        return sorted(self._formats)
+
+    def get(self, name: str) -> Format | None:
+        self._load_installed()
+        return self._formats.get(name.lower())
+
+    def for_path(self, path: str) -> Format:
+        """The format of a file by its name; JSON lines for stdin and stdout."""
+        self._load_installed()
+        if path == "-":
+            return self._formats["jsonl"]
+        suffix = PurePath(path).suffix.lower()
+        for known in self._formats.values():
+            if suffix in known.suffixes:
+                return known
+        endings = ", ".join(suffix for known in self._formats.values() for suffix in known.suffixes)
+        raise SettingError(f"no format is known by the ending of {path!r} ({endings}); name one with FORMAT")
+
+    def _load_installed(self) -> None:
+        if not self._installed_loaded:
+            self._installed_loaded = True
+            for entry_point in entry_points(group="aioflow.formats"):
+                self.add(entry_point.load())
+
+
+formats = Formats()
+
+
+class FormatName:
+    """A setting that names a format; the operator gets the Format."""
+
+    kind_name: ClassVar[str] = "the name of a file format"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Format:
+        found = formats.get(value) if isinstance(value, str) else None
+        if found is None:
+            known = formats.names()
+            raise SettingError(
+                f"unknown format {value!r}{suggestion(str(value), known)} (there are: {', '.join(known)})"
+            )
+        return found
+
+
+class TypeList(dict[str, Type]):
+    """A setting that gives types to attributes: `"price number, seen date"`."""
+
+    kind_name: ClassVar[str] = "a list of attributes with their types"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> TypeList:
+        if not isinstance(value, str):
+            raise SettingError(f"must be {cls.kind_name}, in quotes, not {value!r}")
+        types = cls()
+        offset = 0
+        for part in value.split(","):
+            words = part.split()
+            place = offset + len(part) - len(part.lstrip())
+            offset += len(part) + 1
+            if len(words) < 2 or words[-1].lower() not in list(Type):
+                raise SettingError(f"expected 'name type' (types: {', '.join(Type)})", offset=place)
+            name = " ".join(words[:-1]).strip("`")
+            if name in types:
+                raise SettingError(f"attribute {name!r} appears twice", offset=place)
+            types[name] = Type(words[-1].lower())
+        return types

@@ -1,0 +1,243 @@
+"""JSON lines, CSV and tab-separated values: text in lines, in UTF-8."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, BinaryIO
+
+from aioflow import InputError, Row, Schema, SettingError
+from aioflow.operators.encoding import cell, json_names, json_object, read_value
+from aioflow.operators.formats import Format, Types, formats
+from aioflow.relation import Batch, Type, picker
+from aioflow.rows import row_of_mapping, value_of
+
+_CHUNK_BYTES = 1 << 18
+_LONGEST_CELL = 1 << 27  # embedded documents are long
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def lines_of(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a file with their ends, as they come, each time with the number of the first."""
+    number, pieces = 1, [b""]
+    while chunk := file.read(_CHUNK_BYTES):
+        pieces.append(chunk)
+        complete, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            yield number, []
+            continue
+        pieces[-1] = complete + newline
+        lines = _decoded(b"".join(pieces), name, number)
+        pieces = [rest]
+        yield number, lines
+        number += len(lines)
+    if rest := b"".join(pieces):
+        yield number, _decoded(rest, name, number)
+
+
+def _decoded(data: bytes, name: str, number: int) -> list[str]:
+    if number == 1:
+        data = data.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = number + data.count(b"\n", 0, error.start)
+        raise InputError(f"{name}:{line}: not UTF-8 text: byte {data[error.start]:#04x}") from None
+    # Not splitlines: it also splits at characters that stand inside lines.
+    lines = text.split("\n")
+    last = lines.pop()
+    return [line + "\n" for line in lines] + ([last] if last else [])
+
+
+class _Typed:
+    """Reads values as the types that a plan gives them."""
+
+    def __init__(self, schema: Schema, types: Types) -> None:
+        self._names = schema.names
+        self._columns = [(place, types[name]) for place, name in enumerate(schema.names) if name in types]
+
+    def row(self, row: Row) -> Row:
+        if not self._columns:
+            return row
+        values = list(row)
+        for position, kind in self._columns:
+            try:
+                values[position] = read_value(values[position], kind)
+            except SettingError as error:
+                raise SettingError(f"attribute {self._names[position]!r}: {error.message}") from None
+        return tuple(values)
+
+
+# --- JSON lines ---------------------------------------------------------------------------------
+
+
+def read_json_lines(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
+    """An object a line. The first portion of the file and the types given tell the attributes."""
+    reading: _Objects | None = None
+    for first, lines in lines_of(file, name):
+        found = [
+            (number, _object(line, f"{name}:{number}"))
+            for number, line in enumerate(lines, first)
+            if not line.isspace()
+        ]
+        if reading is None and found:
+            names = tuple(dict.fromkeys(chain(*(mapping for _, mapping in found), types)))
+            reading = _Objects(Schema(names, tuple(map(types.get, names))), types)
+            yield reading.schema
+        yield (
+            [] if reading is None else [reading.row(mapping, f"{name}:{number}") for number, mapping in found]
+        )
+
+
+def _object(line: str, place: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{place}: expected a JSON object, found {line.strip()[:60]}")
+    return content
+
+
+class _Objects:
+    """Makes tuples of JSON objects."""
+
+    def __init__(self, schema: Schema, types: Types) -> None:
+        self.schema = schema
+        self._typed = _Typed(schema, types)
+
+    def row(self, mapping: dict[str, Any], place: str) -> Row:
+        try:
+            row = row_of_mapping(self.schema, mapping)
+            if not _PLAIN.issuperset(map(type, row)):
+                row = tuple(map(value_of, row))
+            return self._typed.row(row)
+        except SettingError as error:
+            raise InputError(f"{place}: {error.message}") from None
+
+
+class JsonLinesWriter:
+    """An object a line."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
+        self._file = file
+        self._names = json_names(schema.names)
+
+    def write(self, batch: Batch) -> None:
+        names = self._names
+        text = "".join([f"{json_object(names, row)}\n" for row in batch])
+        self._file.write(_encoded(text))
+
+    def end(self) -> None:
+        pass
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair, which UTF-8 cannot write; JSON's escape is the best name for it.
+        return text.encode(errors="backslashreplace")
+
+
+# --- CSV ----------------------------------------------------------------------------------------
+
+
+class _Separated:
+    """Values with a separator between them, under a header."""
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+
+    def read(self, file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
+        """An empty cell is null, every other a text unless a type is given."""
+        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+        schema: Schema | None = None
+        for first, lines in self._records(file, name):
+            reader = csv.reader(lines, delimiter=self._separator, strict=True)
+            batch: Batch = []
+            try:
+                if schema is None and lines:
+                    schema = _header(next(reader), types)
+                    typed = _Typed(schema, types)
+                    yield schema
+                width = len(schema or ())
+                for cells in reader:
+                    if cells:
+                        batch.append(typed.row(_cells(cells, width)))
+            except (csv.Error, SettingError) as error:
+                raise InputError(f"{name}:{first + reader.line_num - 1}: {error}") from None
+            yield batch
+
+    def _records(self, file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
+        """Lines that make whole records: a quoted cell may go on over many of them."""
+        first, open_quote = 1, False
+        held: list[str] = []
+        for _, lines in lines_of(file, name):
+            held += lines
+            whole = 0
+            for place, line in enumerate(lines, len(held) - len(lines) + 1):
+                open_quote ^= bool(line.count('"') % 2)
+                if not open_quote:
+                    whole = place
+            yield first, held[:whole]
+            first += whole
+            held = held[whole:]
+        if held:
+            yield first, held
+
+    def write(self, file: BinaryIO, schema: Schema, beginning: bytes) -> SeparatedWriter:
+        return SeparatedWriter(file, schema, beginning, self._separator)
+
+
+def _header(cells: list[str], types: Types) -> Schema:
+    schema = Schema(tuple(cells), tuple(types.get(name, Type.CHAR) for name in cells))
+    for name in types:
+        schema.position(name)
+    return schema
+
+
+def _cells(cells: list[str], width: int) -> Row:
+    if len(cells) != width:
+        raise SettingError(f"{len(cells)} cells under {width} columns")
+    return tuple([cell or None for cell in cells])
+
+
+class SeparatedWriter:
+    """Rows under a header, which a file that is gone on with has already."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes, separator: str) -> None:
+        self._file = file
+        self._separator = separator
+        self._pick = picker(range(len(schema)))
+        if not beginning:
+            self._put([schema.names])
+            return
+        header = next(csv.reader([beginning.decode(errors="replace")], delimiter=separator), [])
+        if sorted(header) != sorted(schema.names):
+            names = ", ".join(schema.names)
+            raise InputError(
+                f"the file to append to has the columns {', '.join(header)}; the tuples have {names}"
+            )
+        self._pick = picker([schema.position(name) for name in header])
+
+    def write(self, batch: Batch) -> None:
+        self._put([map(cell, self._pick(row)) for row in batch])
+
+    def end(self) -> None:
+        pass
+
+    def _put(self, rows: Iterable[Iterable[str]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, delimiter=self._separator, lineterminator="\n").writerows(rows)
+        self._file.write(_encoded(text.getvalue()))
+
+
+_CSV, _TSV = _Separated(","), _Separated("\t")
+formats.add(Format("jsonl", (".jsonl", ".ndjson"), read_json_lines, JsonLinesWriter))
+formats.add(Format("csv", (".csv",), _CSV.read, _CSV.write))
+formats.add(Format("tsv", (".tsv",), _TSV.read, _TSV.write))
