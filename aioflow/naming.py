@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from aioflow.cycles import cycles
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.findings import Findings, named
-from aioflow.plan import Variable
+from aioflow.plan import Statement, Variable
 from aioflow.source import Span
 from aioflow.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
 
@@ -60,11 +60,8 @@ class _Names:
     # --- producers ------------------------------------------------------------------------------
 
     def check_producers(self, recurs: bool) -> None:
-        for statement, variable in self._signal_names():
-            if variable.name == NOBODY:
-                self.mistake(
-                    statement, "'_' cannot be sent or carry errors: nobody can name it", variable.span
-                )
+        for index, statement in enumerate(self.plan.statements):
+            self._check_clauses(index, statement)
         for name, producers in self.wiring.producers.items():
             inputs = [each for each in producers if each.kind == "input"]  # twice: reported with the header
             clashing = inputs[:1] + [each for each in producers if each.kind != "input"]
@@ -73,11 +70,13 @@ class _Names:
                 if not recurs:
                     self._report_loop(name, clashing)
 
-    def _signal_names(self) -> Iterator[tuple[int, Variable]]:
-        for index, statement in enumerate(self.plan.statements):
-            errors = (statement.errors,) if isinstance(statement.errors, Variable) else ()
-            for variable in (*statement.enable, *statement.done, *errors):
-                yield index, variable
+    def _check_clauses(self, index: int, statement: Statement) -> None:
+        for variable in (*statement.enable, *statement.done):
+            if variable.name == NOBODY:
+                self.mistake(index, "'_' cannot be a signal: nobody can wait for it", variable.span)
+        errors = statement.errors
+        if isinstance(errors, Variable) and errors.name == NOBODY:
+            self.mistake(index, "'_' cannot carry errors; ERRORS: skip drops them", errors.span)
 
     def _report_clash(self, name: str, producers: Sequence[Producer]) -> None:
         second = producers[1]

@@ -13,7 +13,7 @@ import pytest
 
 from aioflow.check import check
 from aioflow.errors import Diagnostic, PlanError
-from aioflow.language.parser import parse
+from aioflow.language import parse
 from aioflow.plan import InputDeclaration, Option, Parameter, Plan, Program, Setting, Statement, Variable
 from aioflow.relation import Schema
 from tests.bad_plans.fakes import fakes
