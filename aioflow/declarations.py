@@ -39,31 +39,32 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
         known.add(key)
     if plan.max_depth is not None and plan.max_depth < 1:
         report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
-    if plan.once is not None and not once_attributes(plan.once):
+    if plan.once is not None:
+        _check_once_alone(plan, plan.once, report)
+
+
+def _check_once_alone(plan: Plan, once: str, report: Report) -> None:
+    if not once.strip():
         report(Diagnostic("ONCE names no attribute", plan.name_span))
-    if plan.once is not None and not plan.inputs:
+    elif "," in once or once != once.strip():
+        report(Diagnostic(f"ONCE takes the name of one attribute, not {once!r}", plan.name_span))
+    if not plan.inputs:
         report(Diagnostic("ONCE needs an input: its attribute is looked for there", plan.name_span))
 
 
-def once_attributes(once: str) -> list[str]:
-    """The attributes that ONCE names."""
-    return [name for name in (part.strip() for part in once.split(",")) if name]
-
-
 def check_once(activation: Activation, report: Report) -> bool:
-    """Report an attribute of ONCE that no input has; True when there is one."""
+    """Report an attribute of ONCE that no input has; True when that is so."""
     plan = activation.plan
     if plan.once is None or not plan.inputs or None in activation.inputs:
         return False
     known = dict.fromkeys(name for schema in activation.inputs if schema is not None for name in schema)
-    for name in once_attributes(plan.once):
-        if name not in known:
-            shown = ", ".join(known) or "no attributes"
-            hint = suggestion(name, known)
-            message = f"ONCE: unknown attribute {name!r}{hint} (the inputs have: {shown})"
-            report(Diagnostic(message, plan.name_span))
-            return True
-    return False
+    if plan.once in known or not plan.once.strip() or "," in plan.once:
+        return False
+    shown = ", ".join(known) or "no attributes"
+    hint = suggestion(plan.once, known)
+    message = f"ONCE: unknown attribute {plan.once!r}{hint} (the inputs have: {shown})"
+    report(Diagnostic(message, plan.name_span))
+    return True
 
 
 # --- uses of parameters -------------------------------------------------------------------------

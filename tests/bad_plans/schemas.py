@@ -162,6 +162,17 @@ SCHEMAS = [
         ],
     ),
     BadPlan(
+        "ONCE with two attributes",
+        plan(
+            "walk (a : rest)",
+            "union (a, rest : out)",
+            inputs="a (url char, city char)",
+            header='ONCE: "url, city"',
+            name="walk",
+        ),
+        ["1:6: ONCE takes the name of one attribute, not 'url, city'"],
+    ),
+    BadPlan(
         "ONCE without attributes",
         plan("walk (a : out)", inputs="a", header='ONCE: " "', name="walk"),
         ["1:6: ONCE names no attribute"],
