@@ -36,7 +36,7 @@ def check_argument(function: Function, parameter: Parameter, code: Code) -> Code
     if not readable:
         hint = "; char(…) makes a text of it" if wanted is Type.CHAR else ""
         raise SettingError(
-            f"{function.signature}: {parameter.name} is a {wanted}, not {code.shown}{hint}",
+            f"{function.name}: {parameter.name} is a {wanted}, not {code.shown}{hint}",
             offset=code.node.offset,
         )
     if code.constant:
@@ -67,7 +67,7 @@ def _check_constant(function: Function, parameter: Parameter, code: Code) -> Non
     except UncomputableError:
         kind = "whole number" if parameter.kind == "whole" else parameter.kind
         raise SettingError(
-            f"{function.signature}: {code.shown} is not a {kind}", offset=code.node.offset
+            f"{function.name}: {code.shown} is not a {kind}", offset=code.node.offset
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.counters import NOT_A_TEXT, TEXT_TOO_LONG, Counters
-from aioflow.expressions.reading import LONGEST_TEXT, read_number, to_text
+from aioflow.expressions.reading import LONGEST_TEXT, read_date, read_number, to_text
 from aioflow.expressions.values import PLAIN_NUMBERS, calculate
 from aioflow.relation import Row, Type, Value
 
@@ -21,14 +21,21 @@ def result_type(sign: str, left: Code, right: Code, offset: int) -> Type | None:
     """The type of `left sign right`; a SettingError where it cannot have a value."""
     if sign in _MOVES and Type.DATE in (left.type, right.type):
         return _date_type(sign, left, right, offset)
-    for code in (left, right):
-        _check_number(sign, code, offset)
+    for code, other in ((left, right), (right, left)):
+        if sign == "-" and other.type is None and _is_date_text(code):
+            continue
+        check_number(sign, code, offset)
     # What is not known may be a date, which moves by days.
     unknown = left.type is None or (sign == "+" and right.type is None)
     return None if unknown and sign in _MOVES else Type.NUMBER
 
 
-def _check_number(sign: str, code: Code, offset: int) -> None:
+def _is_date_text(code: Code) -> bool:
+    return code.constant and isinstance(code.value, str) and read_date(code.value) is not None
+
+
+def check_number(sign: str, code: Code, offset: int) -> None:
+    """A SettingError when the operand is never a number."""
     if code.type is Type.CHAR and code.constant and read_number(code.value) is None:
         hint = "; to join texts write '||'" if sign == "+" else ""
         raise SettingError(f"'{sign}' takes numbers, and {code.shown} is not a number{hint}", offset=offset)

@@ -76,7 +76,9 @@ def _check_count(function: Function, node: Call) -> None:
         wanted = f"{fewest} argument{'s' * (fewest != 1)}"
     else:
         wanted = f"{fewest} to {most} arguments"
-    raise SettingError(f"{function.signature} takes {wanted}, not {given}", offset=node.offset)
+    raise SettingError(
+        f"{function.name} takes {wanted}, not {given}: {function.signature}", offset=node.offset
+    )
 
 
 def _called(function: Function, codes: list[Code], counters: Counters) -> Evaluate:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aioflow.errors import SettingError
-from aioflow.expressions.arithmetic import arithmetic, concatenation, result_type
+from aioflow.expressions.arithmetic import arithmetic, check_number, concatenation, result_type
 from aioflow.expressions.calls import call
 from aioflow.expressions.choices import case, membership
 from aioflow.expressions.code import Code, Evaluate, column, constant
@@ -92,14 +92,14 @@ class Compiler:
 
     def _negative(self, node: Negative) -> Code:
         operand = self.value(node.operand)
-        kind = result_type("*", operand, operand, node.offset)
+        check_number("-", operand, node.offset)
         evaluate, counters = operand.evaluate, self.counters
 
         def negative(row: Row) -> Value:
             value = evaluate(row)
             return None if value is None else negate(value, counters)
 
-        return Code(negative, kind, node)
+        return Code(negative, Type.NUMBER, node)
 
     def _arithmetic(self, node: Arithmetic) -> Code:
         left, right = self.value(node.left), self.value(node.right)

@@ -9,6 +9,7 @@ from aioflow.errors import SettingError
 from aioflow.expressions.reading import LONGEST_NUMBER, exact_number, read_date, read_number
 from aioflow.expressions.syntax import Literal
 from aioflow.expressions.tokens import KEYWORDS, Token
+from aioflow.expressions.values import is_nan
 from aioflow.relation import Document, Value
 
 _SPECIAL_NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
@@ -65,7 +66,7 @@ def write_literal(value: Value) -> str | None:
 
 
 def _write_number(value: int | float | Decimal) -> str:
-    if value != value:
+    if is_nan(value):
         return "number 'nan'"
     if value in (float("inf"), float("-inf")):
         return f"number '{'-' if value < 0 else ''}inf'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import NoReturn, TypeVar
 
@@ -29,7 +30,7 @@ from aioflow.expressions.syntax import (
 )
 from aioflow.expressions.tokens import KEYWORDS, Token, tokenize
 
-DEEPEST_NESTING = 200
+DEEPEST_NESTING = 100
 
 _OR, _AND, _NOT, _COMPARISON, _CONCATENATION, _SUM, _PRODUCT, _SIGN = range(10, 90, 10)
 _POWERS = {"or": _OR, "and": _AND, "||": _CONCATENATION, "+": _SUM, "-": _SUM}
@@ -167,7 +168,7 @@ class Parser:
     def _test(self, left: Node, token: Token) -> Node:
         if token.keyword == "in":
             self.expect("(", " after 'in'")
-            choices = self.items(lambda: self.expression())
+            choices = self.items(self.expression)
             self.close("(")
             return In(token.start, left, tuple(choices))
         if token.keyword == "between":
@@ -215,6 +216,8 @@ class Parser:
             return operand
         if isinstance(operand, Literal) and type(operand.value) in (int, float):
             return Literal(sign.start, -operand.value)
+        if isinstance(operand, Literal) and isinstance(operand.value, Decimal):
+            return Literal(sign.start, operand.value.copy_negate())
         return self._checked(Negative(sign.start, operand))
 
     def _named(self) -> Node:
@@ -254,7 +257,7 @@ class Parser:
         distinct = self.token.keyword == "distinct" and self.following.keyword not in (",", ")", ".")
         if distinct:
             self.advance()
-        arguments = [] if self.token.keyword == ")" else self.items(lambda: self.expression())
+        arguments = [] if self.token.keyword == ")" else self.items(self.expression)
         self.close("(", f" of {function.text}")
         return Call(function.start, function.keyword, tuple(arguments), distinct)
 
@@ -310,18 +313,22 @@ class Parser:
     def operator_hint(self) -> str:
         token, before = self.token, self.previous
         if before is not None and before.kind == "name" and "-" in before.text and token.kind != "end":
-            return subtraction_hint(before.text)
+            return (
+                f"; '{before.text}' is one name; for subtraction write '{_spaced(before.text, token.text)}'"
+            )
         if token.kind == "string" and before is not None and before.kind == "name":
             return f"; literals with a kind are {', '.join(_LITERAL_KINDS)}"
+        if token.keyword == "as":
+            return "; a value is converted by char(x), number(x), date(x) or boolean(x)"
         if token.kind == "name":
             return suggestion(token.text, ("and", "or", "is", *_TESTS))
         return ""
 
 
-def subtraction_hint(name: str) -> str:
-    """What to say when a name with `-` was probably meant as a subtraction."""
+def _spaced(name: str, following: str) -> str:
+    """The subtraction that a name with `-` was probably meant as."""
     left, _, right = name.partition("-")
-    return f"; '{name}' is one name, for subtraction write '{left} - {right or '…'}'"
+    return f"{left} - {right or following}"
 
 
 @lru_cache(maxsize=1024)

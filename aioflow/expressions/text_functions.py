@@ -7,8 +7,9 @@ from typing import Any
 
 from aioflow.expressions.counters import PATTERN_TOO_SLOW, TEXT_TOO_LONG, UncomputableError
 from aioflow.expressions.functions import expression_function
+from aioflow.expressions.general_functions import char
 from aioflow.expressions.patterns import pattern_of
-from aioflow.expressions.reading import LONGEST_TEXT, to_text
+from aioflow.expressions.reading import LONGEST_TEXT
 from aioflow.relation import Value
 
 _LONGEST_SECONDS = 1.0
@@ -149,7 +150,7 @@ def fill_up(fill: str, count: int) -> str:
 @expression_function("text", "concat(value any …) char", "concat('a', null, 1) = 'a1'", takes_null=True)
 def concat(*values: Value) -> str:
     """All values as one text; nulls are left out (`||` gives null for them)."""
-    texts = [to_text(value) or "" for value in values]
+    texts = ["" if value is None else char(value) for value in values]
     if sum(map(len, texts)) > LONGEST_TEXT:
         raise UncomputableError(TEXT_TOO_LONG)
     return "".join(texts)

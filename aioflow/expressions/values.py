@@ -9,6 +9,7 @@ from decimal import Decimal
 from math import isnan
 from typing import Any
 
+from aioflow.errors import SettingError
 from aioflow.expressions.counters import (
     DATE_OUT_OF_RANGE,
     DIVISION_BY_ZERO,
@@ -46,8 +47,14 @@ _KINDS: dict[type, Type] = {
 
 
 def kind_of(value: Value) -> Type | None:
-    """The type of a value that is not null."""
-    return _KINDS.get(value.__class__) or type_of_value(value)
+    """The type of a value that is not null; None for what no relation carries."""
+    kind = _KINDS.get(value.__class__)
+    if kind is not None:
+        return kind
+    try:
+        return type_of_value(value)
+    except SettingError:
+        return None
 
 
 # --- comparison ---------------------------------------------------------------------------------
@@ -56,7 +63,7 @@ def kind_of(value: Value) -> Type | None:
 def compare(sign: str, left: Value, right: Value, counters: Counters) -> bool | None:
     """`left sign right` for two values of which neither is null."""
     left_kind, right_kind = kind_of(left), kind_of(right)
-    if left_kind is not right_kind:
+    if left_kind is not right_kind or left_kind is None:
         pair = _alike(left, left_kind, right, right_kind, counters)
         if pair is None:
             return None
@@ -236,4 +243,6 @@ def days_between(earlier: date, later: date) -> int | float:
 
 def negate(value: Value, counters: Counters) -> Value:
     """`-value`."""
+    if isinstance(value, Decimal):
+        return value.copy_negate()  # `-` would round to the context's precision
     return calculate("*", value, -1, counters)
