@@ -22,7 +22,13 @@ from aioflow.infer import Activation, Inference, reachable
 from aioflow.naming import check_names
 from aioflow.operator import Operator, Registry
 from aioflow.plan import Plan, Program
-from aioflow.reachability import Subject, plans_with_effects, warn_of_one_sided_waits, warn_of_unused
+from aioflow.reachability import (
+    Subject,
+    needs_tuples,
+    plans_with_effects,
+    warn_of_one_sided_waits,
+    warn_of_unused,
+)
 from aioflow.relation import Schema
 from aioflow.repair import supply_missing_colons, without_excess
 from aioflow.resolve import Resolved, Target, find_target, resolve_statement
@@ -149,12 +155,16 @@ class _Check:
                 warn_of_one_sided_waits(subject, self.findings)
 
     def _lint(self, subject: Subject) -> None:
-        for index, bound in subject.activation.bound.items():
-            resolved = subject.resolved[index]
-            if resolved is None or bound is None or not isinstance(resolved.target, Operator):
-                continue
-            if resolved.target.lint is not None:
-                for message in resolved.target.lint(resolved.inputs, resolved.outputs, bound):
+        opinionated = [
+            (index, resolved, resolved.target.lint, subject.activation.bound.get(index))
+            for index, resolved in enumerate(subject.resolved)
+            if resolved and isinstance(resolved.target, Operator) and resolved.target.lint
+        ]
+        is_needed = needs_tuples(subject) if opinionated else bool
+        for index, resolved, lint, bound in opinionated:
+            if bound is not None:
+                outputs = [name if is_needed(name) else None for name in resolved.outputs]
+                for message in lint(resolved.inputs, outputs, bound):
                     found = Diagnostic(message, resolved.statement.name_span, "warning")
                     self.findings.at(subject.plan, index)(found)
 

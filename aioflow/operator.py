@@ -30,7 +30,8 @@ OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
 Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
 SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
-# Names of a statement's inputs and of its outputs (None: nobody needs it), bound settings -> warnings.
+# Names of a statement's inputs and of its outputs (None where tuples are not all that its readers act on,
+# or nobody reads it), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]

@@ -99,6 +99,42 @@ def _useful(subject: Subject, has_effects: Callable[[Plan], bool]) -> set[int]:
     return upstream(subject.wiring.readers(), ends - {HEADER})
 
 
+def needs_tuples(subject: Subject) -> Callable[[str | None], bool]:
+    """Tells whether an output is of use for its tuples only: no reader does anything when it ends empty."""
+    wiring = subject.wiring
+    readers = wiring.readers()
+    acts = [_acts_without_tuples(subject, index) for index in range(len(readers))]
+    for index in reversed(topological_order(readers)):
+        acts[index] = acts[index] or (
+            not _fires_for_tuples(subject, index) and any(acts[each] for each in readers[index])
+        )
+
+    def answer(name: str | None) -> bool:
+        uses = wiring.uses.get(name, ()) if name is not None else ()
+        return bool(uses) and not any(use.kind == "output" or acts[use.statement] for use in uses)
+
+    return answer
+
+
+def _fires_for_tuples(subject: Subject, statement: int) -> bool:
+    resolved = subject.resolved[statement]
+    return (
+        resolved is not None and isinstance(resolved.target, Operator) and resolved.target.firing == "tuple"
+    )
+
+
+def _acts_without_tuples(subject: Subject, statement: int) -> bool:
+    """Whether a statement, or who reads a plan's outputs, may do something although no tuple comes."""
+    resolved = subject.resolved[statement]
+    if resolved is None or resolved.plan is not None or resolved.done:
+        return True
+    if _fires_for_tuples(subject, statement):
+        return False
+    given = {output.name for output in subject.plan.outputs}
+    fires_anyway = isinstance(resolved.target, Operator) and resolved.target.firing == "end"
+    return fires_anyway or has_own_effects(subject, statement) or not given.isdisjoint(resolved.outputs)
+
+
 def warn_of_one_sided_waits(subject: Subject, findings: Findings) -> None:
     """An input that is read to its end first, and waits for something that the others do not wait for."""
     blocking = [

@@ -303,7 +303,7 @@ def test_a_subplan_that_is_wrong_for_one_call_only_names_that_call() -> None:
             ],
         ),
         (
-            body("decide (a, a, a : t, f)\nmerge (t, f : out)"),
+            body('decide (a, a, a : t, f)\nfetch (t, "s" : u)\nmerge (u, f : out)'),
             ["5:1: warning: t can never have a tuple"],
         ),
         (
@@ -338,6 +338,9 @@ def test_what_looks_like_a_mistake_is_warned_of(text: str, warnings: list[str]) 
             'load ("u" : old)\nsubtract (new, old : out)'
         ),
         body('same (a, "$${x}" : out)'),
+        body('decide (a, a, a : t, out)\nstore (t, "nothing new")'),
+        body("decide (a, a, a : t, f)\nsame (t : u)\nmerge (u, f : out)"),
+        body('decide (a, a, a : t, out)\nfetch (t, "s" : _) {DONE: d}\nstore (a, "x") {WAIT: d}'),
         body("same (a : out)", more='PARAM: x = 1, y = "${x}"').replace("same (a :", 'same (a, "${y}" :'),
     ],
 )
