@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -62,6 +62,17 @@ def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
         return UNKNOWN
 
 
+def wrong_numbers(resolved: Resolved, parameters: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """What is wrong with WORKERS and BUFFER once the parameters are known."""
+    for name, value in (("workers", resolved.workers), ("buffer", resolved.buffer)):
+        number = value_or_unknown(value, parameters)
+        problem = None if value is None or number is UNKNOWN else not_positive(number)
+        if problem:
+            options = resolved.statement.options
+            span = next((option_span(option) for option in options if option.name.lower() == name), None)
+            yield Diagnostic(f"{name.upper()} {problem}", span)
+
+
 class _Fitting:
     def __init__(
         self,
@@ -78,7 +89,7 @@ class _Fitting:
 
     def fit(self) -> Fit:
         bound = self._bound()
-        self._check_numbers()
+        self.problems += wrong_numbers(self.resolved, self.parameters)
         outputs: tuple[Schema | None, ...] | None = None
         if bound is not None and not self.problems:
             settings = bound
@@ -102,16 +113,6 @@ class _Fitting:
             if converted is not None:
                 bound[port.name] = converted[0]
         return bound if len(bound) == len(self.operator.settings) else None
-
-    def _check_numbers(self) -> None:
-        for name in ("workers", "buffer"):
-            value = getattr(self.resolved, name)
-            number = value_or_unknown(value, self.parameters)
-            problem = None if value is None or number is UNKNOWN else not_positive(number)
-            if problem:
-                options = self.resolved.statement.options
-                span = next((option_span(option) for option in options if option.name.lower() == name), None)
-                self.problems.append(Diagnostic(f"{name.upper()} {problem}", span))
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result | None:
         """The result of an operator's code; None, and the problem noted, when it refuses or fails."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from aioflow.callgraph import CallGraph
 from aioflow.errors import Diagnostic
-from aioflow.fitting import errors_schema, fit, value_or_unknown
+from aioflow.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
 from aioflow.operator import Registry, Settings
 from aioflow.parameters import UNKNOWN, Scope
 from aioflow.plan import InputDeclaration, Plan, Program, Variable
@@ -96,24 +96,30 @@ class Inference:
         self._variants: Counter[str] = Counter()
 
     def plan_schemas(
-        self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]
+        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
     ) -> Mapping[str, Schema | None]:
-        """The schema of every variable of a plan called like this; None where only the run will tell."""
+        """The schema of every variable of a plan called like this; None where only the run will tell.
+
+        A Scope instead of the parameters' values also knows those of a mutual recursion around the call.
+        """
         return self.follow(plan, parameters, inputs).schemas
 
-    def outputs(self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]) -> Schemas:
+    def outputs(
+        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
+    ) -> Schemas:
         """The schemas of a plan's outputs."""
         return self.follow(plan, parameters, inputs).outputs
 
     def follow(
-        self, plan: Plan, parameters: Mapping[str, Any], inputs: Sequence[Schema | None]
+        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
     ) -> Activation:
         """All that is known of a plan called like this."""
         if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._program.by_name):
             self._activations.clear()
             self._variants.clear()
         declared = _with_declarations(plan.inputs, inputs)
-        root = self._activation(Scope.outermost(plan, parameters), declared)
+        scope = parameters if isinstance(parameters, Scope) else Scope.outermost(plan, parameters)
+        root = self._activation(scope, declared)
         if root.state == "new":
             self._solve(root)
         return root
@@ -183,10 +189,12 @@ class Inference:
     def _callee(self, caller: Activation, index: int, resolved: Resolved, plan: Plan) -> Activation:
         given = [caller.schemas.get(name) for name in resolved.inputs]
         mismatches = _mismatches(resolved, plan, given)
-        if mismatches:
-            caller.problems[index] = tuple(chain.from_iterable(mismatches.values()))
-            # As declared, so that the plan's own statements do not report the same again.
-            given = [None if place in mismatches else schema for place, schema in enumerate(given)]
+        # As declared, so that the plan's own statements do not report the same again.
+        given = [None if place in mismatches else schema for place, schema in enumerate(given)]
+        numbers = wrong_numbers(resolved, caller.scope.values)
+        problems = tuple(chain(chain.from_iterable(mismatches.values()), numbers))
+        if problems:
+            caller.problems[index] = problems
         recursive = self._call_graph.is_recursive(caller.plan, plan)
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from aioflow.infer import Inference, reachable
 from aioflow.operator import Registry, describe
-from aioflow.parameters import UNKNOWN
+from aioflow.parameters import UNKNOWN, Scope
 from aioflow.plan import (
     InputDeclaration,
     Option,
@@ -156,6 +156,26 @@ def test_mutual_recursion_is_followed() -> None:
     assert schemas(even, Schema.of("x"), plans=[odd])["rest"] == Schema.of("x")
 
 
+def test_a_mutual_recursion_keeps_the_parameters_of_the_call_around_it() -> None:
+    reference = ParameterReference("s")
+    ping = plan(
+        "ping",
+        ["a"],
+        "out",
+        do("suffix", "a", "here", reference),
+        do("pong", "a", "rest"),
+        do("merge", "here rest", "out"),
+        parameters=(Parameter("s", "-"),),
+    )
+    pong = plan("pong", ["a"], "out", do("ping", "a", "out"))
+    inference = Inference(Program(ping, (pong,)), REGISTRY)
+    scope = Scope.outermost(ping, {"s": "+"})
+    inside = scope.enter(pong, {}, recursive=True)
+    assert inference.outputs(ping, scope, [Schema.of("x")]) == (Schema.of("x+"),)
+    assert inference.outputs(pong, inside, [Schema.of("x")]) == (Schema.of("x+"),)
+    assert inference.outputs(pong, {}, [Schema.of("x")]) == (Schema.of("x-"),)
+
+
 def test_a_recursion_that_gives_nothing_of_its_own_stays_unknown() -> None:
     never = plan("never", ["a"], "out", do("never", "a", "out"))
     assert schemas(never, Schema.of("x"))["out"] is None
@@ -226,6 +246,16 @@ def test_every_wrong_setting_of_a_statement_is_noted() -> None:
         "fetch: 'source' must be text, not 5",
         "fetch: 'tries' must be a whole number, not 'x'",
         "fetch: 'kind' must be one of html, json, not 'xml'",
+    ]
+
+
+def test_a_call_with_no_workers_is_noted() -> None:
+    inner = plan("q", ["a"], "b", do("same", "a", "b"))
+    options = (Option("WORKERS", (ParameterReference("n"),)),)
+    main = plan("p", ["a"], "b", do("q", "a", "b", options=options), parameters=(Parameter("n", 0),))
+    root = Inference(Program(main, (inner,)), REGISTRY).follow(main, {}, [None])
+    assert [problem.message for problem in root.problems[0]] == [
+        "WORKERS must be a whole number of at least 1, not 0"
     ]
 
 
