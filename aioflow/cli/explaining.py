@@ -42,7 +42,7 @@ async def _analyze(program: Program, settings: Settings, arguments: dict[str, An
 
     async with Engine(timing=True, **settings.engine_arguments()) as engine:
         async with engine.stream(program, **arguments) as stream:
-            with progress_of(stream, program.name):
+            with progress_of(stream, program):
                 async for _ in stream.batches():
                     await asyncio.sleep(0)
         return stream.statistics()

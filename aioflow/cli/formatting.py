@@ -43,6 +43,8 @@ def _read(path: str) -> str:
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return data.decode()
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
     except OSError as error:
         raise InputError(f"cannot read plan: {os_error_text(error)}") from error
     except UnicodeDecodeError as error:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.cli.ending import os_error_text
-from aioflow.errors import InputError, PlanError
+from aioflow.errors import PlanError
 from aioflow.operator import Registry
 from aioflow.plan import Program
 
@@ -21,10 +20,7 @@ def load_program(path: str, plan: str | None = None) -> Program:
     """The plan of a file with all that it uses."""
     from aioflow.language import load
 
-    try:
-        return load(path, plan)
-    except OSError as error:
-        raise InputError(f"cannot read plan: {os_error_text(error)}") from error
+    return load(path, plan)
 
 
 def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from io import StringIO
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
 from aioflow.cli.loop import last_words
 from aioflow.cli.quantities import count_text, duration_text
+from aioflow.drawing.diagram import constant_text
+from aioflow.plan import Program, Setting, Statement
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from aioflow.statistics import RunStatistics, StepStatistics
 
 # A run that is over sooner shows nothing.
@@ -92,45 +90,60 @@ class Progress:
 
 
 # --- what it shows ------------------------------------------------------------------------------
+#
+# Written by hand: a table of rich takes milliseconds, which a run would spend several times a second.
+
+_BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
+_MARKS = {"running": "▸", "ended": "✓"}
+_COLUMNS = ("in", "out", "waiting", "errors")
+_COLUMN_WIDTH = 9
+
+# The names of steps by plan and line.
+Labels: TypeAlias = Mapping[tuple[str, int | None], str]
 
 
-def render_run(statistics: RunStatistics, title: str, width: int, height: int) -> str:
+def labels_of(program: Program) -> Labels:
+    """A name for each statement that tells it from its neighbours: `apply fetch_page`."""
+    return {
+        (plan.name, statement.span.line if statement.span else None): _label(statement)
+        for plan in program
+        for statement in plan.statements
+    }
+
+
+def _label(statement: Statement) -> str:
+    settings = [each.value for each in statement.arguments if isinstance(each, Setting)]
+    return " ".join([statement.operator, *map(constant_text, settings[:1])])
+
+
+def render_run(statistics: RunStatistics, title: str, labels: Labels, width: int, height: int) -> str:
     """A summary, and in, out, waiting and errors of each step."""
-    from rich.text import Text
+    summary = f"{title}{_summary(statistics)}"[:width]
+    bold = f"{_BOLD}{summary[: len(title)]}{_PLAIN}{summary[len(title) :]}"
+    return f"{bold}\n" + render_steps(statistics.steps, labels, width, height - 1)
 
-    summary = Text.assemble((title, "bold"), _summary(statistics), no_wrap=True, overflow="ellipsis")
-    return _to_text(summary, width) + render_steps(statistics.steps, width, height - 1)
 
-
-def render_steps(steps: Sequence[StepStatistics], width: int, height: int) -> str:
+def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, height: int) -> str:
     """A table of the steps, as many as fit."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1), show_edge=False, header_style="dim")
-    table.add_column("", width=1)
-    table.add_column("step", no_wrap=True, overflow="ellipsis", min_width=24)
-    for name in ("in", "out", "waiting", "errors"):
-        table.add_column(name, justify="right", no_wrap=True, min_width=7)
     shown, hidden = _most_telling(steps, height - 1)
-    for step in shown:
-        table.add_row(*_cells(step), style="dim" if step.state == "ended" else "")
+    names = [labels.get((step.plan, step.line), step.operator) for step in shown]
+    room = max(8, width - 4 - _COLUMN_WIDTH * len(_COLUMNS))
+    name_width = min(room, max(map(len, names), default=0) + 2)
+    header = "".join(column.rjust(_COLUMN_WIDTH) for column in _COLUMNS)
+    lines = [f"{_DIM}   {'':<{name_width}}{header}{_PLAIN}"]
+    for step, name in zip(shown, names, strict=True):
+        cut = name if len(name) < name_width else name[: name_width - 2] + "…"
+        cells = "".join(_cell(count) for count in (step.rows_in, step.rows_out, step.waiting_rows))
+        errors = f"{_RED}{_cell(step.errors)}{_PLAIN}" if step.errors else _cell(0)
+        style = _DIM if step.state == "ended" else ""
+        lines.append(f"{style} {_MARKS.get(step.state, ' ')} {cut:<{name_width}}{cells}{errors}{_PLAIN}")
     if hidden:
-        table.add_row("", f"… and {count_text(hidden, 'more step', 'more steps')}", style="dim")
-    return _to_text(table, width)
+        lines.append(f"{_DIM}   … and {count_text(hidden, 'more step', 'more steps')}{_PLAIN}")
+    return "\n".join(lines) + "\n"
 
 
-def _to_text(shown: RenderableType, width: int) -> str:
-    from rich.console import Console
-
-    file = StringIO()
-    Console(
-        file=file,
-        force_terminal=True,
-        width=width,
-        highlight=False,
-        no_color=bool(os.environ.get("NO_COLOR")),
-    ).print(shown)
-    return file.getvalue()
+def _cell(count: int) -> str:
+    return (f"{count:,}" if count else "·").rjust(_COLUMN_WIDTH)
 
 
 def _summary(statistics: RunStatistics) -> str:
@@ -143,19 +156,6 @@ def _summary(statistics: RunStatistics) -> str:
     if statistics.spilled_rows:
         parts.append(f"{count_text(statistics.spilled_rows, 'row')} on disk")
     return " · ".join(["", *parts])
-
-
-def _cells(step: StepStatistics) -> list[str]:
-    mark = {"running": "▸", "ended": "✓"}.get(step.state, " ")
-    place = f"{step.plan}:{step.line}" if step.line else step.plan
-    return [
-        mark,
-        f"{step.operator}  [dim]{place}[/dim]",
-        f"{step.rows_in:,}",
-        f"{step.rows_out:,}",
-        f"{step.waiting_rows:,}" if step.waiting_rows else "·",
-        f"[red]{step.errors:,}[/red]" if step.errors else "·",
-    ]
 
 
 def _most_telling(steps: Sequence[StepStatistics], room: int) -> tuple[Sequence[StepStatistics], int]:

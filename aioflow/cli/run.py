@@ -97,7 +97,7 @@ async def _run(options: RunOptions, settings: Settings, program: Program, argume
         async with Engine(**settings.engine_arguments()) as engine:
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
-                    whole = await _pour(stream, program.name, format, destination)
+                    whole = await _pour(stream, program, format, destination)
                     _conclude(stream, whole)
         destination.commit()
     finally:
@@ -136,11 +136,11 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
         trace.close()
 
 
-async def _pour(stream: RunStream, title: str, format: Format, destination: Destination) -> bool:
+async def _pour(stream: RunStream, program: Program, format: Format, destination: Destination) -> bool:
     """Write what a run gives as it comes; False when the reader left before the end."""
     task = asyncio.current_task()
     assert task is not None
-    with progress_of(stream, title) as progress:
+    with progress_of(stream, program) as progress:
         on_terminal = progress is not None and os.isatty(destination.descriptor)
         writer = BackgroundWriter(
             destination.descriptor, around=progress.aside if on_terminal and progress else None
@@ -182,14 +182,19 @@ async def _write_rows(stream: RunStream, format: Format, writer: BackgroundWrite
 
 
 @contextmanager
-def progress_of(stream: RunStream, title: str) -> Iterator[Progress | None]:
+def progress_of(stream: RunStream, program: Program) -> Iterator[Progress | None]:
     """A live display, if somebody looks."""
     if not os.isatty(2) or os.environ.get("TERM") == "dumb":
         yield None
         return
-    from aioflow.cli.progress import Progress, render_run
+    from aioflow.cli.progress import Progress, labels_of, render_run
 
-    with Progress(lambda width, height: render_run(stream.statistics(), title, width, height)) as progress:
+    labels = labels_of(program)
+
+    def render(width: int, height: int) -> str:
+        return render_run(stream.statistics(), program.name, labels, width, height)
+
+    with Progress(render) as progress:
         yield progress
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from aioflow.demo.modes import HOUSES
@@ -11,6 +12,7 @@ from aioflow.demo.modes import HOUSES
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aioflow.plan import Program
     from aioflow.run import RunStream
 
 _BAR_WIDTH = 40
@@ -19,19 +21,21 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 @contextmanager
-def live(console: Console, stream: RunStream, arrivals: Sequence[float]) -> Iterator[None]:
+def live(console: Console, stream: RunStream, program: Program, arrivals: Sequence[float]) -> Iterator[None]:
     """Show how the run is going, if there is a terminal to show it on."""
     if not console.is_terminal:
         yield
         return
-    from aioflow.cli.progress import Progress, render_steps
+    from aioflow.cli.progress import Progress, labels_of, render_steps
+
+    labels = labels_of(program)
 
     def render(width: int, height: int) -> str:
         statistics = stream.statistics()
         done = len(arrivals) * _BAR_WIDTH // HOUSES
         bar = "█" * done + "░" * (_BAR_WIDTH - done)
         line = f"      {bar}  {len(arrivals):>2} of {HOUSES} houses  {statistics.elapsed_seconds:.1f} s\n"
-        return line + render_steps(statistics.steps, width, height - 1)
+        return line + indent(render_steps(statistics.steps, labels, width - 6, height - 1), 6 * " ")
 
     with Progress(render, file=console.file, first_seconds=0.05):
         yield

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioflow.cli.loop import run_interruptibly
-from aioflow.demo.modes import HOUSES, MODES, WORKERS, DemoMode, Outcome
+from aioflow.demo.modes import MODES, WORKERS, DemoMode, Outcome
 from aioflow.demo.site import FIRST_PAGE, HOUSES_PER_PAGE, LATENCY_SECONDS, PAGES
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def _run_mode(program: Program, mode: DemoMode, console: Console) -> Outco
     async with Engine(workers=WORKERS, mode=mode.name) as engine:
         started = time.perf_counter()
         async with engine.stream(program, start=[{"page-url": FIRST_PAGE}]) as stream:
-            with live(console, stream, arrivals):
+            with live(console, stream, program, arrivals):
                 # One by one: the display reads the list meanwhile.
                 async for _ in stream:
                     arrivals.append(time.perf_counter() - started)  # noqa: PERF401
@@ -80,8 +80,8 @@ async def _run_mode(program: Program, mode: DemoMode, console: Console) -> Outco
     if console.is_terminal:
         console.print(f"      {arrivals_line(arrivals, MODES[0].last_limit)}")
     console.print(
-        f"      first house after {outcome.first_seconds:.2f} s, all {outcome.houses} of {HOUSES} "
-        f"after {outcome.last_seconds:.2f} s\n"
+        f"      first house after {outcome.first_seconds:.2f} s, all {outcome.houses} after "
+        f"{outcome.last_seconds:.2f} s\n"
     )
     return outcome
 
