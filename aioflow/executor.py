@@ -88,10 +88,12 @@ class OperatorStep(Gate):
 
     async def _run(self) -> None:
         self.running = True
+        session, totals = self.session, self.totals
         if self.unneeded:  # since it was spawned
             self.finish(well=True)
+            if session.baton is not None:
+                session.baton.release()
             return
-        session, totals = self.session, self.totals
         if session.listeners:
             session.publish(StepStarted(*self.place()))
         totals.activations += 1
@@ -220,7 +222,7 @@ class OperatorStep(Gate):
         if self.errors is not None:
             self.errors.end(dead)
         for stream in self.streams:
-            if not stream.ended:
+            if not stream.ended and not dead:
                 stream.close()
             elif stream.has_rows:
                 stream.release()

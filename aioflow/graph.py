@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from aioflow.callgraph import CallGraph
 from aioflow.errors import Diagnostic, PlanError
@@ -34,6 +34,12 @@ class Reader:
     port: int = 0  # which input of the step
 
 
+class Counted(Protocol):
+    """What a setting counts while it works, such as divisions by zero."""
+
+    def take(self) -> Mapping[str, int]: ...
+
+
 @dataclass(frozen=True)
 class Bound:
     """A step's settings and output schemas for certain schemas of its inputs."""
@@ -41,6 +47,7 @@ class Bound:
     arguments: Mapping[str, Any]
     schemas: Schemas
     function: BatchFunction | None = None
+    counted: tuple[Counted, ...] = ()
 
 
 @dataclass(eq=False)
@@ -118,7 +125,8 @@ class Step:
             operator = self.operator
             schemas = operator.output_schemas(inputs, settings)
             function = operator.batchwise(settings) if operator.batchwise and self.is_plain else None
-            bound = Bound(operator.arguments(settings), schemas, function)
+            counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
+            bound = Bound(operator.arguments(settings), schemas, function, counted)
             self._bound[inputs] = bound
         self._latest = inputs, bound
         return bound

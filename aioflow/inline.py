@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from aioflow.failures import operator_error
-from aioflow.graph import Step
+from aioflow.graph import Counted, Step
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.session import Session
@@ -26,6 +26,7 @@ class InlineStep:
 
     __slots__ = (
         "_blocked",
+        "_counted",
         "_function",
         "_late",
         "_producers",
@@ -55,6 +56,7 @@ class InlineStep:
         self.outlet = Outlet(())
         self._function: Callable[[Sequence[Row]], Batch] | None = None
         self._producers = 0
+        self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
         self._scheduled = False
         self._blocked: list[asyncio.Future[None]] = []
@@ -110,18 +112,16 @@ class InlineStep:
 
     # --- the work -------------------------------------------------------------------------------
 
-    def _open(self, schema: Schema) -> None:
+    def _open(self, schema: Schema | None) -> None:
         if self._function is not None or self.ended:
             return
         try:
             bound = self.step.bind((schema,))
-            opened = bound.schemas[0]
-            assert bound.function is not None
-            assert opened is not None
-            self._function = bound.function
+            self._function, self._counted = bound.function, bound.counted
             self.totals.activations += 1
             self.session.active[self] = None
-            self.outlet.open(opened)
+            if bound.schemas[0] is not None:
+                self.outlet.open(bound.schemas[0])
         except Exception as error:
             self.session.fail(operator_error(self.step.where, error, None, None))
 
@@ -139,6 +139,8 @@ class InlineStep:
     def _finish(self) -> None:
         if self.ended:
             return
+        if self._function is None and not self.dead:
+            self._open(None)  # an empty input of unknown attributes may still have a known result
         self.ended = True
         self.outlet.end(self.dead)
         self._report()
@@ -150,6 +152,8 @@ class InlineStep:
         totals.dead += self.dead
         totals.rows_in += self.received
         totals.rows_out += self.outlet.sent
+        for counted in self._counted:
+            totals.counters.update(counted.take())
         self.session.active.pop(self, None)
 
     def unread(self) -> None:

@@ -38,6 +38,8 @@ class OnceStream(Stream):
             relay.end(self.dead)
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        if self.closed or self.discarding:
+            return
         fresh = self._fresh(rows)
         if not fresh:
             return
