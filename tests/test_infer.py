@@ -300,9 +300,9 @@ def test_a_cycle_of_500_plans_is_followed() -> None:
         )
         for k in range(500)
     ]
-    started = time.perf_counter()
+    started = time.process_time()
     assert schemas(plans[0], Schema.of("x"), plans=plans)["out"] == Schema.of("x")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_answers_are_remembered() -> None:
