@@ -242,6 +242,12 @@ def test_a_recursion_without_inputs_or_limit_is_suspicious() -> None:
             "5:21: fetch has no option 'TRYS'; did you mean 'TRIES'?",
         ),
         ("same (a : b)\nsame (a, $z : out)", "6:10: unknown parameter 'z'"),
+        ("same (A : out)", "5:7: unknown variable 'A'; did you mean 'a'?"),
+        ("merge (q7, a : b)\nmerge (q7, b : out)", "5:8: unknown variable 'q7': nothing produces it"),
+        (
+            "same (raw-details : all-details)\nsame (all-details : out)",
+            "5:7: unknown variable 'raw-details': nothing produces it",
+        ),
     ],
 )
 def test_one_mistake_gives_one_message(statements: str, message: str) -> None:
