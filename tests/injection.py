@@ -45,6 +45,8 @@ class Run:
             return f"{self}: {error}"
         except Exception as error:
             return None if _was_injected(error) else f"{self}: {type(error).__name__}: {error}"
+        if self.raise_at is not None and self.chosen.reference.cuts:
+            return None  # its ERRORS took the exception
         # It came too late, or hit what nobody needed any more: then the result must be whole.
         return self.chosen.reference.problem(outputs)
 

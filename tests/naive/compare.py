@@ -32,7 +32,8 @@ class Setup:
     seed: int | None = None
 
     def __str__(self) -> str:
-        return f"capacity {self.capacity}, workers {self.workers}, mode {self.mode}, seed {self.seed}"
+        limits = f"capacity {self.capacity}, workers {self.workers}, memory {self.memory_limit}"
+        return f"{limits}, mode {self.mode}, seed {self.seed}"
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ REFERENCES: tuple[Reference, ...] = (
     _monitor(range(6)),
     Reference("tree.plan", "grow", {"seeds": Bag(("n", "path"), ((4, ""), (2, "x")))}),
     Reference("mutual.plan", "count_down", {"start": Bag(("n", "side"), ((5, ""), (3, ""), (0, "")))}),
+    Reference("crawl.plan", "crawl", {"start": _numbers(3, 2, 3)}),
     Reference("diamond.plan", "diamond", {"source": _numbers(*range(9))}),
     Reference(
         "errors_limit.plan",

@@ -14,7 +14,7 @@ from tests.naive.bag import Bag
 from tests.naive.operators import Known, Work
 
 Tuple = Mapping[str, Any]
-PAGES, HOUSES_ON_A_PAGE = 4, 3
+PAGES, HOUSES_ON_A_PAGE = 5, 3
 PAGE = "house-url char, next-page-link number"
 
 
@@ -46,7 +46,7 @@ async def result_page(row: Tuple) -> list[Tuple]:
 async def detail(row: Tuple) -> Tuple:
     """What a house's own page says."""
     number = sum(map(ord, row["house-url"]))
-    await asyncio.sleep(0.1 + number % 3 / 10)
+    await asyncio.sleep(0.2 + number % 3 / 10)
     return {"address": f"{number} Main St", "beds": number % 5}
 
 
@@ -62,6 +62,13 @@ async def slow(row: Tuple) -> Tuple:
     """The larger, the sooner."""
     await asyncio.sleep(1.0 / (1 + row["n"]))
     return {"late": 10 * row["n"]}
+
+
+@aioflow.function(name="reference_links", returns="n number", pure=True)
+async def links(row: Tuple) -> list[Tuple]:
+    """The pages behind a page: fewer and fewer."""
+    await asyncio.sleep(0.01)
+    return [{"n": number} for number in range(row["n"])]
 
 
 @aioflow.function(name="reference_fails_sometimes", returns="half number", pure=True)
