@@ -295,5 +295,5 @@ def _read_type(text: str) -> Type:
     try:
         return Type(text.lower())
     except ValueError:
-        hint = suggestion(text, Type) or f" (there are: {', '.join(Type)})"
+        hint = suggestion(text, map(str, Type)) or f" (there are: {', '.join(Type)})"
         raise InputError(f"unknown type {text!r}{hint}") from None

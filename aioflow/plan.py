@@ -152,7 +152,8 @@ class Plan:
     span: Span | None = _place()
     name_span: Span | None = _place()
     comments: tuple[str, ...] = _comments()
-    # By the line they stand before ("{", "INPUT", …, "BODY", "BODY {", "BODY }") or behind (also "PLAN", "}").
+    # By the line that they stand before or behind: "{", "INPUT", …, "BODY", "BODY {", "BODY }";
+    # behind also "PLAN" and "}".
     header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     closing_comments: tuple[str, ...] = _comments()

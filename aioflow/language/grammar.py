@@ -17,6 +17,7 @@ from aioflow.language.words import expected, found_behind, show
 _MISTAKES_IN_A_PIECE = 10
 # What is tried, in this order, as the missing token before one that does not fit.
 _REPAIRS = ("_COMMA", NAME, CONSTANT, "_OPEN", "_COLON", "CLOSE", KEY, "RIGHT_BRACKET")
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
 # What names and values are called in the places where they stand.
 _CALLED = {
     "arguments": ("a variable", "a variable or a constant"),
@@ -67,7 +68,9 @@ class _PieceReader:
         self._skip = skip
         self._mistakes = mistakes
         self._found = 0
-        self._brackets_dropped = 0
+        # What closes brackets that were passed over; it is passed over too where it does not fit.
+        self._dropped: list[str] = []
+        self._unclosed = False
         # After a mistake nothing is reported until a token fits again.
         self._quiet = False
 
@@ -90,6 +93,7 @@ class _PieceReader:
         try:
             result = self._state.feed_token(end)
         except self._unexpected:
+            self._quiet = self._quiet or self._unclosed
             self._report(len(self._tokens), *found_behind(self._tokens[-1], self._following))
             return None
         return result
@@ -100,8 +104,8 @@ class _PieceReader:
             self._found += 1
             self._quiet = True
             return
-        if token.text == "]" and self._brackets_dropped:
-            self._brackets_dropped -= 1
+        if token.text in self._dropped:
+            self._dropped.remove(token.text)
             return
         self._report(index, show(token), token.start, token.end)
         for terminal in _REPAIRS:
@@ -110,8 +114,11 @@ class _PieceReader:
                 self._state.feed_token(missing)
                 self._state.feed_token(token)
                 self._quiet = False
+                # Who forgot the one parenthesis may have forgotten both.
+                self._unclosed = self._unclosed or terminal == "_OPEN"
                 return
-        self._brackets_dropped += token.text == "["
+        if token.text in _PAIRS:
+            self._dropped.append(_PAIRS[token.text])
         self._quiet = True
 
     def _would_fit(self, *tokens: Token) -> bool:

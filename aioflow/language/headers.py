@@ -45,9 +45,11 @@ def make_plan(pieces: PlanPieces, notes: NotesByPlace, mistakes: Mistakes) -> Pl
 def _statements(pieces: PlanPieces, notes: NotesByPlace, mistakes: Mistakes) -> list[Statement]:
     statements = []
     for piece in pieces.statements:
+        known = len(mistakes)
         parts = read_piece("statement", piece, mistakes)
         if parts is not None:
-            statements.append(make_statement(parts, notes[piece.tokens[0].start], mistakes))
+            repaired = len(mistakes) > known
+            statements.append(make_statement(parts, notes[piece.tokens[0].start], mistakes, repaired))
     return statements
 
 
@@ -108,7 +110,7 @@ class _HeaderReader:
         try:
             return Type(token.text.lower())
         except ValueError:
-            hint = suggestion(token.text, Type) or f" (there are: {', '.join(Type)})"
+            hint = suggestion(token.text, map(str, Type)) or f" (there are: {', '.join(Type)})"
             self._report(token, f"unknown type {token.text!r}{hint}")
             return None
 

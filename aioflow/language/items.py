@@ -112,7 +112,7 @@ class ItemCutter:
             message = f"expected a file in quotes after {show(keyword)}, found {shown}"
             self._mistakes.add(message, start, end)
         while not self._cursor.token.first:
-            self._cursor.take()
+            self._cursor.skip()
 
     def _read_plan(self, keyword: Token) -> None:
         name = self._cursor.take() if self._cursor.token.is_word else None
@@ -135,11 +135,11 @@ class ItemCutter:
     def _skip_to_brace(self) -> None:
         """Pass what stands between a plan's name and its brace, if that is on the same line."""
         while not self._cursor.token.first and self._cursor.token.text not in ("{", "}"):
-            self._cursor.take()
+            self._cursor.skip()
 
     def _read_other(self, keyword: Token, name: Token) -> None:
         kind = item_kinds.get(keyword.text)
-        header = self._read_header(name)
+        header = self._read_header(keyword, name)
         if header is None:
             return
         opening = self._cursor.token.start
@@ -161,17 +161,24 @@ class ItemCutter:
         self.pieces.append(ItemPieces(keyword, name, header, opening, (start, end), closing))
         self._cursor.jump(closing + 1)
 
-    def _read_header(self, name: Token) -> tuple[int, int] | None:
+    def _read_header(self, keyword: Token, name: Token) -> tuple[int, int] | None:
         """The stretch between an item's name and its opening brace, or None when there is no brace."""
         start = self._cursor.token.start
         end = last = name.end
         while self._cursor.token.text != "{":
             if self._cursor.token.type == END or self._cursor.token.text == "}" or item_starts(self._cursor):
-                shown, place, behind = found_behind(self._cursor.previous or name, self._cursor.token)
-                self._mistakes.add(f"expected '{{' after {show(name)}, found {shown}", place, behind)
+                self._report_no_brace(keyword)
                 return None
             end = self._cursor.take().end
         return (start, end) if end > last else (last, last)
+
+    def _report_no_brace(self, keyword: Token) -> None:
+        if not keyword.text.isupper() and item_kinds.get(keyword.text) is None:
+            self._mistakes.add(f"{_EXPECTED}, found {show(keyword)}", keyword.start, keyword.end)
+            return
+        last = self._cursor.previous or keyword
+        shown, start, end = found_behind(last, self._cursor.token)
+        self._mistakes.add(f"expected '{{' after {show(last)}, found {shown}", start, end)
 
     def _is_misspelt_plan(self, keyword: Token, body: str) -> bool:
         return bool(suggestion(keyword.text, ("PLAN",))) and _PLAN_PART.search(body) is not None

@@ -115,11 +115,13 @@ def write_constant(value: object) -> str:
 
 
 def _write_number(value: int | float) -> str:
+    if isinstance(value, int):
+        if value.bit_length() > 3 * _DIGITS_AT_MOST:
+            raise InputError("a plan cannot hold a number of so many digits")
+        return str(int(value))
     if not math.isfinite(value):
         raise InputError(f"a plan cannot hold the number {value}")
-    if isinstance(value, int) and abs(value).bit_length() > 3 * _DIGITS_AT_MOST:
-        raise InputError("a plan cannot hold a number of so many digits")
-    return str(int(value)) if isinstance(value, int) else repr(float(value))
+    return repr(float(value))
 
 
 def write_string(value: str) -> str:

@@ -223,6 +223,11 @@ class Cursor:
         self.previous = token
         return token
 
+    def skip(self) -> None:
+        """Pass a token without a word about it, in what is reported already."""
+        self.token.problems = ()
+        self.take()
+
     def give_back(self, token: Token) -> None:
         """Make the token taken last the next one again."""
         self._ahead.appendleft(self.token)

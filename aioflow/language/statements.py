@@ -14,9 +14,17 @@ from aioflow.source import Span
 
 SIGNAL_CLAUSES = ("WAIT", "ENABLE", "DONE")
 OWN_CLAUSES = (*SIGNAL_CLAUSES, "ERRORS")
+_TAKES = {
+    "WAIT": "variables or signals",
+    "ENABLE": "the name of a signal",
+    "DONE": "the name of a signal",
+    "ERRORS": "a variable or the word skip",
+}
 
 
-def make_statement(parts: StatementParts, notes: Notes, mistakes: Mistakes) -> Statement:
+def make_statement(
+    parts: StatementParts, notes: Notes, mistakes: Mistakes, repaired: bool = False
+) -> Statement:
     """The statement as data; what is wrong with its clauses goes to `mistakes`."""
     operator, arguments, outputs, clauses, last = parts
     span = Span(operator.source, operator.start, last.end)
@@ -30,7 +38,8 @@ def make_statement(parts: StatementParts, notes: Notes, mistakes: Mistakes) -> S
             comments=notes.leading,
             trailing_comment=notes.trailing,
         )
-    clauses = _separate(clauses, mistakes)
+    if not repaired:
+        clauses = _separate(clauses, mistakes)
     sorter = _ClauseSorter(mistakes)
     for clause in clauses:
         if isinstance(clause, Clause):
@@ -107,12 +116,11 @@ class _ClauseSorter:
     def _variables(self, name: str, values: list[Token]) -> tuple[Variable, ...]:
         for token in values:
             if token.type != NAME:
-                what = "variables or signals" if name == "WAIT" else "names"
-                self._mistakes.add(f"{name} takes {what}, not {show(token)}", token.start, token.end)
+                self._mistakes.add(f"{name} takes {_TAKES[name]}, not {show(token)}", token.start, token.end)
         return tuple(Variable(token.text, token.span) for token in values)
 
     def _set_errors(self, variables: tuple[Variable, ...], values: list[Token]) -> None:
         if len(variables) > 1:
             second = values[1]
-            self._mistakes.add("ERRORS takes one variable, or skip", second.start, second.end)
+            self._mistakes.add("ERRORS takes one variable only", second.start, second.end)
         self.errors = "skip" if variables[0].name.lower() == "skip" else variables[0]

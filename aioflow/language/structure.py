@@ -87,6 +87,8 @@ class PlanCutter:
         self._cursor = cursor
         self._mistakes = mistakes
         self.pieces = PlanPieces(keyword, name)
+        # Statements outside of BODY; only the first is reported.
+        self._strays = 0
 
     def read(self) -> PlanPieces:
         """Cut everything up to the plan's closing brace, or to where it must have ended."""
@@ -97,10 +99,15 @@ class PlanCutter:
             self.pieces.closing = self._cursor.take()
         elif self.pieces.opening is not None:
             self._report_unclosed(self.pieces.opening, self.pieces.title)
-        if self.pieces.body is None and not self._cursor.lost:
+        if self._body_is_missing():
             at = self.pieces.name or self.pieces.keyword
             self._mistakes.add(f"{self.pieces.title} has no BODY", at.start, at.end)
         return self.pieces
+
+    def _body_is_missing(self) -> bool:
+        pieces = self.pieces
+        reported = self._cursor.lost or self._strays or not (pieces.opening or pieces.entries)
+        return pieces.body is None and not reported
 
     def _ends(self) -> bool:
         return self._cursor.token.text == "}" or self._cursor.token.type == END or item_starts(self._cursor)
@@ -111,10 +118,10 @@ class PlanCutter:
         suspect = self._misindented_clauses()
         if suspect is not None:
             opening, owner = suspect
-        before, here = "", self._cursor.token
+        closed, here = "never closed", self._cursor.token
         if here.type != END:
-            before = f" before {here.text} in line {here.source.position(here.start)[0]}"
-        self._mistakes.add(f"'{{' of {owner} is not closed{before}", opening.start, opening.end)
+            closed = f"not closed before {here.text} in line {here.source.position(here.start)[0]}"
+        self._mistakes.add(f"'{{' of {owner} is {closed}", opening.start, opening.end)
 
     def _misindented_clauses(self) -> tuple[Token, str] | None:
         """Clauses whose closing brace stands further left than their statement: the plan's, probably."""
@@ -140,10 +147,7 @@ class PlanCutter:
         elif token.type == NAME and following.text == ":":
             self._read_entry()
         elif token.is_word and following.text == "(":
-            self._mistakes.add(
-                f"statement {show(token)} stands outside of BODY {{ … }}", token.start, token.end
-            )
-            self._read_statement()
+            self._read_stray(token)
         elif token.is_keyword("BODY"):
             self._expect("'{'", self._cursor.take())
             self._read_body(token)
@@ -152,6 +156,13 @@ class PlanCutter:
         else:
             self._mistakes.add(f"{_EXPECTED_IN_PLAN}, found {show(token)}", token.start, token.end)
             self._skip_to_part()
+
+    def _read_stray(self, token: Token) -> None:
+        if not self._strays:
+            message = f"statement {show(token)} stands outside of BODY {{ … }}"
+            self._mistakes.add(message, token.start, token.end)
+        self._strays += 1
+        self._read_statement()
 
     def _expect(self, wanted: str, after: Token) -> None:
         shown, start, end = found_behind(after, self._cursor.token)
@@ -172,18 +183,20 @@ class PlanCutter:
         token = self._cursor.token
         if token.text in ("{", ";"):
             return True
+        if not token.is_word:
+            return False
         following = self._cursor.peek().text
-        if not token.is_word or self._continues_entry():
-            return token.type == NAME and following == ":"
-        return following in (":", "{") or (token.first and (following == "(" or token.text.upper() in _PARTS))
+        if following == ":":
+            return token.type == NAME
+        if following == "{" and suggestion(token.text, ("BODY",)):
+            return True
+        if not token.first or self._continues_entry():
+            return False
+        return following in ("(", "{") or token.text.upper() in _PARTS
 
     def _continues_entry(self) -> bool:
         previous = self._cursor.previous
-        return (
-            previous is not None
-            and previous.text in (",", ":", "=", "(", "[")
-            and (self._cursor.peek().text != "{")
-        )
+        return previous is not None and previous.text in (",", ":", "=", "(", "[")
 
     def _read_entry(self) -> None:
         key = self._cursor.take()
@@ -225,6 +238,8 @@ class PlanCutter:
         token = self._cursor.token
         message = f"a plan has at most {STATEMENTS_AT_MOST:,} statements"
         self._mistakes.add(message, token.start, token.end)
+        # The others are not looked at: it would take long to find mistakes that do not matter now.
+        self.pieces.statements.clear()
         self._cursor.leave()
 
     def _read_statement(self) -> None:
@@ -296,22 +311,23 @@ class PlanCutter:
         return token
 
     def _take_clauses(self, tokens: list[Token]) -> None:
-        cursor = self._cursor
-        tokens.append(cursor.take())
+        cursor, depth = self._cursor, 0
         while True:
             token = cursor.token
             text = token.text
-            if text == "(" and tokens[-1].is_word:
+            if text == "(" and tokens[-1].is_word and tokens[-1].first:
                 cursor.give_back(tokens.pop())
-                return
-            if text == "}":
-                tokens.append(cursor.take())
-                return
-            if token.first and self._ends():
                 return
             if text == ":" and tokens[-1].type == NAME:
                 tokens[-1].type = KEY
+            if text != "}" and token.first and self._ends():
+                return
             tokens.append(cursor.take())
+            if text in ("{", "}"):
+                # A brace at the beginning of a line closes the clauses, whatever is open in them.
+                depth = 0 if token.first and text == "}" else depth + (1 if text == "{" else -1)
+                if depth == 0:
+                    return
 
     def _take_rest(self, tokens: list[Token]) -> None:
         """A statement without parentheses: it reaches to where the next one seems to begin."""
