@@ -7,11 +7,15 @@ remembered: a short input joined to an endless one takes no more memory than the
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from aioflow import Row, Stream, interleave
+from aioflow.operators.join_table import Found, JoinTable, as_rows
 from aioflow.operators.keyed import Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
-from aioflow.spill import KeyedRows, KeySet, Memory
+from aioflow.spill import KeySet, Memory
+
+Tail: TypeAlias = Callable[[Row], Row]
 
 
 class Side(Keyed):
@@ -25,7 +29,7 @@ class Side(Keyed):
     ) -> None:
         super().__init__(stream, key)
         self.pad = pad
-        self.rows = KeyedRows(memory)
+        self.rows = JoinTable(memory)
         self.settled = False  # the fate of the rows remembered here is known, and they are forgotten
         # The numbers, kept in an additional column, of rows that found a partner. Used only where a
         # condition stands beside the equality: otherwise the keys tell.
@@ -45,18 +49,15 @@ class HashJoin:
     """An inner or outer join. A result is a left row and the `tail` of a right row (None: all of it)."""
 
     def __init__(
-        self,
-        left: Side,
-        right: Side,
-        memory: Memory,
-        tail: Callable[[Row], Row] | None = None,
-        rest: Rest | None = None,
+        self, left: Side, right: Side, memory: Memory, tail: Tail | None = None, rest: Rest | None = None
     ) -> None:
         self._left = left
         self._right = right
         self._tail = tail
         self._rest = rest
         self._is_outer = left.pad is not None or right.pad is not None
+        # Where right rows are not needed whole again, their tails are remembered.
+        self._keeps_tails = tail is not None and rest is None and right.pad is None
         self._matched_keys = KeySet(memory)
 
     async def results(self) -> AsyncGenerator[Batch, None]:
@@ -82,26 +83,46 @@ class HashJoin:
             self._matched_keys.close()
 
     def _arrive(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Batch:
-        partners = other.rows.get_all(keys)
-        results = self._pairs(side, batch, partners)
+        partners = list(other.rows.get_all(keys))
+        tails = batch if self._tail is None or side is self._left else list(map(self._tail, batch))
+        results = (
+            self._right_pairs(tails, partners) if side is self._right else self._left_pairs(batch, partners)
+        )
         if self._is_outer:
-            known = [key for key, found in zip(keys, partners, strict=True) if found]
+            known = [key for key, found in zip(keys, partners, strict=True) if found is not None]
             self._matched_keys.add_new(known, known)
         if not side.settled:
-            side.rows.add_all(keys, batch)
+            side.rows.add_all(keys, tails if self._keeps_tails else batch)
         elif side.pad is not None:
             pad = side.pad
-            results += [pad(row) for row, found in zip(batch, partners, strict=True) if not found]
+            results += [pad(row) for row, found in zip(batch, partners, strict=True) if found is None]
         return results
 
-    def _pairs(self, side: Side, batch: Batch, partners: Sequence[Sequence[Row]]) -> Batch:
-        tail = self._tail
-        if side is self._right:
-            tails = batch if tail is None else map(tail, batch)
-            return [each + row for row, found in zip(tails, partners, strict=True) for each in found]
-        if tail is None:
-            return [row + each for row, found in zip(batch, partners, strict=True) for each in found]
-        return [row + tail(each) for row, found in zip(batch, partners, strict=True) for each in found]
+    def _left_pairs(self, batch: Batch, partners: Sequence[Found]) -> Batch:
+        tail = None if self._keeps_tails else self._tail
+        results: Batch = []
+        for row, found in zip(batch, partners, strict=True):
+            if found is None:
+                continue
+            if tail is not None:
+                results += [row + tail(each) for each in as_rows(found)]
+            elif found.__class__ is list:
+                results += [row + each for each in found]
+            else:
+                results.append(row + found)  # type: ignore[operator]  # it is a row
+        return results
+
+    @staticmethod
+    def _right_pairs(tails: Batch, partners: Sequence[Found]) -> Batch:
+        results: Batch = []
+        for row, found in zip(tails, partners, strict=True):
+            if found is None:
+                continue
+            if found.__class__ is list:
+                results += [each + row for each in found]
+            else:
+                results.append(found + row)  # type: ignore[operator]  # it is a row
+        return results
 
     def _arrive_filtered(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Batch:
         results: Batch = []
@@ -122,10 +143,10 @@ class HashJoin:
         return results
 
     @staticmethod
-    def _candidates(other: Side, keys: Keys) -> Sequence[Sequence[Row]]:
-        if keys and not keys[0]:  # no equality at all: every row is a candidate, so look once
-            return [other.rows.get(())] * len(keys)
-        return other.rows.get_all(keys)
+    def _candidates(other: Side, keys: Keys) -> Sequence[Batch]:
+        if not other.has_key:  # every row is a candidate: look once
+            return [as_rows(found) for found in other.rows.get_all(keys[:1])] * len(keys)
+        return [as_rows(found) for found in other.rows.get_all(keys)]
 
     def _matches(self, side: Side, other: Side, row: Row, candidates: Sequence[Row]) -> Batch:
         assert self._rest is not None

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from aioflow import Row, Stream, interleave
-from aioflow.relation import Batch, identities
+from aioflow.relation import Batch, identities, identity
 from aioflow.spill import KeyedRows, KeySet, Memory
 
-Keys: TypeAlias = Sequence[Any]  # each a tuple of values, in the form in which they compare
+Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the form in which they compare
 Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a right row beside the equality
 
 _OUTPUT_ROWS = 1024
+_PLAIN = frozenset({str, int, type(None)})
 
 
 def keys_of(positions: Sequence[int]) -> Callable[[Batch], Keys]:
     """A function that gives the keys of a batch: those columns of its rows."""
     if len(positions) == 1:
-        only = positions[0]
-        return lambda batch: identities([(row[only],) for row in batch])
+        return partial(_single_keys, positions[0])
     if not positions:
         return lambda batch: [()] * len(batch)
     pick = itemgetter(*positions)
     return lambda batch: identities(list(map(pick, batch)))
+
+
+def _single_keys(position: int, batch: Batch) -> Keys:
+    keys = [row[position] for row in batch]
+    if _PLAIN.issuperset(map(type, keys)):
+        return keys
+    return [identity((key,))[0] for key in keys]  # type: ignore[index]  # it is a tuple like the row
 
 
 class Keyed:
@@ -34,6 +42,8 @@ class Keyed:
     def __init__(self, stream: Stream, positions: Sequence[int], *, nulls_match: bool = False) -> None:
         self.stream = stream
         self.nulls_match = nulls_match
+        self.has_key = bool(positions)
+        self._is_single = len(positions) == 1
         self._keys_of = keys_of(positions)
 
     @property
@@ -44,11 +54,16 @@ class Keyed:
     def split(self, batch: Batch) -> tuple[Keys, Batch, Batch]:
         """Keys and rows that can match, and the rows that cannot."""
         keys = self._keys_of(batch)
-        if self.nulls_match or None not in chain.from_iterable(keys):
+        if self.nulls_match or None not in (keys if self._is_single else chain.from_iterable(keys)):
             return keys, batch, []
-        possible = [(key, row) for key, row in zip(keys, batch, strict=True) if None not in key]
-        nulls = [row for key, row in zip(keys, batch, strict=True) if None in key]
+        pairs = list(zip(keys, batch, strict=True))
+        has_null = self._has_null
+        possible = [pair for pair in pairs if not has_null(pair[0])]
+        nulls = [row for key, row in pairs if has_null(key)]
         return [key for key, _ in possible], [row for _, row in possible], nulls
+
+    def _has_null(self, key: Any) -> bool:
+        return key is None if self._is_single else None in key
 
 
 def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:

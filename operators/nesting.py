@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import islice
 
 from aioflow import (
@@ -218,7 +218,20 @@ def _format_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     return None if inputs[0] is None else inputs[0].add(Schema.of(**{settings["as"]: "char"}))
 
 
-@operator(schema=_format_schema)
+def _format_rows(settings: Settings) -> Callable[[Sequence[Row]], Batch]:
+    return _with_text(settings["template"].schema, _formatter(settings), settings["as"])
+
+
+def _with_text(schema: Schema, formatter: Formatter, name: str) -> Callable[[Sequence[Row]], Batch]:
+    """A function that adds the text to each row of a batch."""
+    write = formatter.row
+    if name not in schema:
+        return lambda batch: [(*row, write(row)) for row in batch]
+    place = schema.position(name)
+    return lambda batch: [(*row[:place], write(row), *row[place + 1 :]) for row in batch]
+
+
+@operator(schema=_format_schema, batchwise=_format_rows)
 async def format(
     rel: Stream,
     *,
@@ -241,13 +254,8 @@ async def format(
         format (wishes, "beds >= %q and city = %q", "beds, city" : conditions)
         format (houses, "{address}, {city}" : labelled) {AS: "label"}
     """
-    if rel.schema is None:
-        return
     formatter = template.formatter(attributes)
-    write = formatter.row
-    with (
-        DependentJoin(rel.schema, Schema((as_,)), False, context.memory) as joining,
-        tallied(context, formatter),
-    ):
+    with_text = _with_text(rel.schema or Schema(()), formatter, as_)
+    with tallied(context, formatter):
         async for batch in rel.batches():
-            yield [joined for row in batch for joined in joining.rows(row, ((write(row),),))]
+            yield with_text(batch)

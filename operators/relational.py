@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from operator import itemgetter
 from typing import Literal
 
-from aioflow import Context, InputError, Row, Schema, SettingError, Stream, operator
+from aioflow import Context, InputError, Row, Schema, SettingError, Stream, operator, same_as_input
 from aioflow.expressions import Attributes, Condition, JoinCondition, Projection
 from aioflow.operator import Settings
 from aioflow.operators.hash_join import HashJoin, Side
@@ -61,7 +62,7 @@ def _condition_position(schema: Schema, name: str | None) -> int:
         raise
 
 
-@operator(schema=_select_schema)
+@operator(schema=_select_schema, batchwise=lambda settings: settings["where"].filter)
 async def select(
     rel: Stream,
     conditions: Stream | None = None,
@@ -124,7 +125,7 @@ def _project_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
     return schema
 
 
-@operator(schema=_project_schema)
+@operator(schema=_project_schema, batchwise=lambda settings: settings["attributes"].rows)
 async def project(rel: Stream, *, attributes: Projection, context: Context) -> AsyncGenerator[Batch, None]:
     """Give each tuple those attributes only, renamed or computed; duplicates stay.
 
@@ -141,12 +142,8 @@ async def project(rel: Stream, *, attributes: Projection, context: Context) -> A
             yield attributes.rows(batch)
 
 
-def _distinct_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    return inputs[0]
-
-
 @operator(
-    schema=_distinct_schema,
+    schema=same_as_input,
     depends_on_arrival=lambda settings: settings["attributes"] is not None,
 )
 async def distinct(
@@ -284,6 +281,13 @@ def _pairs(
         Side(left, on.left_key or (), memory, pad_left if type in ("left", "full") else None),
         Side(right, on.right_key or (), memory, pad_right if type in ("right", "full") else None),
         memory,
-        picker(tail) if once else None,
+        _columns(tail) if once else None,
         on.rest,
     ).results()
+
+
+def _columns(places: Sequence[int]) -> Callable[[Row], Row]:
+    """Takes those columns of a row; a slice where they stand side by side, which is faster."""
+    if places and list(places) == list(range(places[0], places[-1] + 1)):
+        return itemgetter(slice(places[0], places[-1] + 1))
+    return picker(places)
