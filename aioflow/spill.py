@@ -19,7 +19,7 @@ from aioflow.keyed import KeyedRows, KeySet
 from aioflow.memory import Memory, Spillable, batch_size
 from aioflow.relation import Batch, Relation, Row, RowStore, Schema
 
-__all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows"]
+__all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
 
 _CHUNK_ROWS = 1024
 _LENGTH = struct.Struct("<Q")
