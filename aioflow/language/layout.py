@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
+# A key and its values; a flag has none.
+Clause: TypeAlias = tuple[str, Sequence[str]]
 WIDTH = 100
 STEP = "  "
 
@@ -32,7 +35,7 @@ def entry_lines(key: str, values: Sequence[str], indent: str) -> list[str]:
 
 
 def statement_lines(
-    operator: str, arguments: Sequence[str], outputs: Sequence[str], clauses: Sequence[str], indent: str
+    operator: str, arguments: Sequence[str], outputs: Sequence[str], clauses: Sequence[Clause], indent: str
 ) -> list[str]:
     """A statement in the first of these forms that fits: on one line, clauses below it, all of it broken."""
     head = f"{indent}{operator} ({_inside(arguments, outputs)})"
@@ -47,7 +50,8 @@ def statement_lines(
         for lines in ([head], broken_head)
         for broken in (False, True)
     ]
-    return next(filter(fits, forms), forms[-1] if clauses else forms[-2])
+    # A constant that is too long by itself is no reason to break the clauses as well.
+    return next(filter(fits, forms), forms[-2] if fits(forms[-2][-1:]) else forms[-1])
 
 
 def _inside(arguments: Sequence[str], outputs: Sequence[str]) -> str:
@@ -61,9 +65,18 @@ def _output_lines(outputs: Sequence[str], indent: str) -> list[str]:
     return [f"{indent}: {lines[0].lstrip()}", *lines[1:]] if lines else []
 
 
-def _with_clauses(head: list[str], clauses: Sequence[str], indent: str, broken: bool) -> list[str]:
+def _with_clauses(head: list[str], clauses: Sequence[Clause], indent: str, broken: bool) -> list[str]:
     if not clauses:
         return head
     if not broken:
-        return [*head[:-1], f"{head[-1]} {{{'; '.join(clauses)}}}"]
-    return [*head[:-1], f"{head[-1]} {{", *(f"{indent}{STEP}{clause}" for clause in clauses), f"{indent}}}"]
+        listed = "; ".join(line for clause in clauses for line in _clause_lines(clause, "", broken=False))
+        return [*head[:-1], f"{head[-1]} {{{listed}}}"]
+    lines = [line for clause in clauses for line in _clause_lines(clause, indent + STEP, broken=True)]
+    return [*head[:-1], f"{head[-1]} {{", *lines, f"{indent}}}"]
+
+
+def _clause_lines(clause: Clause, indent: str, broken: bool) -> list[str]:
+    key, values = clause
+    if not values:
+        return [f"{indent}{key}"]
+    return entry_lines(key, values, indent) if broken else [f"{indent}{key}: {', '.join(values)}"]

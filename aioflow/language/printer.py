@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from aioflow.errors import InputError, PlanError
 from aioflow.language.kinds import end_of_body, item_kinds
-from aioflow.language.layout import STEP, entry_lines, fill, statement_lines
+from aioflow.language.layout import STEP, Clause, entry_lines, fill, statement_lines
 from aioflow.language.literals import write_constant
 from aioflow.language.parser import read_text
 from aioflow.language.statements import OWN_CLAUSES
@@ -181,22 +181,21 @@ class _Printer:
         text = self._constant(argument.value, argument.span)
         return text if argument.name is None else f"{_name(argument.name)}={text}"
 
-    def _clauses(self, statement: Statement) -> list[str]:
-        clauses = []
+    def _clauses(self, statement: Statement) -> list[Clause]:
+        clauses: list[Clause] = []
         for key, variables in (
             ("WAIT", statement.wait),
             ("ENABLE", statement.enable),
             ("DONE", statement.done),
         ):
             if variables:
-                clauses.append(f"{key}: {', '.join(map(_variable, variables))}")
+                clauses.append((key, [_variable(each) for each in variables]))
         if statement.errors is not None:
-            clauses.append(f"ERRORS: {_errors(statement.errors)}")
+            clauses.append(("ERRORS", [_errors(statement.errors)]))
         for option in statement.options:
             if option.name.upper() in OWN_CLAUSES:
                 raise InputError(f"{option.name} cannot be an option: every statement has such a clause")
-            values = f": {', '.join(self._values(option))}" if option.values else ""
-            clauses.append(f"{_name(option.name)}{values}")
+            clauses.append((_name(option.name), self._values(option)))
         return clauses
 
     def _values(self, option: Option) -> list[str]:
