@@ -174,7 +174,8 @@ def _extreme(compiler: Compiler, node: Call, sign: str) -> Code:
             best = value if better else best
         return best
 
-    return Code(evaluate, shared_type(codes, f"the arguments of {node.function}"), node)
+    kinds = {code.type for code in codes}
+    return Code(evaluate, kinds.pop() if len(kinds) == 1 else None, node)
 
 
 _SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {

@@ -67,7 +67,8 @@ class Compiler:
         """The value itself, for what reads no column; but what counts must count for every row."""
         value = code.evaluate(())
         if not self.counters:
-            return Code(lambda row: value, code.type, code.node, constant=True, value=value)
+            kind = None if value is None else code.type  # null is of every type
+            return Code(lambda row: value, kind, code.node, constant=True, value=value)
         self.counters.clear()
         return code
 

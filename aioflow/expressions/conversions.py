@@ -94,6 +94,8 @@ def _specification(flags: str, width: str, precision: str | None, kind: str) -> 
     sign = "+" if "+" in flags else " " if " " in flags else ""
     align = "<" if "-" in flags else ""
     zero = "0" if "0" in flags and not align and width else ""
+    if precision is None and kind in "fe":
+        precision = "6"  # Decimals have no default of their own
     decimals = f".{precision or 0}" if precision is not None and kind != "d" else ""
     return f"{align}{sign}{zero}{width}{decimals}{kind}"
 
@@ -137,6 +139,8 @@ def _placeholder(found: re.Match[str]) -> str | Conversion:
     kind = numeric[3]
     if kind == "d":
         specification = f"{numeric[1]}d"
+    elif kind in "fe" and not precision:
+        specification = f"{numeric[1]}.6{kind}"
     return Conversion(offset + 1, found[0], kind, _number_writer(specification), name.strip())
 
 
@@ -185,8 +189,10 @@ def _number_writer(specification: str) -> Callable[[Value], str]:
         try:
             if whole:
                 return format(_cut(number), specification)
-            # A float could not hold every integer.
-            return format(Decimal(number) if isinstance(number, int) else number, specification)
+            # A float does not hold every integer.
+            if isinstance(number, int):
+                number = float(number) if abs(number) < 1 << 53 else Decimal(number)
+            return format(number, specification)
         except (ArithmeticError, ValueError):
             raise UncomputableError(OUT_OF_RANGE) from None
 

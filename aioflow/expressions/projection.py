@@ -66,9 +66,10 @@ class RepeatableAttributes(Attributes):
 class Projection:
     """Attributes renamed or computed: `"a, b as c, n - 1 as n"`, `"*"`, `"* except a"`.
 
-    `schema` is that of the results, None while the input's is not known; `row` makes a result from a row,
-    `rows` from a batch, which is faster. `positions` are the columns it reads. `columns` are the columns
-    it takes when it computes nothing, else None.
+    `schema` is that of the results, None while a star stands for attributes that are not known; `row`
+    makes a result from a row, `rows` from a batch, which is faster. `positions` are the columns it reads,
+    None while the input's schema is not known. `columns` are the columns it takes when it computes
+    nothing, else None.
     """
 
     kind_name: ClassVar[str] = "a projection"
@@ -90,11 +91,14 @@ class Projection:
     @classmethod
     def _bound(cls, text: str, schema: Schema | None) -> Projection:
         compiler = Compiler(InputScope(schema))
-        results = _results(parse_projection(text), schema, compiler)
+        items = parse_projection(text)
+        results = _results(items, schema, compiler)
         names = tuple(compiler.names)
-        if schema is None:
-            return cls(text, None, names, None, None, unbound, unbound, compiler.counters)
         out = Schema(tuple(results), tuple(code.type for code in results.values()))
+        if schema is None:
+            # Without a star the attributes of the result are known, whatever those of the input are.
+            known = None if any(isinstance(item, Star) for item in items) else out
+            return cls(text, known, names, None, None, unbound, unbound, compiler.counters)
         codes = tuple(results.values())
         positions = tuple(code.position for code in codes if code.position is not None)
         columns = positions if len(positions) == len(codes) else None

@@ -123,12 +123,14 @@ MISTAKES = [
     ("year('soon') = 1", "year: 'soon' is not a date", 5),
     (
         "date_add(sold, 1, 'fortnight') > sold",
-        "date_add: unknown unit of time 'fortnight' (there are: years, months, weeks, days, hours, minutes, seconds)",
+        "date_add: unknown unit of time 'fortnight' "
+        "(there are: years, months, weeks, days, hours, minutes, seconds)",
         18,
     ),
     (
         "format_date(sold, '%Q') = 'x'",
-        "format_date: unknown directive '%Q' in '%Q' (there are: %Y %y %m %d %H %I %M %S %f %p %j %B %b %A %a %z %%)",
+        "format_date: unknown directive '%Q' in '%Q' "
+        "(there are: %Y %y %m %d %H %I %M %S %f %p %j %B %b %A %a %z %%)",
         18,
     ),
     ("parse_date(city, '%Y %Y') > sold", "parse_date: '%Y' appears twice in '%Y %Y'", 17),
@@ -157,7 +159,8 @@ MISTAKES = [
     ("city = 'a' 'b'", "expected an operator or the end, found 'b'", 11),
     (
         "cast(price as char) = 'x'",
-        "expected an operator or the ')' that closes '(' of cast, found 'as'; a value is converted by char(x), number(x), date(x) or boolean(x)",
+        "expected an operator or the ')' that closes '(' of cast, found 'as'; "
+        "a value is converted by char(x), number(x), date(x) or boolean(x)",
         11,
     ),
     ("price = 1,", "expected an operator or the end, found ','", 9),

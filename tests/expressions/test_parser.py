@@ -170,5 +170,5 @@ def test_a_nearly_exhausted_stack_gives_a_message() -> None:
         else:
             Condition.bind("(" * 90 + "a = 2" + ")" * 90, [None])
 
-    with pytest.raises(SettingError, match="nested too deeply$"):
+    with pytest.raises(SettingError, match=r"nested too deeply$"):
         bind_below(sys.getrecursionlimit() - 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from aioflow.errors import SettingError
@@ -9,6 +11,8 @@ from aioflow.expressions import Condition, Projection
 from aioflow.relation import Schema, Value
 
 NOTHING = Schema(())
+# `AIOFLOW_EXAMPLES=20 pytest tests/expressions` tries twenty times as many random expressions.
+TIMES = int(os.environ.get("AIOFLOW_EXAMPLES", "1"))
 
 
 def projection(text: str, values: dict[str, Value]) -> Projection:
