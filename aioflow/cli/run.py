@@ -28,7 +28,7 @@ from aioflow.relation import Record
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
     from aioflow.engine import Engine
-    from aioflow.run import RunStream
+    from aioflow.results import RunStream
 
 Batches: TypeAlias = AsyncGenerator[tuple[str, list[Record]], None]
 

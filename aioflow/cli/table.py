@@ -71,7 +71,8 @@ class Columns:
             max([cell_len(name), *(cell_len(row[place]) for row in cells)])
             for place, name in enumerate(self._names)
         ]
-        self._widths = _fit(widths, width - len(GAP) * (len(widths) - 1)) if width else widths
+        self._room = width - len(GAP) * (len(widths) - 1) if width else 0
+        self._widths = _fit(widths, self._room) if width else widths
 
     def header(self) -> str:
         names = GAP.join(map(self._placed, self._names, self._widths, self._right)).rstrip()
@@ -81,8 +82,17 @@ class Columns:
         return f"{names}\n{rule}\n"
 
     def line(self, values: Sequence[Value]) -> str:
-        cells = map(self._placed, (_shown(cell(value)) for value in values), self._widths, self._right)
-        return GAP.join(cells).rstrip() + "\n"
+        cells = [_shown(cell(value)) for value in values]
+        if self._limited:
+            self._widen(cells)
+        return GAP.join(map(self._placed, cells, self._widths, self._right)).rstrip() + "\n"
+
+    def _widen(self, cells: Sequence[str]) -> None:
+        """Let a column grow for a later cell, while the terminal has room for it."""
+        for place, text in enumerate(cells):
+            missing = cell_len(text) - self._widths[place]
+            if missing > 0:
+                self._widths[place] += max(0, min(missing, self._room - sum(self._widths)))
 
     def _placed(self, text: str, width: int, right: bool) -> str:
         length = cell_len(text)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aioflow.plan import Program
-    from aioflow.run import RunStream
+    from aioflow.results import RunStream
 
 _BAR_WIDTH = 40
 _LINE_WIDTH = 60

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from aioflow.demo.site import HOUSES_PER_PAGE, LATENCY_SECONDS, PAGES
+from aioflow.demo import site
 from aioflow.session import Mode
 
 WORKERS = 15
-HOUSES = PAGES * HOUSES_PER_PAGE
+HOUSES = site.PAGES * site.HOUSES_PER_PAGE
 
 
 @dataclass(frozen=True)
@@ -22,28 +22,6 @@ class DemoMode:
     last_limit: float
 
 
-# A page is known only from the page before it, so the pages alone take PAGES requests in a row.
-_PAGES_IN_A_ROW = PAGES * LATENCY_SECONDS
-_ALL_IN_A_ROW = (PAGES + HOUSES) * LATENCY_SECONDS
-_PAGES_THEN_HOUSES = _PAGES_IN_A_ROW + math.ceil(HOUSES / WORKERS) * LATENCY_SECONDS
-
-MODES = (
-    DemoMode("D-", "one request at a time", _ALL_IN_A_ROW, _ALL_IN_A_ROW),
-    DemoMode(
-        "D+S-",
-        "in parallel; each step waits for its whole input",
-        _PAGES_THEN_HOUSES,
-        _PAGES_THEN_HOUSES,
-    ),
-    DemoMode(
-        "D+S+",
-        "in parallel, streaming: a house is fetched as soon as its page is there",
-        2 * LATENCY_SECONDS,
-        _PAGES_IN_A_ROW + LATENCY_SECONDS,
-    ),
-)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What a run in one mode took."""
@@ -52,3 +30,24 @@ class Outcome:
     houses: int
     first_seconds: float
     last_seconds: float
+
+
+def demo_modes() -> tuple[DemoMode, ...]:
+    """From the slowest to the fastest."""
+    request = site.LATENCY_SECONDS
+    # A page is known only from the page before it, so the pages alone take so many requests in a row.
+    pages = site.PAGES * request
+    one_by_one = pages + HOUSES * request
+    pages_then_houses = pages + math.ceil(HOUSES / WORKERS) * request
+    return (
+        DemoMode("D-", "one request at a time", one_by_one, one_by_one),
+        DemoMode(
+            "D+S-", "in parallel; each step waits for its whole input", pages_then_houses, pages_then_houses
+        ),
+        DemoMode(
+            "D+S+",
+            "in parallel, streaming: a house is fetched as soon as its page is there",
+            2 * request,
+            pages + request,
+        ),
+    )

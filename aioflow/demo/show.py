@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioflow.cli.loop import run_interruptibly
-from aioflow.demo.modes import MODES, WORKERS, DemoMode, Outcome
-from aioflow.demo.site import FIRST_PAGE, HOUSES_PER_PAGE, LATENCY_SECONDS, PAGES
+from aioflow.demo import site
+from aioflow.demo.modes import WORKERS, DemoMode, Outcome, demo_modes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,8 +34,8 @@ def _introduce(console: Console) -> None:
     from rich.text import Text
 
     console.print(
-        f"A site of {PAGES} result pages with {HOUSES_PER_PAGE} houses each; every request takes "
-        f"{LATENCY_SECONDS * 1000:.0f} ms; {WORKERS} workers.\n"
+        f"A site of {site.PAGES} result pages with {site.HOUSES_PER_PAGE} houses each; every request takes "
+        f"{site.LATENCY_SECONDS * 1000:.0f} ms; {WORKERS} workers.\n"
         "The plan follows the Next links by recursion:\n"
     )
     for line in _essence(PLAN.read_text(encoding="utf-8")):
@@ -60,10 +60,11 @@ async def _run_modes(console: Console) -> list[Outcome]:
     from aioflow import load
 
     program = load(str(PLAN))
-    return [await _run_mode(program, mode, console) for mode in MODES]
+    modes = demo_modes()
+    return [await _run_mode(program, mode, console, modes[0].last_limit) for mode in modes]
 
 
-async def _run_mode(program: Program, mode: DemoMode, console: Console) -> Outcome:
+async def _run_mode(program: Program, mode: DemoMode, console: Console, span_seconds: float) -> Outcome:
     from aioflow import Engine
     from aioflow.demo.live import arrivals_line, live
 
@@ -71,14 +72,14 @@ async def _run_mode(program: Program, mode: DemoMode, console: Console) -> Outco
     arrivals: list[float] = []
     async with Engine(workers=WORKERS, mode=mode.name) as engine:
         started = time.perf_counter()
-        async with engine.stream(program, start=[{"page-url": FIRST_PAGE}]) as stream:
+        async with engine.stream(program, start=[{"page-url": site.FIRST_PAGE}]) as stream:
             with live(console, stream, program, arrivals):
                 # One by one: the display reads the list meanwhile.
                 async for _ in stream:
                     arrivals.append(time.perf_counter() - started)  # noqa: PERF401
     outcome = Outcome(mode, len(arrivals), arrivals[0], arrivals[-1])
     if console.is_terminal:
-        console.print(f"      {arrivals_line(arrivals, MODES[0].last_limit)}")
+        console.print(f"      {arrivals_line(arrivals, span_seconds)}")
     console.print(
         f"      first house after {outcome.first_seconds:.2f} s, all {outcome.houses} after "
         f"{outcome.last_seconds:.2f} s\n"
@@ -114,7 +115,7 @@ def _suggest(console: Console) -> None:
     except ValueError:
         path = PLAN
     console.print("\nSee the plan, run it, draw it:")
-    start = f'{{"page-url": "{FIRST_PAGE}"}}'
+    start = f'{{"page-url": "{site.FIRST_PAGE}"}}'
     for command in (
         f"aioflow explain {path} --ops aioflow.demo.site",
         f"aioflow run {path} --ops aioflow.demo.site --input '{start}'",

@@ -108,6 +108,7 @@ FUNCTIONS = '''\
 
 import asyncio
 import time
+from pathlib import Path
 
 from aioflow import function
 
@@ -125,12 +126,14 @@ async def page_houses(row):
 
 @function(pure=True)
 async def forever(row):
+    Path("started").touch()
     await asyncio.sleep(3600)
 
 
 @function(pure=True)
 async def deaf(row):
     """Does not hear that it is cancelled."""
+    Path("started").touch()
     while True:
         try:
             await asyncio.sleep(3600)
@@ -140,6 +143,7 @@ async def deaf(row):
 
 @function(pure=True, blocking=True)
 def blocked(row):
+    Path("started").touch()
     time.sleep(3600)
 
 

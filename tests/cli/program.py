@@ -3,7 +3,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 AIOFLOW = (sys.executable, "-m", "aioflow")
 # Far beyond what any command here takes, so that a hang is a failure and not a wait.
@@ -34,9 +38,28 @@ def aioflow(
     )
 
 
-def start(*arguments: str, cwd: Path, **changes: str) -> subprocess.Popen[bytes]:
-    """Start a command with pipes to all three of its streams, and let it run."""
-    return subprocess.Popen(
+@dataclass(frozen=True)
+class Process:
+    """A command that runs."""
+
+    popen: subprocess.Popen[bytes]
+    input: IO[bytes]
+    output: IO[bytes]
+    messages: IO[bytes]
+
+    def send(self, data: bytes) -> None:
+        self.input.write(data)
+        self.input.flush()
+
+    def end(self) -> int:
+        """Wait for its end; its exit code."""
+        return self.popen.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def start(*arguments: str, cwd: Path, **changes: str) -> Iterator[Process]:
+    """Start a command with pipes to all three of its streams; it is gone when the block is left."""
+    process = subprocess.Popen(
         [*AIOFLOW, *arguments],
         cwd=cwd,
         stdin=subprocess.PIPE,
@@ -44,3 +67,15 @@ def start(*arguments: str, cwd: Path, **changes: str) -> subprocess.Popen[bytes]
         stderr=subprocess.PIPE,
         env=environment(**changes),
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        yield Process(process, process.stdin, process.stdout, process.stderr)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+        with suppress(BrokenPipeError):
+            process.stdin.close()

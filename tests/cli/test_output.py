@@ -118,6 +118,14 @@ def test_a_table_keeps_to_the_width_of_the_terminal() -> None:
     assert len(lines[-1]) == 30
 
 
+def test_a_column_grows_for_a_wider_cell_while_there_is_room() -> None:
+    table = Table(several_outputs=False, width=12)
+    table.row("o", record(a=1, b="x"))
+    table.release()
+    assert table.row("o", record(a=0.25, b="x")) == "0.25  x\n"
+    assert table.row("o", record(a=1, b="too long for it")) == "   1  too l…\n"
+
+
 def test_a_table_lets_no_control_character_through() -> None:
     table = Table(several_outputs=False, width=None)
     table.row("o", record(a="red \x1b[31m\r\nnext\x9b2J"))

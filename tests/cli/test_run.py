@@ -25,16 +25,15 @@ def test_a_plan_runs_from_json_to_json_lines(folder: Path) -> None:
 
 
 def test_rows_of_stdin_stream_through_before_its_end(folder: Path) -> None:
-    process = start("run", "double.plan", "--input", "numbers=-", cwd=folder)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    for number in (1, 2, 3):
-        process.stdin.write(b'{"n": %d}\n' % number)
-        process.stdin.flush()
-        # The next row is not there before this one has come out.
-        assert process.stdout.readline() == b'{"n": %d, "twice": %d}\n' % (number, 2 * number)
-    output, messages = process.communicate(b'{"n": 4}')
-    assert (process.returncode, output, messages) == (0, b'{"n": 4, "twice": 8}\n', b"")
+    with start("run", "double.plan", "--input", "numbers=-", cwd=folder) as process:
+        for number in (1, 2, 3):
+            process.send(b'{"n": %d}\n' % number)
+            # The next row is not there before this one has come out.
+            assert process.output.readline() == b'{"n": %d, "twice": %d}\n' % (number, 2 * number)
+        process.send(b'{"n": 4}')
+        process.input.close()
+        assert process.output.read() == b'{"n": 4, "twice": 8}\n'
+        assert (process.end(), process.messages.read()) == (0, b"")
 
 
 # --- inputs -------------------------------------------------------------------------------------
