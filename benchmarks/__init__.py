@@ -1,0 +1,1 @@
+"""Experiments on speed and memory, one module for each question: `python -m benchmarks [name …]`."""
