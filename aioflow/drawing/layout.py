@@ -7,18 +7,21 @@ neighbours' positions, as near as the widths allow.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from aioflow.errors import MissingExtraError
 
-SWEEPS = 120
 ONE_WAY_SWEEPS = 40
+TWO_WAY_SWEEPS = 80
+SETTLED = 0.01
 LINK_WIDTH = 6.0
 # Long edges are kept straight before anything else is.
 LINK_WEIGHT = 3.0
+# A chain bends where it meets others, not on its way.
+CHAIN_WEIGHT = 1.0
 NEARLY_STRAIGHT = 0.1
 
 
@@ -154,31 +157,44 @@ def _size(node: int, sizes: Sequence[tuple[float, float]]) -> tuple[float, float
 
 def _centres(layered: _Layered, sizes: Mapping[int, tuple[float, float]], gap: float) -> dict[int, float]:
     widths = {node: width for node, (width, _) in sizes.items()}
-    links = {node for node, (_, height) in sizes.items() if not height}
-    above: dict[int, list[int]] = defaultdict(list)
-    below: dict[int, list[int]] = defaultdict(list)
-    for source, target in layered.edges:
-        above[target].append(source)
-        below[source].append(target)
+    above, below = _neighbours(layered, sizes)
     centres: dict[int, float] = {}
     for layer in layered.layers:
         centres.update(zip(layer, _packed(layer, widths, gap), strict=True))
-    for sweep in range(SWEEPS):
-        downwards = sweep % 2 == 0
-        for layer in layered.layers if downwards else reversed(layered.layers):
-            # Looking one way only carries a position through the whole drawing; then both ways settle it.
-            near = above if downwards else below
-            pulls = [
-                _pull(
-                    node,
-                    near[node] if near[node] and sweep < ONE_WAY_SWEEPS else above[node] + below[node],
-                    centres,
-                    links,
-                )
-                for node in layer
-            ]
-            centres.update(zip(layer, _separated(layer, pulls, widths, gap), strict=True))
+    # Looking one way only carries a position through the whole drawing; then looking both ways settles it.
+    for one_way, sweeps in ((True, ONE_WAY_SWEEPS), (False, TWO_WAY_SWEEPS)):
+        for sweep in range(sweeps):
+            downwards = sweep % 2 == 0
+            moved = 0.0
+            for layer in layered.layers if downwards else reversed(layered.layers):
+                near = above if downwards else below
+                pulls = []
+                for node in layer:
+                    seen = near[node] if one_way and near[node] else above[node] + below[node]
+                    pulls.append(_pull(centres[node], seen, centres))
+                for node, centre in zip(layer, _separated(layer, pulls, widths, gap), strict=True):
+                    moved = max(moved, abs(centre - centres[node]))
+                    centres[node] = centre
+            if moved < SETTLED:
+                break
     return centres
+
+
+def _neighbours(
+    layered: _Layered, sizes: Mapping[int, tuple[float, float]]
+) -> tuple[dict[int, list[tuple[int, float]]], dict[int, list[tuple[int, float]]]]:
+    """For each node its neighbours above and below, and how much each of those edges wants to be straight."""
+    leaving = Counter(source for source, _ in layered.edges)
+    entering = Counter(target for _, target in layered.edges)
+    above: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    below: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for source, target in layered.edges:
+        links = (sizes[source][1] == 0) + (sizes[target][1] == 0)
+        only = leaving[source] == entering[target] == 1
+        weight = 1 + LINK_WEIGHT * links + CHAIN_WEIGHT * only
+        above[target].append((source, weight))
+        below[source].append((target, weight))
+    return above, below
 
 
 def _packed(layer: list[int], widths: Mapping[int, float], gap: float) -> list[float]:
@@ -191,19 +207,16 @@ def _packed(layer: list[int], widths: Mapping[int, float], gap: float) -> list[f
 
 
 def _pull(
-    node: int, neighbours: list[int], centres: Mapping[int, float], links: set[int]
+    centre: float, neighbours: Sequence[tuple[int, float]], centres: Mapping[int, float]
 ) -> tuple[float, float]:
     """Where the neighbours draw a node, and how strongly.
 
     What is nearly straight pulls most: that minimises distances, not their squares, so that many edges
     become exactly straight and few bend, instead of all bending a little.
     """
-    centre = centres[node]
     total = weight = 0.0
-    for each in neighbours:
-        strength = (1 + LINK_WEIGHT * ((node in links) + (each in links))) / (
-            NEARLY_STRAIGHT + abs(centres[each] - centre)
-        )
+    for each, wanted in neighbours:
+        strength = wanted / (NEARLY_STRAIGHT + abs(centres[each] - centre))
         total += strength * centres[each]
         weight += strength
     return (total / weight, weight) if weight else (centre, 1e-6)
