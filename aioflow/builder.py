@@ -213,7 +213,7 @@ class PlanBuilder:
                 yield Setting(_constant(argument, f"an argument of {operator}"))
 
     def _names(self, names: Names, operator: str) -> tuple[Variable, ...]:
-        listed = (names,) if isinstance(names, str | Variable) else names
+        listed = names if isinstance(names, list | tuple) else (names,)
         return tuple(self._use(name, f"a signal of {operator}") for name in listed)
 
     def _errors(self, errors: str | Variable | None, operator: str) -> Variable | Literal["skip"] | None:

@@ -142,6 +142,7 @@ class ItemCutter:
         header = self._read_header(keyword, name)
         if header is None:
             return
+        self._cursor.forget_comments(*header)
         opening = self._cursor.token.start
         text = self._cursor.source.text
         closing = (kind.end_of_body if kind else end_of_body)(text, opening + 1)

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
@@ -45,7 +46,7 @@ def _read_top(file: Path) -> bytes:
             raise InputError(f"{file} is a folder, not a plan file{_hint(file)}")
         return _read(file)
     except FileNotFoundError:
-        near = suggestion(file.name, _plan_files(file.parent))
+        near = _near(file.name, _plan_files(file.parent))
         raise InputError(f"there is no file {file}{near}") from None
     except PermissionError:
         raise InputError(f"there is no permission to read {file}") from None
@@ -67,9 +68,16 @@ def _read(file: Path) -> bytes:
 
 def _plan_files(folder: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in folder.iterdir() if entry.suffix == SUFFIX)
+        return sorted(entry.name for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file())
     except OSError:
         return []
+
+
+def _near(name: str, files: Iterable[str]) -> str:
+    """A hint at a file with a name like this one; the suffix that all have in common does not count."""
+    by_stem = {file.removesuffix(SUFFIX).lower(): file for file in files}
+    near = get_close_matches(name.removesuffix(SUFFIX).lower(), by_stem, n=1)
+    return f"; did you mean {by_stem[near[0]]!r}?" if near else ""
 
 
 @dataclass(frozen=True)
@@ -205,11 +213,8 @@ def _forbidden(path: str) -> str | None:
 def _not_found(path: str, places: list[_Place]) -> str:
     folder, _, name = path.rpartition("/")
     known = [file for place in places for file in _plan_files(place.folder / folder)]
-    near = suggestion(name, known) or (
-        f"; did you mean '{name}{SUFFIX}'?" if f"{name}{SUFFIX}" in known else ""
-    )
     where = "in the library" if len(places) == 1 else "beside this file or in the library"
-    return f"there is no file {path!r} {where}{near}"
+    return f"there is no file {path!r} {where}{_near(name, known)}"
 
 
 # --- the main plan ------------------------------------------------------------------------------

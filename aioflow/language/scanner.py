@@ -239,6 +239,11 @@ class Cursor:
         self.comments += [comment for comment in self._scanner.comments if comment[0] < here]
         self._start(offset)
 
+    def forget_comments(self, start: int, end: int) -> None:
+        """Comments in this stretch belong to a text that is kept as it is."""
+        comments = self._scanner.comments
+        comments[:] = [comment for comment in comments if not start <= comment[0] < end]
+
     def leave(self) -> None:
         """Read nothing more, and count the rest as lost."""
         self.jump(len(self.source.text))

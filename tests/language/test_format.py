@@ -178,6 +178,8 @@ def test_bodies_of_other_items_stay_as_they_are() -> None:
         "grammar G :x { one [a-z]\n        two   three  \n\n  'four }' }",
         "GRAMMAR G :x\n{\n  one [a-z]\n        two   three  \n\n  'four }'\n}\n",
     )
+    with_comment = "WRAPPER w (a, # one\n  b)  # two\n{\n  # three\n}\n"
+    assert format_text(with_comment) == with_comment
     four = "WRAPPER w\n{\n    a: b\n      c: d\n}\n"
     assert format_text(four) == four
 
