@@ -71,6 +71,11 @@ class Budget:
         return self.common.count
 
     @property
+    def most(self) -> int:
+        """The most firings of one statement that could ever have permits at once."""
+        return max([self.common.count, *(permits.count for permits in self.partitions.values())])
+
+    @property
     def used(self) -> int:
         return self.common.used + sum(permits.used for permits in self.partitions.values())
 

@@ -15,7 +15,7 @@ from aioflow.inline import InlineStep
 from aioflow.once import OnceStream
 from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
-from aioflow.signals import Completion, Signal, Watch
+from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.spill import KeySet
 from aioflow.stream import Stream
 
@@ -84,6 +84,8 @@ class Call:
         targets = self._targets(outputs)
         self._make_outlets(targets, closed)
         for stream, variable in zip(inputs, self.routine.inputs, strict=True):
+            if variable in self.routine.outputs:
+                targets[variable].append(EndWatch(self.completion))
             if variable not in adopted:
                 hand_over(stream, targets[variable])
         for gate in self.gates:

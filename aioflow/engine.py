@@ -20,7 +20,7 @@ from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
 from aioflow.relation import Record
 from aioflow.rows import RowsIn
-from aioflow.run import RunStream
+from aioflow.results import RunStream
 from aioflow.session import MODES, Mode, Session
 from aioflow.spill import Memory
 from aioflow.statistics import RunStatistics

@@ -38,12 +38,14 @@ class Feed:
 
     def start(self) -> None:
         if self._outlet.unread:
+            self._outlet.end()
             return
         self._task = self._session.spawn(self._feed())
 
     def _unread(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._outlet.end()
 
     async def _feed(self) -> None:
         outlet, intake = self._outlet, self._intake

@@ -159,7 +159,7 @@ class Routine:
             return known
         known = self._schemas.get(inputs)
         if known is None:
-            found = self.inference.plan_schemas(self.plan, self.scope.values, inputs)
+            found = self.inference.plan_schemas(self.plan, self.scope, inputs)
             known = self._schemas[inputs] = tuple(found.get(name) for name in self.variables)
         self._latest = inputs, known
         return known

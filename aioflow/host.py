@@ -46,7 +46,8 @@ class Host:
 
     @property
     def workers(self) -> int:
-        return min(self._step.step.workers or self._step.session.workers, self._step.session.workers)
+        step = self._step
+        return min(step.step.workers or step.session.workers, step.session.workers)
 
     @property
     def memory(self) -> Memory:

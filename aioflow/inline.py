@@ -98,6 +98,10 @@ class InlineStep:
         finally:
             session.inline_depth -= 1
 
+    @property
+    def reads(self) -> bool:
+        return True
+
     def serves(self, reader: object) -> bool:
         return reader is self
 

@@ -35,6 +35,10 @@ class Target(Protocol):
     def serves(self, reader: object) -> bool:
         """Whether rows pushed here reach that reader and nobody else."""
 
+    @property
+    def reads(self) -> bool:
+        """Whether it wants rows; some only want to learn of the end."""
+
 
 class Outlet:
     """The writer's end of a variable: every reader gets every row."""
@@ -56,7 +60,7 @@ class Outlet:
     @property
     def unread(self) -> bool:
         """Whether all readers have left. A variable that never had one is not unread."""
-        return self.was_read and not self.targets
+        return self.was_read and not any([target.reads for target in self.targets])
 
     def open(self, schema: Schema) -> None:
         """Tell the readers which attributes the rows have."""
@@ -103,7 +107,7 @@ class Outlet:
         """A reader has left."""
         # A new list: the old one may be in the midst of being walked.
         self.targets = [target for target in self.targets if not target.serves(reader)]
-        if not self.targets and self.on_unread is not None and not self.ended:
+        if self.unread and self.on_unread is not None and not self.ended:
             self.on_unread()
 
     def detach(self, reader: Target) -> None:

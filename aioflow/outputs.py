@@ -101,6 +101,10 @@ class Port:
         elif self._mailbox.put(self, rows):
             full.append(self._mailbox)
 
+    @property
+    def reads(self) -> bool:
+        return True
+
     def serves(self, reader: object) -> bool:
         return reader is self
 
@@ -131,6 +135,10 @@ class _ReorderedPort:
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         self._port.push([tuple([row[position] for position in self._order]) for row in rows], full)
+
+    @property
+    def reads(self) -> bool:
+        return True
 
     def serves(self, reader: object) -> bool:
         return reader is self._port

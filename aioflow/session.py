@@ -116,7 +116,7 @@ class Session:
         self.timing = timing
         self.streaming = mode == "D+S+"
         self.baton = Baton() if mode == "D-" else None
-        self.workers = 1 if mode == "D-" else budget.workers
+        self.workers = 1 if mode == "D-" else budget.most
         self.permits_of_run = Permits(1) if mode == "D-" else None
         self.folder = Path(graph.program.folder or ".")
         self.tasks: set[asyncio.Task[Any]] = set()

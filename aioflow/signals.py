@@ -54,6 +54,10 @@ class Watch:
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         self._signal.send()
 
+    @property
+    def reads(self) -> bool:
+        return True
+
     def serves(self, reader: object) -> bool:
         return reader is self
 
@@ -80,3 +84,35 @@ class Completion:
         self._count -= 1
         if not self._count:
             self._on_end()
+
+
+class EndWatch:
+    """Keeps a call from counting as ended while an input that is also an output still flows."""
+
+    __slots__ = ("_completion", "_producers")
+
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._producers = 0
+        completion.enter()
+
+    @property
+    def reads(self) -> bool:
+        return False
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        return self
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        return
+
+    def serves(self, reader: object) -> bool:
+        return False
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._producers -= 1
+        if not self._producers:
+            self._completion.leave()

@@ -215,6 +215,10 @@ class Stream:
         self._blocked.append(freed)
         return freed
 
+    @property
+    def reads(self) -> bool:
+        return True
+
     def serves(self, reader: object) -> bool:
         return reader is self
 
@@ -274,6 +278,10 @@ class Reordered:
     def __init__(self, stream: Stream, given: Schema, wanted: Schema) -> None:
         self._stream = stream
         self._pick = picker([given.position(name) for name in wanted.names])
+
+    @property
+    def reads(self) -> bool:
+        return True
 
     def serves(self, reader: object) -> bool:
         return reader is self._stream

@@ -55,7 +55,7 @@ ENGINE_ORDER = (
     "outputs",
     "feed",
     "statistics",
-    "run",
+    "results",
     "plugins",
     "engine",
 )
