@@ -17,6 +17,8 @@ from aioflow.spill import KeySet, Memory
 
 Tail: TypeAlias = Callable[[Row], Row]
 
+_PIECE_ROWS = 4096
+
 
 class Side(Keyed):
     """One input of a join: its rows by key, and what becomes of those that find no partner.
@@ -67,11 +69,10 @@ class HashJoin:
             async for stream, batch in interleave(left.stream, right.stream):
                 side, other = (left, right) if stream is left.stream else (right, left)
                 keys, rows, nulls = side.split(batch)
-                found = arrive(side, other, keys, rows)
-                if nulls and side.pad is not None:
-                    found.extend(map(side.pad, nulls))
-                if found:
+                for found in arrive(side, other, keys, rows):
                     yield found
+                if nulls and side.pad is not None:
+                    yield list(map(side.pad, nulls))
                 if left.over or right.over:
                     for unmatched in self._settle():
                         yield unmatched
@@ -82,12 +83,10 @@ class HashJoin:
             right.close()
             self._matched_keys.close()
 
-    def _arrive(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Batch:
+    def _arrive(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Iterator[Batch]:
         partners = list(other.rows.get_all(keys))
         tails = batch if self._tail is None or side is self._left else list(map(self._tail, batch))
-        results = (
-            self._right_pairs(tails, partners) if side is self._right else self._left_pairs(batch, partners)
-        )
+        yield from self._left_pairs(batch, partners) if side is self._left else _right_pairs(tails, partners)
         if self._is_outer:
             known = [key for key, found in zip(keys, partners, strict=True) if found is not None]
             self._matched_keys.add_new(known, known)
@@ -95,58 +94,48 @@ class HashJoin:
             side.rows.add_all(keys, tails if self._keeps_tails else batch)
         elif side.pad is not None:
             pad = side.pad
-            results += [pad(row) for row, found in zip(batch, partners, strict=True) if found is None]
-        return results
+            yield [pad(row) for row, found in zip(batch, partners, strict=True) if found is None]
 
-    def _left_pairs(self, batch: Batch, partners: Sequence[Found]) -> Batch:
+    def _left_pairs(self, batch: Batch, partners: Sequence[Found]) -> Iterator[Batch]:
         tail = None if self._keeps_tails else self._tail
         results: Batch = []
         for row, found in zip(batch, partners, strict=True):
             if found is None:
                 continue
-            if tail is not None:
-                results += [row + tail(each) for each in as_rows(found)]
-            elif found.__class__ is list:
-                results += [row + each for each in found]
-            else:
-                results.append(row + found)  # type: ignore[operator]  # it is a row
-        return results
-
-    @staticmethod
-    def _right_pairs(tails: Batch, partners: Sequence[Found]) -> Batch:
-        results: Batch = []
-        for row, found in zip(tails, partners, strict=True):
-            if found is None:
+            if tail is None and found.__class__ is tuple:
+                results.append(row + found)
                 continue
-            if found.__class__ is list:
-                results += [each + row for each in found]
-            else:
-                results.append(found + row)  # type: ignore[operator]  # it is a row
-        return results
+            for piece in _pieces(found):
+                results += [row + each for each in (piece if tail is None else map(tail, piece))]
+                if len(results) >= _PIECE_ROWS:
+                    yield results
+                    results = []
+        yield results
 
-    def _arrive_filtered(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Batch:
-        results: Batch = []
+    def _arrive_filtered(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Iterator[Batch]:
         remembered: Batch = []
-        for row, partners in zip(batch, self._candidates(other, keys), strict=True):
-            matches = self._matches(side, other, row, partners)
-            results += matches
+        for row, candidates in zip(batch, self._candidates(other, keys), strict=True):
+            has_match = False
+            for piece in _pieces(candidates):
+                if matches := self._matches(side, other, row, piece):
+                    has_match = True
+                    yield matches
             if side.settled:
-                if not matches and side.pad is not None:
-                    results.append(side.pad(row))
+                if not has_match and side.pad is not None:
+                    yield [side.pad(row)]
                 continue
             stored = side.numbered(row)
             remembered.append(stored)
-            if matches and side.pad is not None:
+            if has_match and side.pad is not None:
                 side.matched.add(stored[-1])
         if remembered:
             side.rows.add_all(keys, remembered)
-        return results
 
     @staticmethod
-    def _candidates(other: Side, keys: Keys) -> Sequence[Batch]:
+    def _candidates(other: Side, keys: Keys) -> Sequence[Found]:
         if not other.has_key:  # every row is a candidate: look once
-            return [as_rows(found) for found in other.rows.get_all(keys[:1])] * len(keys)
-        return [as_rows(found) for found in other.rows.get_all(keys)]
+            return list(other.rows.get_all(keys[:1])) * len(keys)
+        return list(other.rows.get_all(keys))
 
     def _matches(self, side: Side, other: Side, row: Row, candidates: Sequence[Row]) -> Batch:
         assert self._rest is not None
@@ -175,3 +164,29 @@ class HashJoin:
                 yield from (row[:-1] for row in rows if row[-1] not in side.matched)
             elif key not in self._matched_keys:
                 yield from rows
+
+
+def _right_pairs(tails: Batch, partners: Sequence[Found]) -> Iterator[Batch]:
+    results: Batch = []
+    for row, found in zip(tails, partners, strict=True):
+        if found is None:
+            continue
+        if found.__class__ is tuple:
+            results.append(found + row)
+            continue
+        for piece in _pieces(found):
+            results += [each + row for each in piece]
+            if len(results) >= _PIECE_ROWS:
+                yield results
+                results = []
+    yield results
+
+
+def _pieces(found: Found) -> Iterator[Batch]:
+    """Partners in lists of a bearable length: one row may have very many."""
+    rows = as_rows(found)
+    if len(rows) <= _PIECE_ROWS:
+        yield rows
+        return
+    for start in range(0, len(rows), _PIECE_ROWS):
+        yield rows[start : start + _PIECE_ROWS]

@@ -9,7 +9,7 @@ from aioflow import Row
 from aioflow.relation import Batch
 from aioflow.spill import KeyedRows, Memory, batch_size
 
-_KEY_BYTES = 120  # a key and its slot in a dict
+_KEY_BYTES = 80  # a key and its slot in a dict
 
 # One row, many, or none.
 Found: TypeAlias = Row | list[Row] | None

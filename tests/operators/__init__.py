@@ -1,0 +1,1 @@
+"""Tests of the operator library, one module for each family."""
