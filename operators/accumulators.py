@@ -120,31 +120,42 @@ class First:
 
 
 class Collected:
-    """All values, on disk past the memory limit; `finish` makes the result of them."""
+    """All values, on disk past the memory limit, for a function of a list of them."""
 
-    def __init__(self, memory: Memory, finish: Callable[[RowBuffer], Value]) -> None:
+    def __init__(self, function: Callable[[Sequence[Value]], Value], memory: Memory) -> None:
+        self._function = function
         self._rows = RowBuffer(memory)
-        self._finish = finish
-
-    @classmethod
-    def for_function(cls, memory: Memory, function: Callable[[Sequence[Value]], Value]) -> Collected:
-        """The result is that of a function of a list."""
-        return cls(memory, lambda rows: function([value for batch in rows.batches() for (value,) in batch]))
-
-    @classmethod
-    def as_relation(cls, memory: Memory, attribute: str) -> Collected:
-        """The result is a relation with one attribute."""
-        return cls(memory, lambda rows: rows.relation(Schema((attribute,))))
 
     def add(self, values: Sequence[Value]) -> None:
         self._rows.append([(value,) for value in values])
 
     def result(self) -> Value:
-        return self._finish(self._rows)
+        return self._function([value for batch in self._rows.batches() for (value,) in batch])
 
     def close(self) -> None:
-        # A relation keeps the rows it was given for itself.
-        del self._rows
+        self._rows.close()
+
+
+class Listed:
+    """All values, as a relation with one attribute."""
+
+    def __init__(self, attribute: str, memory: Memory) -> None:
+        self._schema = Schema((attribute,))
+        self._rows: RowBuffer | None = RowBuffer(memory)
+
+    def add(self, values: Sequence[Value]) -> None:
+        assert self._rows is not None
+        self._rows.append([(value,) for value in values])
+
+    def result(self) -> Value:
+        # The relation has the rows now, and lives on when this is closed.
+        rows, self._rows = self._rows, None
+        assert rows is not None
+        return rows.relation(self._schema)
+
+    def close(self) -> None:
+        if self._rows is not None:
+            self._rows.close()
 
 
 class Distinct:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from aioflow import Record, Row, Schema
 from aioflow.expressions import AggregateCall, Aggregates
-from aioflow.operators.accumulators import SMALL, Accumulator, Collected, Distinct, list_of
+from aioflow.operators.accumulators import SMALL, Accumulator, Collected, Distinct, Listed, list_of
 from aioflow.operators.keyed import keys_of
 from aioflow.operators.nesting import embedded
 from aioflow.relation import Batch, Value, picker
@@ -45,9 +45,9 @@ class Calls:
             accumulator = SMALL[call.function.call](self.functions.counters)
         elif call.function.call is list_of:
             attribute = "value" if call.position is None else self.schema.names[call.position]
-            accumulator = Collected.as_relation(self.memory, attribute)
+            accumulator = Listed(attribute, self.memory)
         else:
-            accumulator = Collected.for_function(self.memory, call.function.call)
+            accumulator = Collected(call.function.call, self.memory)
         return Distinct(accumulator, self.memory) if call.distinct else accumulator
 
     def add(self, state: State, rows: Sequence[Row]) -> None:
@@ -91,9 +91,11 @@ class Whole:
             self._rows.append(batch)
 
     def results(self) -> Iterator[Row]:
+        # Functions may fail: the tuples are packed when all have succeeded.
+        values = [accumulator.result() for accumulator in self._state]
         packed = () if self._rows is None else (self._rows.relation(self._calls.schema),)
         self._rows = None  # the value has it now
-        yield (*packed, *(accumulator.result() for accumulator in self._state))
+        yield (*packed, *values)
 
     def close(self) -> None:
         close(self._state)
@@ -119,8 +121,9 @@ class KeptGroups:
             state = calls.start()
             try:
                 calls.add(state, rows)
+                values = [accumulator.result() for accumulator in state]
                 packed = (embedded(calls.schema, rows, calls.memory),) if self._packs else ()
-                yield (*self._values(rows[0]), *packed, *(accumulator.result() for accumulator in state))
+                yield (*self._values(rows[0]), *packed, *values)
             finally:
                 close(state)
 
