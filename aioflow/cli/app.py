@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from aioflow.cli.ending import guarded
-from aioflow.cli.formats import FormatName
 from aioflow.cli.options import (
     Capacity,
     DrawingName,
@@ -74,8 +73,12 @@ def run(
         ),
     ] = None,
     format: Annotated[
-        FormatName | None,
-        typer.Option(help="A table on a terminal, CSV in a .csv file, else JSON lines by default."),
+        str | None,
+        typer.Option(
+            metavar="table|jsonl|csv",
+            help="By default a table on a terminal, the format of a file's ending, else JSON lines. "
+            "Packages may add formats.",
+        ),
     ] = None,
     workers: Workers = None,
     mode: ModeOption = None,

@@ -35,11 +35,11 @@ class Destination:
             error.filename = self.name
             raise InputError(f"cannot write: {os_error_text(error)}") from error
 
-    def existing_start(self) -> str:
-        """The first line of the file that is appended to, empty for a new one."""
+    def beginning(self) -> bytes:
+        """The first line of the file that is appended to; nothing for a new one."""
         if self.name is None or self._target is not None or _is_special(Path(self.name)):
-            return ""
-        with open(self.name, encoding="utf-8", errors="replace", newline="") as file:
+            return b""
+        with open(self.name, "rb") as file:
             return file.readline()
 
     def _open_temporary(self, target: Path) -> int:

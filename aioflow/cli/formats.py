@@ -1,89 +1,108 @@
-"""How rows look on their way out: JSON lines, CSV, or a table for people."""
+"""How rows look on their way out: in a file format of the library, or a table for people."""
 
 from __future__ import annotations
 
-import csv
 import io
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import Protocol
 
-from aioflow.cli.encoding import cell, json_object
-from aioflow.errors import InputError
+from aioflow.errors import InputError, suggestion
+from aioflow.operators.encoding import json_names, json_object
+from aioflow.operators.formats import Format, Writer, formats
 from aioflow.relation import Record
 
-
-class FormatName(StrEnum):
-    TABLE = "table"
-    JSONL = "jsonl"
-    CSV = "csv"
+TABLE = "table"
+JSON_LINES = "jsonl"
 
 
-class Format(Protocol):
-    """Makes text of rows. It may hold some back, to see what is coming, until `release`."""
+class Presentation(Protocol):
+    """Makes bytes of rows. It may hold some rows back, to see what is coming, until `release`."""
 
-    def row(self, output: str, record: Record) -> str: ...
+    def rows(self, output: str, records: Sequence[Record]) -> bytes: ...
 
-    def release(self) -> str: ...
+    def release(self) -> bytes: ...
 
-
-class JsonLines:
-    """A JSON object a line; with several outputs `{"output": name, "row": {…}}`."""
-
-    def __init__(self, *, several_outputs: bool) -> None:
-        self._several = several_outputs
-
-    def row(self, output: str, record: Record) -> str:
-        text = json_object(record)
-        if self._several:
-            return f'{{"output": "{output}", "row": {text}}}\n'
-        return text + "\n"
-
-    def release(self) -> str:
-        return ""
+    def end(self) -> bytes: ...
 
 
-class Csv:
-    """Comma-separated values under a header; appended to a file that has the header already, rows only."""
+class InFormat:
+    """The rows of one output in a file format."""
 
-    def __init__(self, existing_header: str = "") -> None:
-        self._existing = next(csv.reader([existing_header])) if existing_header.strip() else None
-        self._buffer = io.StringIO()
-        self._writer = csv.writer(self._buffer, lineterminator="\n")
-        self._started = False
+    def __init__(self, format: Format, beginning: bytes) -> None:
+        self._format = format
+        self._beginning = beginning
+        self._buffer = io.BytesIO()
+        self._writer: Writer | None = None
 
-    def row(self, output: str, record: Record) -> str:
-        if not self._started:
-            self._started = True
-            self._start(list(record.schema.names))
-        self._writer.writerow(map(cell, record.row))
-        text = self._buffer.getvalue()
+    def rows(self, output: str, records: Sequence[Record]) -> bytes:
+        if self._writer is None:
+            self._writer = self._format.write(self._buffer, records[0].schema, self._beginning)
+        self._writer.write([record.row for record in records])
+        return self._taken()
+
+    def release(self) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        if self._writer is not None:
+            self._writer.end()
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        data = self._buffer.getvalue()
         self._buffer.seek(0)
         self._buffer.truncate()
-        return text
-
-    def _start(self, names: list[str]) -> None:
-        if self._existing is None:
-            self._writer.writerow(names)
-        elif self._existing != names:
-            raise InputError(
-                f"the file to append to has the columns {', '.join(self._existing)}; "
-                f"the plan's output has {', '.join(names)}"
-            )
-
-    def release(self) -> str:
-        return ""
+        return data
 
 
-def make_format(
-    name: FormatName, *, several_outputs: bool, existing_start: str = "", width: int | None = None
-) -> Format:
-    """`width` is that of the terminal, if the output goes to one."""
-    if name is FormatName.JSONL:
-        return JsonLines(several_outputs=several_outputs)
-    if name is FormatName.CSV:
-        if several_outputs:
-            raise InputError("CSV holds one output, the plan has several: choose one with --output")
-        return Csv(existing_start)
-    from aioflow.cli.table import Table
+class NamedJsonLines:
+    """Rows of several outputs: `{"output": name, "row": {…}}` a line."""
 
-    return Table(several_outputs=several_outputs, width=width)
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def rows(self, output: str, records: Sequence[Record]) -> bytes:
+        names = self._names.setdefault(output, json_names(records[0].schema.names))
+        lines = [f'{{"output": "{output}", "row": {json_object(names, record.row)}}}\n' for record in records]
+        return "".join(lines).encode(errors="backslashreplace")
+
+    def release(self) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        return b""
+
+
+def format_names() -> list[str]:
+    return [TABLE, *formats.names()]
+
+
+def format_for(path: str) -> str:
+    """The format of a file by its ending; JSON lines when that tells nothing."""
+    for name in formats.names():
+        known = formats.get(name)
+        if known is not None and path.lower().endswith(known.suffixes):
+            return name
+    return JSON_LINES
+
+
+def present(
+    name: str, *, several_outputs: bool, beginning: bytes = b"", width: int | None = None
+) -> Presentation:
+    """`beginning` is that of a file to go on with, `width` that of the terminal, if output goes to one."""
+    if name.lower() == TABLE:
+        from aioflow.cli.table import Table
+
+        return Table(several_outputs=several_outputs, width=width)
+    format = formats.get(name)
+    if format is None:
+        known = format_names()
+        near = suggestion(name, known)
+        raise InputError(f"--format {name}: there is no such format{near} (formats: {', '.join(known)})")
+    if several_outputs and format.name == JSON_LINES:
+        return NamedJsonLines()
+    if several_outputs:
+        raise InputError(f"{format.name} holds one output, the plan has several: choose one with --output")
+    if beginning and not format.appends:
+        raise InputError(f"{format.name} cannot be appended to: use -O to overwrite")
+    return InFormat(format, beginning)

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from aioflow.cli.ending import os_error_text
-from aioflow.cli.reading import csv_rows, json_rows, line_rows, row_of, standard_input_rows
+from aioflow.cli.formats import JSON_LINES, format_for
+from aioflow.cli.reading import file_rows, json_rows, row_of, standard_input_rows
 from aioflow.errors import InputError, suggestion
-from aioflow.plan import Plan
+from aioflow.operators.formats import formats
+from aioflow.plan import InputDeclaration, Plan
+from aioflow.relation import Schema
 
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | AsyncIterator[Mapping[str, Any]]
 
 
 def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
     """The rows for each input of a plan; those of a file are read as they are asked for."""
-    declared = [each.name for each in plan.inputs]
+    declared = {each.name: each for each in plan.inputs}
     found: dict[str, Rows] = {}
     standard_input: str | None = None
     for text in given:
@@ -28,7 +31,7 @@ def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
             if standard_input is not None:
                 raise InputError(f"only one input can read stdin, not both {standard_input} and {name}")
             standard_input = name
-        found[name] = _rows(name, value)
+        found[name] = _rows(declared[name], value)
     missing = [name for name in declared if name not in found]
     if missing:
         shown = ", ".join(f"--input {name}=@FILE" for name in missing)
@@ -55,11 +58,12 @@ def _split(text: str, plan: Plan) -> tuple[str, str]:
     )
 
 
-def _rows(name: str, value: str) -> Rows:
+def _rows(declared: InputDeclaration, value: str) -> Rows:
+    name = declared.name
     if value == "-":
         return standard_input_rows()
     if value.startswith("@"):
-        return _file_rows(value[1:])
+        return _file_rows(value[1:], declared.schema)
     try:
         content = json.loads(value)
     except ValueError as error:
@@ -68,16 +72,18 @@ def _rows(name: str, value: str) -> Rows:
     return [row_of(each, f"--input {name}, row {number}") for number, each in enumerate(listed, 1)]
 
 
-def _file_rows(name: str) -> Rows:
+def _file_rows(name: str, declared: Schema | None) -> Rows:
     path = Path(name)
     try:
         with path.open("rb") as file:
             beginning = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError as error:
         raise InputError(f"cannot read input: {os_error_text(error)}") from error
-    if path.suffix.lower() == ".csv":
-        return csv_rows(path, name)
-    return json_rows(path, name) if beginning.startswith(b"[") else line_rows(path, name)
+    format = formats.get(format_for(name))
+    assert format is not None
+    if format.name == JSON_LINES and beginning.startswith(b"["):
+        return json_rows(path, name)
+    return file_rows(path, name, format, declared)
 
 
 # --- parameters ---------------------------------------------------------------------------------

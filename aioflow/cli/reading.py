@@ -1,9 +1,8 @@
-"""Reads rows from JSON, JSON lines and CSV as plain mappings; types are left to the engine."""
+"""Reads rows from files and stdin as plain mappings; types are left to the engine."""
 
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import os
 import threading
@@ -12,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from aioflow.errors import InputError
+from aioflow.operators.encoding import read_value
+from aioflow.operators.formats import Format
+from aioflow.relation import Schema, Type
 
 CHUNK_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -33,12 +35,24 @@ def json_rows(path: Path, name: str) -> list[Mapping[str, Any]]:
     return [row_of(each, f"{name}, row {number}") for number, each in enumerate(content, 1)]
 
 
-def line_rows(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
-    """A file with a JSON object a line, read as rows are asked for; empty lines do not count."""
+def file_rows(path: Path, name: str, format: Format, declared: Schema | None) -> Iterator[Mapping[str, Any]]:
+    """The rows of a file in one of the library's formats, read as they are asked for."""
+    relations = (
+        [] if declared is None else [each for each in declared if declared.type_of(each) is Type.RELATION]
+    )
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _line_row(line, f"{name}:{number}")
+        names: tuple[str, ...] = ()
+        for portion in format.read(file, name, {}):
+            if isinstance(portion, Schema):
+                names = portion.names
+                continue
+            for row in portion:
+                mapping = dict(zip(names, row, strict=True))
+                for attribute in relations:
+                    # The engine reads the other types; only here is it known that this is JSON in a cell.
+                    if isinstance(mapping.get(attribute), str):
+                        mapping[attribute] = read_value(mapping[attribute], Type.RELATION)
+                yield mapping
 
 
 def _line_row(line: bytes, place: str) -> Mapping[str, Any]:
@@ -47,24 +61,6 @@ def _line_row(line: bytes, place: str) -> Mapping[str, Any]:
     except ValueError as error:
         raise InputError(f"{place}: not JSON ({error})") from error
     return row_of(content, place)
-
-
-def csv_rows(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
-    """A CSV file with a header; an empty cell is null, all others are text."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            header = next(reader, [])
-            for cells in reader:
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    raise InputError(
-                        f"{name}:{reader.line_num}: {len(cells)} cells under {len(header)} columns"
-                    )
-                yield {column: cell or None for column, cell in zip(header, cells, strict=True)}
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{name}:{reader.line_num}: not CSV ({error})") from error
 
 
 # --- stdin --------------------------------------------------------------------------------------

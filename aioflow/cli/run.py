@@ -9,13 +9,12 @@ import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from aioflow.cli.config import Settings
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import tell
-from aioflow.cli.formats import Format, FormatName, make_format
+from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
@@ -47,7 +46,7 @@ class RunOptions:
     output: str | None = None
     append: str | None = None
     overwrite: str | None = None
-    format: FormatName | None = None
+    format: str | None = None
     trace: str | None = None
     timeout: str | None = None
 
@@ -93,28 +92,25 @@ async def _run(options: RunOptions, settings: Settings, program: Program, argume
 
     destination = Destination(options.append, options.overwrite)
     try:
-        format = _format(options, program, destination)
+        presentation = _presentation(options, program, destination)
         async with Engine(**settings.engine_arguments()) as engine:
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
-                    whole = await _pour(stream, program, format, destination)
+                    whole = await _pour(stream, program, presentation, destination)
                     _conclude(stream, whole)
         destination.commit()
     finally:
         destination.abandon()
 
 
-def _format(options: RunOptions, program: Program, destination: Destination) -> Format:
+def _presentation(options: RunOptions, program: Program, destination: Destination) -> Presentation:
     several = options.output is None and (len(output_names(program)) > 1 or _emits(program))
     on_terminal = os.isatty(destination.descriptor)
-    name = options.format
-    if name is None:
-        in_csv = Path(destination.name or "").suffix.lower() == ".csv"
-        name = FormatName.TABLE if on_terminal else FormatName.CSV if in_csv else FormatName.JSONL
-    return make_format(
-        name,
+    by_default = TABLE if on_terminal else format_for(destination.name) if destination.name else JSON_LINES
+    return present(
+        options.format or by_default,
         several_outputs=several,
-        existing_start=destination.existing_start(),
+        beginning=destination.beginning(),
         width=shutil.get_terminal_size().columns if on_terminal else None,
     )
 
@@ -136,7 +132,9 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
         trace.close()
 
 
-async def _pour(stream: RunStream, program: Program, format: Format, destination: Destination) -> bool:
+async def _pour(
+    stream: RunStream, program: Program, presentation: Presentation, destination: Destination
+) -> bool:
     """Write what a run gives as it comes; False when the reader left before the end."""
     task = asyncio.current_task()
     assert task is not None
@@ -147,7 +145,7 @@ async def _pour(stream: RunStream, program: Program, format: Format, destination
         )
         writer.when_reader_leaves(lambda: task.cancel())
         try:
-            await _write_rows(stream, format, writer)
+            await _write_rows(stream, presentation, writer)
             await writer.close()
         except BrokenPipeError:
             return False
@@ -159,26 +157,26 @@ async def _pour(stream: RunStream, program: Program, format: Format, destination
     return True
 
 
-async def _write_rows(stream: RunStream, format: Format, writer: BackgroundWriter) -> None:
+async def _write_rows(stream: RunStream, presentation: Presentation, writer: BackgroundWriter) -> None:
     loop = asyncio.get_running_loop()
     impatience: asyncio.TimerHandle | None = None
 
     def release() -> None:
         if writer.error is None:
-            writer.write(format.release().encode())
+            writer.write(presentation.release())
 
     # A reader that leaves ends this loop early; the generator must not outlive it.
     async with aclosing(cast(Batches, stream.batches())) as batches:
         async for output, records in batches:
-            text = "".join([format.row(output, record) for record in records])
-            if text:
-                writer.write(text.encode())
+            data = presentation.rows(output, records)
+            if data:
+                writer.write(data)
             elif impatience is None:
                 impatience = loop.call_later(PATIENCE_SECONDS, release)
             await writer.drain()
     if impatience is not None:
         impatience.cancel()
-    writer.write(format.release().encode())
+    writer.write(presentation.end())
 
 
 @contextmanager

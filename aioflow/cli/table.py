@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from rich.cells import cell_len, set_cell_size
 
-from aioflow.cli.encoding import cell
-from aioflow.relation import Record, Value
+from aioflow.operators.encoding import cell
+from aioflow.relation import Record, Row, Value
 
 # So many rows are looked at before the first is shown, unless the next is long in coming.
 SAMPLE_ROWS = 20
@@ -28,21 +28,25 @@ class Table:
         self._several = several_outputs
         self._width = width
         self._columns: dict[str, Columns] = {}
-        self._held: dict[str, list[list[Value]]] = {}
+        self._held: dict[str, list[Row]] = {}
         self._names: dict[str, Sequence[str]] = {}
         self._latest: str | None = None
 
-    def row(self, output: str, record: Record) -> str:
-        values = list(record.row)
+    def rows(self, output: str, records: Sequence[Record]) -> bytes:
+        rows = [record.row for record in records]
         if output in self._columns:
-            return self._heading(output) + self._columns[output].line(values)
-        self._names[output] = record.schema.names
+            text = self._heading(output) + "".join(map(self._columns[output].line, rows))
+            return _encoded(text)
+        self._names[output] = records[0].schema.names
         held = self._held.setdefault(output, [])
-        held.append(values)
-        return self._settle(output) if len(held) >= SAMPLE_ROWS else ""
+        held += rows
+        return _encoded(self._settle(output)) if len(held) >= SAMPLE_ROWS else b""
 
-    def release(self) -> str:
-        return "".join([self._settle(output) for output in tuple(self._held)])
+    def release(self) -> bytes:
+        return _encoded("".join([self._settle(output) for output in tuple(self._held)]))
+
+    def end(self) -> bytes:
+        return self.release()
 
     def _settle(self, output: str) -> str:
         rows = self._held.pop(output)
@@ -99,6 +103,10 @@ class Columns:
         if length > width:
             return set_cell_size(text, width - 1) + "…" if self._limited else text
         return " " * (width - length) + text if right else text + " " * (width - length)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="replace")
 
 
 def _shown(text: str) -> str:

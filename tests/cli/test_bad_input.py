@@ -30,7 +30,7 @@ RUN = ("run", "double.plan")
         ),
         ((*RUN, "-i", "[1]"), "--input numbers, row 1: expected an object, found a number"),
         ((*RUN, "-i", '{"n": "x"}'), "input 'numbers', row 1: attribute 'n' must be number, not 'x'"),
-        ((*RUN, "-i", "@bad.jsonl"), "bad.jsonl:2: not JSON (Expecting value: line 1 column 7 (char 6))"),
+        ((*RUN, "-i", "@bad.jsonl"), "bad.jsonl:2: not JSON: Expecting value: line 1 column 7 (char 6)"),
         ((*RUN, "-i", "@bad.csv"), "bad.csv:3: 2 cells under 1 columns"),
         (
             (*RUN, "-i", "[]", "--output", "double"),
@@ -45,7 +45,11 @@ RUN = ("run", "double.plan")
         ),
         (
             ("run", "sides.plan", "-i", "[]", "--format", "csv"),
-            "CSV holds one output, the plan has several: choose one with --output",
+            "csv holds one output, the plan has several: choose one with --output",
+        ),
+        (
+            (*RUN, "-i", "[]", "--format", "cvs"),
+            "--format cvs: there is no such format; did you mean 'csv'? (formats: table, csv, jsonl, tsv)",
         ),
         ((*RUN, "-i", "[]", "-o", "a", "-O", "b"), "-o appends and -O overwrites: give one of them"),
         ((*RUN, "-i", "[]", "-O", "no/such"), "cannot write: no such file or directory: 'no/such'"),

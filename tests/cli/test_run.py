@@ -107,7 +107,7 @@ def test_small_o_appends_and_large_o_overwrites(folder: Path, command: Callable[
 
 def test_a_file_with_other_columns_is_not_appended_to(folder: Path, command: Callable[..., Ended]) -> None:
     (folder / "out.csv").write_text("a,b\n1,2\n")
-    message = "error: the file to append to has the columns a, b; the plan's output has n, twice\n"
+    message = "error: the file to append to has the columns a, b; the tuples have n, twice\n"
     assert command("run", "double.plan", "-i", '{"n": 1}', "-o", "out.csv") == Ended(2, "", message)
     assert (folder / "out.csv").read_text() == "a,b\n1,2\n"
 
