@@ -10,10 +10,10 @@ from aioflow.expressions import date_functions, general_functions, number_functi
 from aioflow.expressions.arguments import check_argument, read_argument, readers
 from aioflow.expressions.choices import case, shared_type
 from aioflow.expressions.code import Code, Evaluate
-from aioflow.expressions.comparison import comparable
+from aioflow.expressions.comparison import comparable, comparer
 from aioflow.expressions.counters import OUT_OF_RANGE, Counters, UncomputableError
 from aioflow.expressions.functions import FUNCTIONS, Function
-from aioflow.expressions.syntax import Call, Case, Comparison, Literal
+from aioflow.expressions.syntax import Call, Case
 from aioflow.expressions.values import compare
 from aioflow.function import aggregate_functions
 from aioflow.relation import Row, Value
@@ -143,9 +143,15 @@ def _if(compiler: Compiler, node: Call) -> Code:
 
 
 def _nullif(compiler: Compiler, node: Call) -> Code:
-    value, other = node.arguments
-    equal = Comparison(node.offset, "=", value, other)
-    return case(compiler, Case(node.offset, None, ((equal, Literal(node.offset, None)),), value))
+    code = compiler.value(node.arguments[0])
+    _, other = comparable("=", code, compiler.value(node.arguments[1]), node.offset)
+    first, second, equal = code.evaluate, other.evaluate, comparer("=", compiler.counters)
+
+    def evaluate(row: Row) -> Value:
+        value = first(row)
+        return None if equal(value, second(row)) else value
+
+    return Code(evaluate, code.type, node)
 
 
 def _greatest(compiler: Compiler, node: Call) -> Code:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
-from aioflow.expressions.comparison import any_of, comparable, comparison
-from aioflow.expressions.syntax import Case, In
+from aioflow.expressions.comparison import comparable, comparer
+from aioflow.expressions.syntax import Between, Case, In, Literal
 from aioflow.relation import Row, Type, Value
 
 if TYPE_CHECKING:
@@ -17,40 +17,86 @@ if TYPE_CHECKING:
 def membership(compiler: Compiler, node: In) -> Evaluate:
     """`a in (b, …)`: true when equal to one, else null when it or one of them is null."""
     operand = compiler.value(node.operand)
-    equals = []
-    for choice in node.choices:
-        pair = comparable("=", operand, compiler.value(choice), choice.offset)
-        equals.append(comparison("=", *pair, compiler.counters))
-    return any_of(tuple(equals))
+    choices = tuple(
+        comparable("=", operand, compiler.value(choice), choice.offset)[1].evaluate for choice in node.choices
+    )
+    evaluate, equal = operand.evaluate, comparer("=", compiler.counters)
+
+    def among(row: Row) -> bool | None:
+        value = evaluate(row)
+        if value is None:
+            return None
+        result: bool | None = False
+        for choice in choices:
+            found = equal(value, choice(row))
+            if found:
+                return True
+            if found is None:
+                result = None
+        return result
+
+    return among
+
+
+def between(compiler: Compiler, node: Between) -> Evaluate:
+    """`a between low and high`: `a >= low and a <= high`."""
+    operand = compiler.value(node.operand)
+    low = comparable(">=", operand, compiler.value(node.low), node.offset)[1].evaluate
+    high = comparable("<=", operand, compiler.value(node.high), node.offset)[1].evaluate
+    evaluate = operand.evaluate
+    at_least, at_most = comparer(">=", compiler.counters), comparer("<=", compiler.counters)
+
+    def inside(row: Row) -> bool | None:
+        value = evaluate(row)
+        above = at_least(value, low(row))
+        if above is False:
+            return False
+        below = at_most(value, high(row))
+        return below if above else None if below else below
+
+    return inside
 
 
 def case(compiler: Compiler, node: Case) -> Code:
     """The result of the first branch whose condition is true, else the default."""
-    subject = compiler.value(node.subject) if node.subject is not None else None
-    branches = []
-    for condition, result in node.branches:
-        if subject is None:
-            test = compiler.condition(condition).evaluate
-        else:
-            pair = comparable("=", subject, compiler.value(condition), condition.offset)
-            test = comparison("=", *pair, compiler.counters)
-        branches.append((test, compiler.value(result)))
-    default = compiler.value(node.default) if node.default is not None else None
-    results = [result for _, result in branches] + ([default] if default is not None else [])
-    closures = tuple((test, result.evaluate) for test, result in branches)
-    otherwise = default.evaluate if default is not None else _null
+    if node.subject is not None:
+        return _case_of(compiler, node, compiler.value(node.subject))
+    tests = [compiler.condition(condition).evaluate for condition, _ in node.branches]
+    results, default = _results(compiler, node)
+    branches = tuple(zip(tests, (result.evaluate for result in results), strict=True))
+    otherwise = default.evaluate
 
     def choose(row: Row) -> Value:
-        for test, result in closures:
+        for test, result in branches:
             if test(row) is True:
                 return result(row)
         return otherwise(row)
 
-    return Code(choose, shared_type(results, "the results of 'case'"), node)
+    return Code(choose, shared_type([*results, default], "the results of 'case'"), node)
 
 
-def _null(row: Row) -> Value:
-    return None
+def _case_of(compiler: Compiler, node: Case, subject: Code) -> Code:
+    values = [
+        comparable("=", subject, compiler.value(value), value.offset)[1].evaluate
+        for value, _ in node.branches
+    ]
+    results, default = _results(compiler, node)
+    branches = tuple(zip(values, (result.evaluate for result in results), strict=True))
+    evaluate, otherwise, equal = subject.evaluate, default.evaluate, comparer("=", compiler.counters)
+
+    def choose(row: Row) -> Value:
+        given = evaluate(row)
+        for value, result in branches:
+            if equal(given, value(row)):
+                return result(row)
+        return otherwise(row)
+
+    return Code(choose, shared_type([*results, default], "the results of 'case'"), node)
+
+
+def _results(compiler: Compiler, node: Case) -> tuple[list[Code], Code]:
+    results = [compiler.value(result) for _, result in node.branches]
+    return results, compiler.value(node.default or Literal(node.offset, None))
 
 
 def shared_type(results: list[Code], what: str) -> Type | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aioflow.errors import SettingError
@@ -40,6 +41,20 @@ def _read_constant(code: Code, kind: Type | None) -> Code:
         example = ", as in '2026-01-31'" if kind is Type.DATE else ""
         raise SettingError(f"{code.shown} is not a {kind}{example}", offset=code.node.offset)
     return constant(value, code.node)
+
+
+def comparer(sign: str, counters: Counters) -> Callable[[Value, Value], bool | None]:
+    """A function that compares two values, for operands that must be evaluated only once."""
+    operate = COMPARE[sign]
+
+    def compare_values(one: Any, other: Any) -> bool | None:
+        if one is None or other is None:
+            return None
+        if one.__class__ is str and other.__class__ is str:
+            return operate(one, other)
+        return compare(sign, one, other, counters)
+
+    return compare_values
 
 
 def comparison(sign: str, left: Code, right: Code, counters: Counters) -> Evaluate:

@@ -8,7 +8,7 @@ from typing import Any
 from aioflow.errors import SettingError
 from aioflow.expressions.arithmetic import arithmetic, check_number, concatenation, result_type
 from aioflow.expressions.calls import call
-from aioflow.expressions.choices import case, membership
+from aioflow.expressions.choices import between, case, membership
 from aioflow.expressions.code import Code, Evaluate, column, constant
 from aioflow.expressions.comparison import all_of, any_of, boolean, comparable, comparison, is_value, negation
 from aioflow.expressions.counters import Counters
@@ -138,10 +138,7 @@ class Compiler:
         return _true_or_false(is_value(operand.evaluate, node.value, node.negated), node)
 
     def _between(self, node: Between) -> Code:
-        operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
-        above = comparison(">=", *comparable(">=", operand, low, node.offset), self.counters)
-        below = comparison("<=", *comparable("<=", operand, high, node.offset), self.counters)
-        return _true_or_false(all_of((above, below)), node)
+        return _true_or_false(between(self, node), node)
 
     def _in(self, node: In) -> Code:
         return _true_or_false(membership(self, node), node)

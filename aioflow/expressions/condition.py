@@ -88,7 +88,7 @@ class JoinCondition:
         node = parse_expression(text)
         equated, others = _equalities(node, scope)
         compiler = Compiler(scope)
-        tests = [truth(compiler, other) for other in others if other != Literal(other.offset, True)]
+        tests = [truth(compiler, other) for other in others if not _is_true(other)]
         if scope.left is None or scope.right is None:
             rest = unbound if tests else None
             return cls(text, None, None, tuple(equated), rest, compiler.counters)
@@ -96,6 +96,10 @@ class JoinCondition:
         right_key = tuple(scope.right.position(name) for _, name in equated)
         predicates = tuple(test.predicate for test in tests)
         return cls(text, left_key, right_key, tuple(equated), _rest(predicates), compiler.counters)
+
+
+def _is_true(node: Node) -> bool:
+    return isinstance(node, Literal) and node.value is True
 
 
 def _rest(predicates: tuple[Predicate, ...]) -> Callable[[Row, Row], bool] | None:

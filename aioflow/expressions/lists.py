@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from aioflow.errors import SettingError
-from aioflow.expressions.parser import Parser
+from aioflow.expressions.parser import Parser, remembered
 from aioflow.expressions.syntax import Call, Name, Node
 
 
@@ -27,7 +26,7 @@ class Star:
     excepted: tuple[Name, ...] = ()
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def parse_attributes(text: str) -> tuple[Name, ...]:
     """`a, b`."""
     parser = Parser(text)
@@ -39,7 +38,7 @@ def parse_attributes(text: str) -> tuple[Name, ...]:
     return tuple(names)
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def parse_projection(text: str) -> tuple[ProjectionItem | Star, ...]:
     """`a, b as c, n - 1 as n, *, * except a`."""
     parser = Parser(text)
@@ -102,7 +101,7 @@ class SortItem:
     nulls_first: bool
 
 
-@lru_cache(maxsize=256)
+@remembered
 def parse_sort_keys(text: str) -> tuple[SortItem, ...]:
     """`price desc, city, opened nulls first`."""
     parser = Parser(text)
@@ -135,7 +134,7 @@ class AggregateItem:
     written: str
 
 
-@lru_cache(maxsize=256)
+@remembered
 def parse_aggregates(text: str) -> tuple[AggregateItem, ...]:
     """`sum(price) as total, count() as n`."""
     parser = Parser(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import NoReturn, TypeVar
 
 from aioflow.errors import SettingError, suggestion
@@ -331,7 +331,21 @@ def _spaced(name: str, following: str) -> str:
     return f"{left} - {right or following}"
 
 
-@lru_cache(maxsize=1024)
+_LONGEST_REMEMBERED = 2000
+
+
+def remembered(parse: Callable[[str], _Result]) -> Callable[[str], _Result]:
+    """Parse a text only once: plans are checked, inferred and bound, each time from the same text."""
+    cached = lru_cache(maxsize=1024)(parse)
+
+    @wraps(parse)
+    def parse_once(text: str) -> _Result:
+        return cached(text) if len(text) <= _LONGEST_REMEMBERED else parse(text)
+
+    return parse_once
+
+
+@remembered
 def parse_expression(text: str) -> Node:
     """The tree of an expression; a SettingError with the offset of the first mistake."""
     parser = Parser(text)

@@ -27,10 +27,6 @@ class Pattern:
     def __init__(self, pattern: str, ignore_case: bool = False) -> None:
         import re2  # takes 10 ms to load, which plans without patterns save
 
-        if len(pattern) > LONGEST_PATTERN:
-            raise SettingError(
-                f"the pattern is too long: {len(pattern):,} characters, {LONGEST_PATTERN:,} at most"
-            )
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _PATTERN_MEMORY
@@ -55,6 +51,13 @@ class Pattern:
         return text if text.isascii() else well_formed(text)
 
 
+def _check_length(pattern: str) -> None:
+    if len(pattern) > LONGEST_PATTERN:
+        raise SettingError(
+            f"the pattern is too long: {len(pattern):,} characters, {LONGEST_PATTERN:,} at most"
+        )
+
+
 def _reason(error: Exception) -> str:
     reason = error.args[0] if error.args else error
     return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
@@ -72,6 +75,7 @@ def well_formed(text: str) -> str:
 @lru_cache(maxsize=256)
 def compiled(pattern: str, ignore_case: bool = False) -> Pattern:
     """A pattern, compiled once however often it is used; a SettingError when it is bad."""
+    _check_length(pattern)
     return Pattern(pattern, ignore_case)
 
 
@@ -94,6 +98,7 @@ class _Wildcard(Enum):
 @lru_cache(maxsize=256)
 def like_test(pattern: str, escape: str = "", ignore_case: bool = False) -> Test:
     """The test that a `like` pattern makes: `%` is any text, `_` any one character."""
+    _check_length(pattern)
     pieces = _pieces(pattern, escape)
     texts = [piece for piece in pieces if isinstance(piece, str)]
     if ignore_case or _Wildcard.ONE in pieces or len(texts) > 1:

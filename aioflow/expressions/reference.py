@@ -1,4 +1,4 @@
-"""The reference of the functions in Markdown: `python -m aioflow.expressions.reference docs/expressions.md`."""
+"""The functions in Markdown: `python -m aioflow.expressions.reference FILE` writes them into a page."""
 
 from __future__ import annotations
 

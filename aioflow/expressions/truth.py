@@ -39,8 +39,6 @@ def truth(compiler: Compiler, node: Node, wanted: bool = True) -> Truth:
         return all_true(parts) if isinstance(node, And) == wanted else any_true(parts)
     if isinstance(node, Comparison):
         return _comparison_truth(compiler, node, wanted)
-    if isinstance(node, Between):
-        return _between_truth(compiler, node, wanted)
     shaped = _shaped(compiler, node, wanted)
     if shaped is not None:
         return shaped
@@ -76,16 +74,18 @@ def compared(compiler: Compiler, sign: str, left: Code, right: Code) -> Truth:
     return Truth(lambda row: slow(row[position]))
 
 
-def _between_truth(compiler: Compiler, node: Between, wanted: bool) -> Truth:
+def _between_truth(compiler: Compiler, node: Between, wanted: bool) -> Truth | None:
     operand, low, high = (compiler.value(part) for part in (node.operand, node.low, node.high))
-    above = comparable(">=", operand, low, node.offset)
-    below = comparable("<=", operand, high, node.offset)
+    if operand.position is None:
+        return None  # it is to be computed once only
+    _, low = comparable(">=", operand, low, node.offset)
+    _, high = comparable("<=", operand, high, node.offset)
     limits = low.value, high.value
-    if wanted and operand.position is not None and {type(limit) for limit in limits} <= PLAIN_NUMBERS:
+    if wanted and {type(limit) for limit in limits} <= PLAIN_NUMBERS:
         return _number_between(compiler, operand.position, limits)
     if wanted:
-        return all_true((compared(compiler, ">=", *above), compared(compiler, "<=", *below)))
-    return any_true((compared(compiler, "<", *above), compared(compiler, ">", *below)))
+        return all_true((compared(compiler, ">=", operand, low), compared(compiler, "<=", operand, high)))
+    return any_true((compared(compiler, "<", operand, low), compared(compiler, ">", operand, high)))
 
 
 def _number_between(compiler: Compiler, position: int, limits: tuple[Value, Value]) -> Truth:
@@ -107,6 +107,8 @@ def _shaped(compiler: Compiler, node: Node, wanted: bool) -> Truth | None:
         operand = compiler.value(node.operand)
         if operand.position is not None:
             return is_null(operand.position) if node.negated != wanted else is_not_null(operand.position)
+    if isinstance(node, Between):
+        return _between_truth(compiler, node, wanted)
     if isinstance(node, Like | Matches):
         return text_truth(compiler, node, wanted)
     if isinstance(node, In):

@@ -111,6 +111,12 @@ def test_a_text_too_long_for_its_pattern_is_null_and_counted() -> None:
     assert not holds("x not matches '(a|b){0,500}c'", x="a" * 1_000_000)
 
 
+def test_a_pattern_has_a_longest_length() -> None:
+    assert counted("'a' like x", x="a" * 10_001) == {"bad pattern": 1}
+    assert counted("'a' matches x", x="a" * 10_001) == {"bad pattern": 1}
+    assert value("x like y || '%_'", x="." * 9_000, y="." * 8_000) is True
+
+
 def test_replacing_with_a_pattern_that_always_looks_ahead_gives_up() -> None:
     start = time.perf_counter()
     assert counted("regexp_replace(x, 'a(.*b)?', 'c')", x="a" * 500_000) == {"pattern took too long": 1}

@@ -135,6 +135,9 @@ def test_a_join_without_equality_of_columns_has_no_key(text: str) -> None:
 
 def test_true_joins_everything() -> None:
     assert join("true").rest is None
+    assert mistake(JoinCondition, "1", LEFT, RIGHT)[0] == (
+        "expected a condition, which is true or false, not 1"
+    )
 
 
 def test_an_equality_is_taken_once() -> None:

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from aioflow.expressions import Condition
 from aioflow.relation import Document, Relation, Schema, Value
 from tests.expressions.tools import counted, holds, projection, value
 
@@ -70,6 +71,27 @@ def test_is_is_never_null(text: str, expected: dict[bool | None, bool]) -> None:
     for given, result in expected.items():
         assert value(text, x=given) is result
         assert holds(text, x=given) is result
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "nullif({}, 2)",
+        "({} between y and y)",
+        "({} in (y, y, y))",
+        "case {} when 2 then 1 when 3 then 2 else 1 end",
+        "coalesce({}, 2)",
+        "greatest({}, 0)",
+        "if({} = 1, 1, 2)",
+        "({} || '' like '%a%')",
+    ],
+)
+def test_an_operand_is_evaluated_once_however_deep(form: str) -> None:
+    text = "x"
+    for _ in range(40):
+        text = form.format(text)
+    value(text, x=1, y=True)
+    Condition.bind(f"({text}) is null or ({text}) is not null", [Schema(("x", "y"))]).filter([(1, True)])
 
 
 # --- comparison ---------------------------------------------------------------------------------
