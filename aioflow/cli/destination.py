@@ -53,7 +53,7 @@ class Destination:
             mask = os.umask(0)
             os.umask(mask)
             mode = 0o666 & ~mask
-        os.fchmod(descriptor, mode)
+        os.chmod(self._temporary, mode)
         return descriptor
 
     def commit(self) -> None:
@@ -68,7 +68,10 @@ class Destination:
             os.close(self.descriptor)
 
     def abandon(self) -> None:
-        """The run has not: a file that was to be replaced stays as it is."""
+        """The run has not: a file that was to be replaced stays as it is.
+
+        The descriptor stays open: the thread that writes to it may still be at work.
+        """
         if self._temporary is not None:
             with suppress(FileNotFoundError):
                 os.unlink(self._temporary)

@@ -33,6 +33,7 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
         try:
             return command(*arguments, **settings)
         except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
             # Who read our output has seen enough. What is still buffered must not fail again at exit.

@@ -14,6 +14,7 @@ from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_checked
 from aioflow.cli.quantities import byte_text, count_text, duration_text
 from aioflow.cli.run import RunOptions, progress_of, stream_arguments
+from aioflow.errors import SettingError
 from aioflow.graph import Graph, Routine, Step
 from aioflow.infer import Activation, reachable
 from aioflow.plan import Plan, Program, Statement
@@ -30,7 +31,12 @@ def explain_plan(options: RunOptions, settings: Settings, *, analyze: bool) -> N
     parameters = read_parameters(options.parameters, program.main, all_needed=analyze)
     graph = Graph(program, registry, parameters)
     limits = {**engine_defaults(), **settings.engine_arguments()}
-    print("\n".join(_explain(graph, limits)))
+    try:
+        print("\n".join(_explain(graph, limits)))
+    except SettingError:
+        # Some settings decide how a statement runs: without their parameters nothing can be said.
+        read_parameters(options.parameters, program.main)
+        raise
     if arguments is not None:
         sys.stdout.flush()
         statistics = run_interruptibly(_analyze(program, settings, arguments))

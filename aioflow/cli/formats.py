@@ -62,8 +62,9 @@ class NamedJsonLines:
         self._names: dict[str, list[str]] = {}
 
     def rows(self, output: str, records: Sequence[Record]) -> bytes:
-        names = self._names.setdefault(output, json_names(records[0].schema.names))
-        lines = [f'{{"output": "{output}", "row": {json_object(names, record.row)}}}\n' for record in records]
+        names = self._names.setdefault(output, json_names([output, *records[0].schema.names]))
+        start = f'{{"output": {names[0]}, "row": '
+        lines = [f"{start}{json_object(names[1:], record.row)}}}\n" for record in records]
         return "".join(lines).encode(errors="backslashreplace")
 
     def release(self) -> bytes:

@@ -16,6 +16,7 @@ from aioflow.cli.destination import Destination
 from aioflow.cli.ending import tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
+from aioflow.cli.logs import logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
 from aioflow.cli.quantities import count_text, duration_text, seconds
@@ -181,9 +182,10 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
 
 @contextmanager
 def progress_of(stream: RunStream, program: Program) -> Iterator[Progress | None]:
-    """A live display, if somebody looks."""
+    """The log of the run on stderr, and a live display if somebody looks."""
     if not os.isatty(2) or os.environ.get("TERM") == "dumb":
-        yield None
+        with logged(None):
+            yield None
         return
     from aioflow.cli.progress import Progress, labels_of, render_run
 
@@ -192,7 +194,7 @@ def progress_of(stream: RunStream, program: Program) -> Iterator[Progress | None
     def render(width: int, height: int) -> str:
         return render_run(stream.statistics(), program.name, labels, width, height)
 
-    with Progress(render) as progress:
+    with Progress(render) as progress, logged(progress):
         yield progress
 
 

@@ -65,7 +65,9 @@ class BackgroundWriter:
         """Call back when the reader of a pipe closes it, even while nothing is written."""
         if stat.S_ISFIFO(os.fstat(self.descriptor).st_mode):
             # A write end polls as readable when, and only when, the read end has been closed.
-            self._loop.add_reader(self.descriptor, self._reader_left, callback)
+            # Where the loop cannot watch pipes, the next write will tell.
+            with suppress(NotImplementedError):
+                self._loop.add_reader(self.descriptor, self._reader_left, callback)
 
     def _reader_left(self, callback: Callable[[], object]) -> None:
         self._loop.remove_reader(self.descriptor)

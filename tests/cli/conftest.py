@@ -33,6 +33,16 @@ PLAN sides
   }
 }
 """,
+    "logged.plan": """\
+PLAN logged
+{
+  INPUT: numbers (n number)
+  BODY
+  {
+    log (numbers, "seen")
+  }
+}
+""",
     "limited.plan": """\
 PLAN limited
 {

@@ -172,6 +172,12 @@ def test_a_recursive_plan_gives_the_same_rows_in_every_mode(folder: Path) -> Non
         assert sorted(rows(done.stdout), key=str) == expected
 
 
+def test_the_log_goes_to_stderr(folder: Path) -> None:
+    done = aioflow("run", "logged.plan", "-i", NUMBERS, cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "log: seen: n=1\nlog: seen: n=20\nlog: seen: 2 tuples\n"
+
+
 def test_a_trace_is_written_beside_the_output(folder: Path) -> None:
     arguments = ("run", "houses.plan", "--ops", "functions", "-i", '{"page": 1}', "--trace", "trace.json")
     assert aioflow(*arguments, cwd=folder).returncode == 0
