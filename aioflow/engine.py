@@ -193,7 +193,7 @@ class Engine:
         return Session(
             graph,
             self.budget,
-            self.memory,
+            self.memory.for_run(),
             info,
             mode,
             self.capacity_rows,

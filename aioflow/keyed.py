@@ -24,7 +24,7 @@ class _DiskTable:
         self._memory = memory
         # The empty name makes SQLite use an anonymous file, written only as its cache overflows.
         self.connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        memory.open_files += 1
+        memory.count_files(1)
         for pragma in (
             "journal_mode = OFF",
             "synchronous = OFF",
@@ -38,7 +38,7 @@ class _DiskTable:
 
     def close(self) -> None:
         self.connection.close()
-        self._memory.open_files -= 1
+        self._memory.count_files(-1)
 
 
 class KeySet(Spillable):
@@ -98,7 +98,7 @@ class KeySet(Spillable):
                 "UPDATE keys SET keys = ? WHERE hash = ?", (pickle.dumps((*stored, key), 5), code)
             )
         self._length_on_disk += 1
-        self._memory.spilled_rows += 1
+        self._memory.count_spilled(1)
         return True
 
     def _stored_keys(self, code: int) -> tuple[Hashable, ...]:
@@ -146,7 +146,7 @@ class KeyedRows(Spillable):
             self._disk.execute("CREATE INDEX by_hash ON rows (hash)")
         entries = ((hash(key), pickle.dumps((key, row), 5)) for key, row in zip(keys, rows, strict=True))
         self._disk.executemany("INSERT INTO rows VALUES (?, ?)", entries)
-        self._memory.spilled_rows += len(rows)
+        self._memory.count_spilled(len(rows))
 
     def get(self, key: Hashable) -> Sequence[Row]:
         """The rows of a key, in the order in which they came."""

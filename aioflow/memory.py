@@ -13,23 +13,59 @@ T = TypeVar("T")
 
 
 class Memory:
-    """An account of the bytes that rows may take before they go to disk, shared by a whole run."""
+    """An account of the bytes that rows may take before they go to disk: one for an engine, with one
+    for each of its runs, which closes with the run whatever was left open on it.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.spilled_rows = 0
         self.open_files = 0
+        self._open: set[Spillable] = set()
+        self._engine: Memory | None = None
+
+    def for_run(self) -> Memory:
+        """An account within this one."""
+        account = Memory(self.limit_bytes)
+        account._engine = self
+        return account
 
     def reserve(self, size: int) -> bool:
         """Take `size` bytes from the account, if they are there."""
-        if self.used_bytes + size > self.limit_bytes:
-            return False
-        self.used_bytes += size
-        return True
+        if self._engine is not None:
+            granted = self._engine.reserve(size)
+        else:
+            granted = self.used_bytes + size <= self.limit_bytes
+        if granted:
+            self.used_bytes += size
+        return granted
 
     def release(self, size: int) -> None:
         self.used_bytes -= size
+        if self._engine is not None:
+            self._engine.release(size)
+
+    def count_spilled(self, rows: int) -> None:
+        self.spilled_rows += rows
+        if self._engine is not None:
+            self._engine.count_spilled(rows)
+
+    def count_files(self, change: int) -> None:
+        self.open_files += change
+        if self._engine is not None:
+            self._engine.count_files(change)
+
+    def enter(self, structure: Spillable) -> None:
+        self._open.add(structure)
+
+    def leave(self, structure: Spillable) -> None:
+        self._open.discard(structure)
+
+    def close(self) -> None:
+        """Close every structure that is still open: their operators may have had no time to."""
+        for structure in tuple(self._open):
+            structure.close()
 
 
 def row_size(row: Row) -> int:
@@ -61,6 +97,11 @@ class Spillable:
         self._memory = memory
         self._reserved = 0
         self._closed = False
+        memory.enter(self)
+
+    def outlive_the_run(self) -> None:
+        """Stay open when the run ends: it has become part of a value."""
+        self._memory.leave(self)
 
     def reserve(self, size: int) -> bool:
         if not self._memory.reserve(size):
@@ -76,6 +117,7 @@ class Spillable:
         """Give back memory and disk."""
         if not self._closed:
             self._closed = True
+            self._memory.leave(self)
             self.release_all()
             self.close_files()
 

@@ -182,6 +182,7 @@ class RunStream:
             for stream in gate.streams:
                 stream.release()
         session.active.clear()
+        session.memory.close()
         if self._started_at is not None:
             self._ended_at = session.now()
             if session.listeners:

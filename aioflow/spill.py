@@ -31,7 +31,7 @@ class SpillFile:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="aioflow-"))  # noqa: SIM115  # closed in close
-        memory.open_files += 1
+        memory.count_files(1)
         self.end = 0
 
     def append(self, rows: Sequence[Row]) -> int:
@@ -42,7 +42,7 @@ class SpillFile:
         self._file.write(_LENGTH.pack(len(data)))
         self._file.write(data)
         self.end = offset + _LENGTH.size + len(data)
-        self._memory.spilled_rows += len(rows)
+        self._memory.count_spilled(len(rows))
         return offset
 
     def read(self, offset: int) -> tuple[Batch, int]:
@@ -63,7 +63,7 @@ class SpillFile:
 
     def close(self) -> None:
         self._file.close()
-        self._memory.open_files -= 1
+        self._memory.count_files(-1)
 
 
 class RowBuffer(Spillable):
@@ -106,6 +106,7 @@ class RowBuffer(Spillable):
             rows = list(chain.from_iterable(self._kept))
             self.close()
             return Relation(schema, rows)
+        self.outlive_the_run()
         return Relation(schema, _StoredRows(self))
 
     def close_files(self) -> None:

@@ -1,0 +1,62 @@
+"""Permits: bounded, fair, urgent ones first, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioflow.budget import Budget, Permits
+from aioflow.testing import run
+
+
+def test_permits_go_first_come_first_served_but_urgent_ones_first() -> None:
+    async def main() -> list[str]:
+        permits = Permits(1)
+        order: list[str] = []
+
+        async def work(name: str, urgent: bool) -> None:
+            await permits.acquire(urgent)
+            order.append(name)
+            await asyncio.sleep(1)
+            permits.release()
+
+        tasks = [
+            asyncio.create_task(work(name, name.startswith("u"))) for name in ("a", "b", "u1", "c", "u2")
+        ]
+        await asyncio.gather(*tasks)
+        assert (permits.used, permits.waiting) == (0, 0)
+        return order
+
+    assert run(main()) == ["a", "u1", "u2", "b", "c"]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_cancelled_wait_loses_no_permit(seed: int) -> None:
+    async def main() -> None:
+        permits = Permits(2)
+
+        async def work() -> None:
+            async with permits:
+                await asyncio.sleep(1)
+
+        tasks = [asyncio.create_task(work()) for _ in range(8)]
+        await asyncio.sleep(0.5)
+        tasks[seed % 8].cancel()
+        await asyncio.sleep(0.5)
+        for task in tasks[:: 1 + seed % 3]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (permits.used, permits.waiting) == (0, 0)
+
+    run(main(), seed=seed)
+
+
+def test_a_partition_does_not_touch_the_common_permits() -> None:
+    async def main() -> None:
+        budget = Budget(1, {"site": 1})
+        async with budget.permit("site"), budget.permit("elsewhere"):
+            assert (budget.used, budget.common.used) == (2, 1)
+        assert budget.used == 0
+
+    run(main())

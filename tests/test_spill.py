@@ -1,0 +1,155 @@
+"""Structures that remember: the same answers in memory, on disk, and half in each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioflow.memory import Memory
+from aioflow.relation import Relation, Row, Schema, identity
+from aioflow.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
+
+LIMITS = [1, 2_000, 1 << 20]
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.floats(-2, 2, width=16),
+    st.just(float("nan")),
+    st.sampled_from([Decimal(1), Decimal("0.5")]),
+    st.text("ab", max_size=2),
+)
+rows = st.lists(st.tuples(values, values), max_size=60)
+
+
+@pytest.fixture(params=LIMITS)
+def memory(request: pytest.FixtureRequest) -> Memory:
+    return Memory(request.param)
+
+
+def chunks(given_rows: list[Row], size: int = 7) -> list[list[Row]]:
+    return [given_rows[start : start + size] for start in range(0, len(given_rows), size)]
+
+
+def many(count: int) -> list[Row]:
+    return [(number, f"row {number}") for number in range(count)]
+
+
+def test_a_buffer_gives_its_rows_in_order_again_and_again(memory: Memory) -> None:
+    with RowBuffer(memory) as buffer:
+        for chunk in chunks(many(3000)):
+            buffer.append(chunk)
+        for _ in range(2):
+            assert [row for batch in buffer.batches() for row in batch] == many(3000)
+        assert len(buffer) == 3000
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+def test_a_buffer_becomes_a_relation_that_keeps_its_rows(memory: Memory) -> None:
+    buffer = RowBuffer(memory)
+    buffer.append(many(3000))
+    relation = buffer.relation(Schema.of("n", "t"))
+    assert len(relation) == 3000
+    assert relation == Relation(Schema.of("n", "t"), many(3000))
+    assert next(iter(relation))["t"] == "row 0"
+    del buffer, relation
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+def test_a_queue_gives_each_row_once_in_order_while_more_come(memory: Memory) -> None:
+    taken: list[Row] = []
+    with RowQueue(memory) as queue:
+        for number, chunk in enumerate(chunks(many(2000), 64)):
+            queue.append(chunk)
+            if number % 3 == 2:
+                taken += queue.popleft()
+                taken += queue.popleft()
+        while queue.length:
+            taken += queue.popleft()
+    assert taken == many(2000)
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@given(given_rows=rows)
+def test_a_key_set_knows_what_it_has_seen(limit: int, given_rows: list[Row]) -> None:
+    memory = Memory(limit)
+    keys = [identity(row) for row in given_rows]
+    expected = list(dict.fromkeys(keys))
+    with KeySet(memory) as seen:
+        fresh = [key for chunk in chunks(keys) for key in seen.add_new(chunk, chunk)]  # type: ignore[arg-type]
+        assert fresh == expected
+        assert len(seen) == len(expected)
+        assert all(key in seen for key in keys)
+        assert ("never",) not in seen
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+def test_keys_with_one_hash_are_told_apart_on_disk() -> None:
+    assert hash(-1) == hash(-2)
+    with KeySet(Memory(1)) as seen:
+        assert seen.add((0,))  # the first one overflows the account
+        assert [seen.add(key) for key in (-1, -2, -1, -2)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@given(given_rows=rows)
+def test_keyed_rows_find_all_rows_of_a_key(limit: int, given_rows: list[Row]) -> None:
+    expected: dict[Any, list[Row]] = {}
+    memory = Memory(limit)
+    with KeyedRows(memory) as table:
+        for chunk in chunks(given_rows):
+            keys = [identity(row[:1]) for row in chunk]
+            for key, row in zip(keys, chunk, strict=True):
+                expected.setdefault(key, []).append(row)
+            table.add_all(keys, chunk)
+        for key, of_key in expected.items():
+            assert _bag(table.get(key)) == _bag(of_key)
+        assert {key: _bag(found) for key, found in table.items()} == {
+            key: _bag(of_key) for key, of_key in expected.items()
+        }
+        assert list(table.get("nothing")) == []
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+def _bag(found: Any) -> Counter[Any]:
+    return Counter(identity(row) for row in found)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@given(numbers=st.lists(st.integers(0, 50), max_size=200))
+def test_sorting_is_right_and_stable(limit: int, numbers: list[int]) -> None:
+    given_rows = [(number, place) for place, number in enumerate(numbers)]
+    with SortedRows(Memory(limit), key=lambda row: row[0]) as ordered:
+        for chunk in chunks(given_rows):
+            ordered.append(chunk)
+        assert [row for batch in ordered.batches() for row in batch] == sorted(
+            given_rows, key=lambda row: row[0]
+        )
+
+
+def test_a_long_sort_goes_to_disk_and_comes_back_in_order() -> None:
+    memory = Memory(10_000)
+    given_rows = [((number * 7919) % 20_011, number) for number in range(20_000)]
+    with SortedRows(memory, key=lambda row: row[0]) as ordered:
+        for chunk in chunks(given_rows, 256):
+            ordered.append(chunk)
+        assert memory.spilled_rows > 10_000
+        assert [row for batch in ordered.batches() for row in batch] == sorted(given_rows)
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
+
+
+def test_a_run_closes_what_its_operators_left_open() -> None:
+    engine = Memory(1_000)
+    run = engine.for_run()
+    buffer, seen = RowBuffer(run), KeySet(run)
+    buffer.append(many(100))
+    seen.add_new(many(100), many(100))
+    assert engine.open_files == 2
+    run.close()
+    assert (engine.used_bytes, engine.open_files, run.used_bytes) == (0, 0, 0)
