@@ -89,7 +89,8 @@ class Call:
             if variable not in adopted:
                 hand_over(stream, targets[variable])
         for gate in self.gates:
-            if isinstance(gate, Gate):
+            # Streams that got rows or ended meanwhile have told their gates; the others have none.
+            if isinstance(gate, Gate) and (not gate.streams or adopted):
                 gate.consider()
             if closed and gate is not None:
                 gate.unread()
@@ -216,13 +217,12 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
 class CallStep(Gate):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_seen", "_unfolded", "ordered", "urgent")
+    __slots__ = ("_call", "_seen", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
         self._seen: KeySet | None = None
-        self._unfolded = False
         self.urgent = urgent
         self.ordered = call.surroundings.ordered or step.resolved.ordered
 
@@ -261,30 +261,19 @@ class CallStep(Gate):
     def _unfold(self) -> None:
         if self.ended or self.session.stopping:
             return
-        plan = self.step.callee
-        around = self._call.surroundings
-        depths = dict(around.depths) if self.step.recursive else {}
-        if plan.max_depth is not None:
-            depths[plan.key] = depths.get(plan.key, 0) + 1
-            if depths[plan.key] > plan.max_depth:
-                self._too_deep()
-                return
-        self._unfolded = True
+        inside = self._inside()
+        if inside is None:
+            self._too_deep()
+            return
+        session = self.session
         tail = self.step.tail is not None and not self.ordered
-        enclosing = (
-            self.step.tail.enclosing(dict(self._call.routine.enclosing)) if self.step.tail and tail else ()
-        )
-        routine = self.session.graph.callee(self.step, enclosing)
-        once = dict(around.once) if self.step.recursive else {}
-        if self._seen is not None:
-            once[plan.key] = self._seen
-        inside = Surroundings(self._sink(), self.ordered, self.urgent, depths, once)
+        routine = session.graph.callee(self.step, self._call.routine, tail)
         completion = self.completion if tail else Completion(self._child_ended)
-        child = Call(self.session, routine, completion, inside)
-        if self.session.listeners:
-            place = (self.session.now(), self.session.info.run_id, plan.name, child.iteration)
-            self.session.publish(CallStarted(*place, self.iteration))
-        closed = frozenset(number for number, outlet in enumerate(self.outlets) if outlet.unread)
+        child = Call(session, routine, completion, inside)
+        if session.listeners:
+            place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
+            session.publish(CallStarted(*place, self.iteration))
+        closed = frozenset([number for number, outlet in enumerate(self.outlets) if outlet.unread])
         completion.enter()
         child.open(self.streams, [outlet.targets for outlet in self.outlets], closed)
         for outlet in self.outlets:
@@ -293,6 +282,23 @@ class CallStep(Gate):
         if tail:
             self.ended = True
             self.completion.leave()
+
+    def _inside(self) -> Surroundings | None:
+        """What the call's steps inherit; None if that would be too deep."""
+        plan, around, recursive = self.step.callee, self._call.surroundings, self.step.recursive
+        sink = self._sink()
+        if plan.max_depth is None and self._seen is None and recursive and sink is around.sink:
+            if self.urgent == around.urgent and self.ordered == around.ordered:
+                return around
+        depths = dict(around.depths) if recursive else {}
+        if plan.max_depth is not None:
+            depths[plan.key] = depths.get(plan.key, 0) + 1
+            if depths[plan.key] > plan.max_depth:
+                return None
+        once = dict(around.once) if recursive else {}
+        if self._seen is not None:
+            once[plan.key] = self._seen
+        return Surroundings(sink, self.ordered, self.urgent, depths, once)
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:

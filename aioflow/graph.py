@@ -76,6 +76,7 @@ class Step:
     tail: Merged | None = None
     is_call: bool = field(init=False)
     is_plain: bool = field(init=False)  # one input, one output, no clauses
+    needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
@@ -87,11 +88,7 @@ class Step:
         resolved = self.resolved
         clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
         self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
-
-    @property
-    def needs_no_task(self) -> bool:
-        """Whether the step can work wherever its input is written."""
-        return not self.is_call and self.is_plain and self.operator.batchwise is not None
+        self.needs_no_task = not self.is_call and self.is_plain and self.operator.batchwise is not None
 
     @property
     def callee(self) -> Plan:
@@ -175,7 +172,7 @@ class Graph:
         self.inference = Inference(program, registry)
         self._resolved: dict[str, tuple[Resolved, ...]] = {}
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
-        self._callees: dict[tuple[Step, Enclosing], Routine] = {}
+        self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
         self._places = {plan.key: place for place, plan in enumerate(program)}
         self.root = Scope.outermost(program.main, parameters)
@@ -187,12 +184,13 @@ class Graph:
             self._routines[key] = _Builder(self, scope, enclosing).routine()
         return self._routines[key]
 
-    def callee(self, step: Step, enclosing: Enclosing) -> Routine:
-        """The routine that a call runs."""
-        routine = self._callees.get((step, enclosing))
+    def callee(self, step: Step, caller: Routine, tail: bool) -> Routine:
+        """The routine that a call runs; as a tail call it leaves merging to what encloses the caller."""
+        routine = self._callees.get((step, caller, tail))
         if routine is None:
             scope = step.scope.enter(step.callee, step.resolved.settings, recursive=step.recursive)
-            routine = self._callees[step, enclosing] = self.routine(scope, enclosing)
+            enclosing = step.tail.enclosing(dict(caller.enclosing)) if tail and step.tail else ()
+            routine = self._callees[step, caller, tail] = self.routine(scope, enclosing)
         return routine
 
     def resolved(self, plan: Plan) -> tuple[Resolved, ...]:

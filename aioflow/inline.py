@@ -43,6 +43,8 @@ class InlineStep:
         "totals",
     )
 
+    outlet: Outlet  # set when the call is connected
+
     def __init__(self, session: Session, step: Step, iteration: int, completion: Completion) -> None:
         self.session = session
         self.step = step
@@ -53,7 +55,6 @@ class InlineStep:
         self.received = 0
         self.ended = False
         self.dead = True
-        self.outlet = Outlet(())
         self._function: Callable[[Sequence[Row]], Batch] | None = None
         self._producers = 0
         self._counted: Sequence[Counted] = ()
@@ -81,7 +82,14 @@ class InlineStep:
         self.sources.append(outlet)
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
-        self._perform(lambda: self._open(schema))
+        if self._late or self.session.inline_depth >= _DEEPEST:
+            self._put_off(lambda: self._open(schema))
+        else:
+            self.session.inline_depth += 1
+            try:
+                self._open(schema)
+            finally:
+                self.session.inline_depth -= 1
         return self
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
@@ -111,8 +119,16 @@ class InlineStep:
         self._producers -= 1
         if not dead:
             self.dead = False
-        if not self._producers:
-            self._perform(self._finish)
+        if self._producers:
+            return
+        if self._late or self.session.inline_depth >= _DEEPEST:
+            self._put_off(self._finish)
+        else:
+            self.session.inline_depth += 1
+            try:
+                self._finish()
+            finally:
+                self.session.inline_depth -= 1
 
     # --- the work -------------------------------------------------------------------------------
 
@@ -173,17 +189,6 @@ class InlineStep:
         self.completion.leave()
 
     # --- putting off ----------------------------------------------------------------------------
-
-    def _perform(self, work: Callable[[], None]) -> None:
-        session = self.session
-        if self._late or session.inline_depth >= _DEEPEST:
-            self._put_off(work)
-            return
-        session.inline_depth += 1
-        try:
-            work()
-        finally:
-            session.inline_depth -= 1
 
     def _put_off(self, work: Callable[[], None]) -> None:
         self._late.append(work)

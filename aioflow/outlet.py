@@ -53,14 +53,14 @@ class Outlet:
         self.sent = 0
         self.ended = False
         self._since_pause = 0
-        self._full: list[Space] = []
+        self._full: Sequence[Space] = ()
         for target in self.targets:
             target.attach(self)
 
     @property
     def unread(self) -> bool:
         """Whether all readers have left. A variable that never had one is not unread."""
-        return self.was_read and not any([target.reads for target in self.targets])
+        return self.was_read and not (self.targets and any(target.reads for target in self.targets))
 
     def open(self, schema: Schema) -> None:
         """Tell the readers which attributes the rows have."""
@@ -77,9 +77,12 @@ class Outlet:
         not keep a second stage from starting.
         """
         self._since_pause += len(rows)
-        self.pass_on(rows, self._full)
+        full: list[Space] = []
+        self.pass_on(rows, full)
+        if full:
+            self._full = full
         # Once in a while also without need: readers that hold everything never make a writer wait.
-        return bool(self._full) or self._since_pause >= _PAUSE_ROWS
+        return bool(full) or self._since_pause >= _PAUSE_ROWS
 
     def pass_on(self, rows: Sequence[Row], full: list[Space]) -> None:
         """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
@@ -92,8 +95,9 @@ class Outlet:
         if self._since_pause >= _PAUSE_ROWS:
             self._since_pause = 0
             await asyncio.sleep(0)
-        while self._full:
-            await self._full.pop().space()
+        full, self._full = self._full, ()
+        for place in full:
+            await place.space()
 
     def end(self, dead: bool = False) -> None:
         """Say that no more rows come."""
