@@ -160,12 +160,13 @@ def read_as(value: Value, kind: Type) -> Value:
 async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
     """What a user gave for an input, in batches; a lazy source may be slow, so it begins with one row."""
     if isinstance(rows, AsyncIterable):
+        source = aiter(rows)  # often an async generator although `rows` itself is none
         try:
-            async for mapping in rows:
+            async for mapping in source:
                 yield (mapping,)
         finally:
-            if isinstance(rows, AsyncGenerator):
-                await rows.aclose()
+            if isinstance(source, AsyncGenerator):
+                await source.aclose()
         return
     if isinstance(rows, Mapping):
         rows = (rows,)
