@@ -57,13 +57,14 @@ async def read(
     name = "stdin" if path == _STANDARD else path
     with _opened(path, context.folder) as file:
         batches = chosen.read(file, name, types or {})
-        while True:
-            if path == _STANDARD:
+        given: Schema | Batch | None = []
+        while given is not None:
+            # After a schema come the tuples that told it, without anything being read.
+            if path == _STANDARD and not isinstance(given, Schema):
                 await _readable(file.fileno())
             given = await context.in_thread(next, batches, None)
-            if given is None:
-                return
-            yield given
+            if given is not None:
+                yield given
 
 
 def _opened(path: str, folder: Path) -> BinaryIO:

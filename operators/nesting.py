@@ -219,7 +219,7 @@ def _format_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 
 
 def _format_rows(settings: Settings) -> Callable[[Sequence[Row]], Batch]:
-    return _with_text(settings["template"].schema, _formatter(settings), settings["as"])
+    return _with_text(settings["template"].schema or Schema(()), _formatter(settings), settings["as"])
 
 
 def _with_text(schema: Schema, formatter: Formatter, name: str) -> Callable[[Sequence[Row]], Batch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -15,7 +15,7 @@ from aioflow.operators.formats import Format, Types, formats
 from aioflow.relation import Batch, Type, picker
 from aioflow.rows import row_of_mapping, value_of
 
-_CHUNK_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 16
 _LONGEST_CELL = 1 << 27  # embedded documents are long
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -226,14 +226,22 @@ class SeparatedWriter:
         self._pick = picker([schema.position(name) for name in header])
 
     def write(self, batch: Batch) -> None:
-        self._put([map(cell, self._pick(row)) for row in batch])
+        self._put([list(map(cell, self._pick(row))) for row in batch])
 
     def end(self) -> None:
         pass
 
-    def _put(self, rows: Iterable[Iterable[str]]) -> None:
+    def _put(self, rows: Sequence[Sequence[str]]) -> None:
         text = io.StringIO()
-        csv.writer(text, delimiter=self._separator, lineterminator="\n").writerows(rows)
+        # The csv module quotes the ends of its own lines only, but reads a carriage return as another.
+        has_returns = any("\r" in cell for row in rows for cell in row)
+        writer = csv.writer(
+            text,
+            delimiter=self._separator,
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL,
+        )
+        writer.writerows(rows)
         self._file.write(_encoded(text.getvalue()))
 
 
