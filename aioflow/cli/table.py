@@ -76,7 +76,15 @@ class Columns:
             for place, name in enumerate(self._names)
         ]
         self._room = width - len(GAP) * (len(widths) - 1) if width else 0
-        self._widths = _fit(widths, self._room) if width else widths
+        self._widths = self._with_reserve(_fit(widths, self._room)) if width else widths
+
+    def _with_reserve(self, widths: list[int]) -> list[int]:
+        """Texts that come later may be longer: a third more for them, where the terminal has room."""
+        texts = [place for place, right in enumerate(self._right[:-1]) if not right]
+        for place in texts:
+            spare = (self._room - sum(widths)) // len(texts)
+            widths[place] += max(0, min(spare, widths[place] // 3, 10))
+        return widths
 
     def header(self) -> str:
         names = GAP.join(map(self._placed, self._names, self._widths, self._right)).rstrip()

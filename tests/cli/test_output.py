@@ -96,6 +96,13 @@ def test_a_column_grows_for_a_wider_cell_while_there_is_room() -> None:
     assert shown(table, "o", record(a=1, b="too long for it")) == "   1  too l…\n"
 
 
+def test_texts_have_some_room_for_longer_ones_to_come() -> None:
+    table = Table(several_outputs=False, width=40)
+    shown(table, "o", record(street="Elm Street", beds=1))
+    table.release()
+    assert shown(table, "o", record(street="Maple Street", beds=2)) == "Maple Street      2\n"
+
+
 def test_a_table_lets_no_control_character_through() -> None:
     table = Table(several_outputs=False, width=None)
     shown(table, "o", record(a="red \x1b[31m\r\nnext\x9b2J"))
