@@ -287,9 +287,9 @@ class CallStep(Gate):
         """What the call's steps inherit; None if that would be too deep."""
         plan, around, recursive = self.step.callee, self._call.surroundings, self.step.recursive
         sink = self._sink()
-        if plan.max_depth is None and self._seen is None and recursive and sink is around.sink:
-            if self.urgent == around.urgent and self.ordered == around.ordered:
-                return around
+        same = sink is around.sink and self.urgent == around.urgent and self.ordered == around.ordered
+        if same and recursive and plan.max_depth is None and self._seen is None:
+            return around
         depths = dict(around.depths) if recursive else {}
         if plan.max_depth is not None:
             depths[plan.key] = depths.get(plan.key, 0) + 1

@@ -19,8 +19,9 @@ from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
 from aioflow.relation import Record
-from aioflow.rows import RowsIn
 from aioflow.results import RunStream
+from aioflow.rows import RowsIn
+from aioflow.running import Run
 from aioflow.session import MODES, Mode, Session
 from aioflow.spill import Memory
 from aioflow.statistics import RunStatistics
@@ -103,7 +104,7 @@ class Engine:
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
         self._listeners: list[Listener] = []
-        self._runs: set[RunStream] = set()
+        self._runs: set[Run] = set()
 
     async def __aenter__(self) -> Engine:
         return self
@@ -116,7 +117,7 @@ class Engine:
     async def close(self) -> None:
         """Stop every run that is still under way."""
         for run in tuple(self._runs):
-            await run.aclose()
+            await run.wait_stopped()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with every event of later runs; returns what ends that."""
@@ -150,7 +151,7 @@ class Engine:
             hint = suggestion(output, names)
             if hint:
                 raise InputError(f"plan {program.name} has no output {output!r}{hint}")
-        return RunStream(session, given, output, timeout, self._runs)
+        return RunStream(Run(session, given, output, timeout, self._runs))
 
     async def run(
         self,
@@ -231,6 +232,9 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
         for name in ("workers", "capacity_rows", "memory_bytes", "registry")
         if name in keywords
     }
+
+    if asyncio._get_running_loop() is not None:
+        raise InputError("a loop is already running here: use `await engine.run(…)` instead of aioflow.run")
 
     async def main() -> Result:
         async with Engine(**settings) as engine:

@@ -1,60 +1,34 @@
-"""A run that somebody reads: it begins with the first read and ends, whole, with the last."""
+"""The results of a run as somebody reads them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from types import TracebackType
 
-from aioflow.calls import Call, Surroundings
-from aioflow.errors import DeadlineError, InputError
-from aioflow.events import RunEnded, RunStarted
-from aioflow.feed import Feed
-from aioflow.outlet import Outlet, Space, Target
-from aioflow.outputs import Mailbox, Port
-from aioflow.relation import Batch, Record, Row, Schema
-from aioflow.rows import RowsIn
-from aioflow.session import Session
-from aioflow.signals import Completion
-from aioflow.spill import KeySet
-from aioflow.statistics import RunStatistics, channel_statistics, step_statistics
+from aioflow.errors import InputError
+from aioflow.outputs import Port
+from aioflow.relation import Batch, Record, Schema
+from aioflow.running import Run
+from aioflow.statistics import RunStatistics
 
 
 class RunStream:
-    """The results of one run: `async for row in stream`. Leaving it early stops the run.
+    """The rows of one run: `async for row in stream`. The run begins with the first read.
 
-    Use it as `async with` (or call `aclose`) when the loop may be left before its end.
+    Leaving the loop stops the run: at once when the stream is used as `async with` or closed with
+    `aclose`, else as soon as nobody holds the stream any more.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        inputs: Mapping[str, RowsIn],
-        output: str | None,
-        timeout_seconds: float | None,
-        runs: set[RunStream],
-    ) -> None:
-        self._session = session
-        self._inputs = inputs
-        self._output = output
-        self._timeout = timeout_seconds
-        self._runs = runs
-        self._mailbox = Mailbox(session.capacity_rows)
-        self._extra: dict[str, Port] = {}
-        self._started_at: float | None = None
-        self._ended_at: float | None = None
-        self._deadline: asyncio.TimerHandle | None = None
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._rows: Batch = []
         self._next = 0
         self._schema = Schema(())
-        self._finished = False
-
-    # --- reading --------------------------------------------------------------------------------
 
     def __aiter__(self) -> RunStream:
-        declared = self._session.graph.program.main.outputs
-        if self._output is None and len(declared) > 1:
-            names = ", ".join(output.name for output in declared)
+        declared = self._run.outputs
+        if self._run.output is None and len(declared) > 1:
+            names = ", ".join(declared)
             raise InputError(
                 f"the plan has several outputs ({names}): pick one with output=…, or use .named()"
             )
@@ -89,107 +63,29 @@ class RunStream:
 
     @property
     def _wanted(self) -> str | None:
-        if self._output is not None:
-            return self._output
-        declared = self._session.graph.program.main.outputs
-        return declared[0].name if declared else None
+        if self._run.output is not None:
+            return self._run.output
+        return self._run.outputs[0] if self._run.outputs else None
 
     async def _receive(self) -> tuple[Port, Batch] | None:
-        if self._finished:
+        run = self._run
+        if run.is_over:
             return None
-        if self._started_at is None:
-            self._start()
+        if not run.has_started:
+            run.start()
         try:
-            letter = await self._mailbox.take()
+            letter = await run.mailbox.take()
         except BaseException:
-            await self.aclose()
+            await run.stop()
             raise
         if letter is None:
-            await self.aclose()
-            if self._session.failure is not None:
-                raise self._session.failure
+            await run.stop()
+            run.raise_failure()
         return letter
-
-    # --- the life of the run --------------------------------------------------------------------
-
-    def _start(self) -> None:
-        session = self._session
-        self._started_at = session.now()
-        self._runs.add(self)
-        session.on_failure = lambda: self._mailbox.close(discard=True)
-        session.emit = self._emit
-        if self._timeout is not None:
-            loop = asyncio.get_running_loop()
-            error = DeadlineError(f"the run took longer than its timeout of {self._timeout:g} s")
-            self._deadline = loop.call_later(self._timeout, session.fail, error)
-        if session.listeners:
-            session.publish(RunStarted(self._started_at, session.info.run_id, session.graph.program.name))
-        routine = session.graph.routine(session.graph.root)
-        completion = Completion(lambda: self._mailbox.close())
-        plan = routine.plan
-        seen = KeySet(session.memory) if plan.once is not None else None
-        around = Surroundings(
-            depths={plan.key: 1} if plan.max_depth is not None else {},
-            once={plan.key: seen} if seen is not None else {},
-        )
-        call = Call(session, routine, completion, around)
-        feeds = [Feed(session, declared, self._inputs[declared.name], seen) for declared in plan.inputs]
-        call.open(
-            [feed.stream for feed in feeds],
-            [self._targets(each.name) for each in plan.outputs],
-            self._closed(),
-        )
-        for feed in feeds:
-            feed.start()
-
-    def _targets(self, name: str) -> list[Target]:
-        if self._output is not None and name != self._output:
-            return []
-        return [Port(name, self._mailbox, self._session.streaming, self._session.memory)]
-
-    def _closed(self) -> frozenset[int]:
-        outputs = self._session.graph.program.main.outputs
-        if self._output is None or self._output not in [output.name for output in outputs]:
-            return frozenset()
-        return frozenset(number for number, output in enumerate(outputs) if output.name != self._output)
-
-    async def _emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
-        if self._output is not None and name != self._output:
-            return
-        port = self._extra.setdefault(name, Port(name, self._mailbox, True, self._session.memory))
-        full: list[Space] = []
-        port.accept(Outlet(()), schema).push(rows, full)
-        for place in full:
-            await place.space()
 
     async def aclose(self) -> None:
         """Stop the run, if it still runs, and release everything it holds."""
-        if self._finished:
-            return
-        self._finished = True
-        session = self._session
-        try:
-            await session.stop()
-        finally:
-            self._runs.discard(self)
-            self._release()
-
-    def _release(self) -> None:
-        session = self._session
-        if self._deadline is not None:
-            self._deadline.cancel()
-        for gate in tuple(session.active):
-            for stream in gate.streams:
-                stream.release()
-        session.active.clear()
-        session.memory.close()
-        if self._started_at is not None:
-            self._ended_at = session.now()
-            if session.listeners:
-                message = None if session.failure is None else str(session.failure)
-                session.publish(
-                    RunEnded(self._ended_at, session.info.run_id, session.graph.program.name, message)
-                )
+        await self._run.stop()
 
     async def __aenter__(self) -> RunStream:
         return self
@@ -199,28 +95,9 @@ class RunStream:
     ) -> None:
         await self.aclose()
 
-    # --- looking at it --------------------------------------------------------------------------
+    def __del__(self) -> None:
+        self._run.abandon()
 
     def statistics(self) -> RunStatistics:
         """What the run has done so far."""
-        session, mailbox = self._session, self._mailbox
-        start = self._started_at
-        end = self._ended_at
-        now = end if end is not None else session.now() if start is not None else 0.0
-
-        def since(moment: float | None) -> float | None:
-            return None if moment is None or start is None else moment - start
-
-        return RunStatistics(
-            since(now) or 0.0,
-            since(mailbox.first_arrival),
-            since(mailbox.last_arrival),
-            mailbox.total_rows,
-            session.calls,
-            session.budget.used,
-            session.budget.common.waiting,
-            session.memory.spilled_rows,
-            step_statistics(session),
-            channel_statistics(session),
-            tuple(session.warnings),
-        )
+        return self._run.statistics()

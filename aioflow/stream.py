@@ -29,6 +29,7 @@ class Stream:
         "_held",
         "_memory",
         "_reader",
+        "_rest",
         "_rows",
         "capacity",
         "closed",
@@ -68,6 +69,7 @@ class Stream:
         self.waited: Callable[[float], None] | None = None
         self._memory = memory
         self._rows: Batch = []
+        self._rest: Iterator[Row] | None = None  # of a batch that is being read row by row
         self._held: RowQueue | None = None
         self._reader: Future[None] | None = None
         # A list, not one slot: with two writers on one stream a single slot loses a wake-up.
@@ -101,6 +103,10 @@ class Stream:
     def take(self) -> Batch | None:
         """The rows that are there, if any, without waiting."""
         self.holding = False
+        if self._rest is not None:
+            batch, self._rest = list(self._rest), None
+            if batch:
+                return batch
         if self._held is not None and self._held.length:
             batch = self._held.popleft()
         elif self._rows:
@@ -319,23 +325,26 @@ class _Batches:
 
 
 class _Rows:
-    __slots__ = ("_rows", "_stream")
+    __slots__ = ("_stream",)
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._rows: Iterator[Row] = iter(())
 
     def __aiter__(self) -> _Rows:
         return self
 
     async def __anext__(self) -> Row:
-        for row in self._rows:
-            return row
-        batch = await self._stream.receive()
+        stream = self._stream
+        if stream._rest is not None:
+            for row in stream._rest:
+                return row
+            stream._rest = None
+        batch = await stream.receive()
         if batch is None:
             raise StopAsyncIteration
-        self._rows = iter(batch)
-        return next(self._rows)
+        # Kept by the stream: who leaves the loop and reads on misses nothing.
+        stream._rest = iter(batch)
+        return next(stream._rest)
 
 
 class _Records(_Rows):

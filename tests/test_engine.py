@@ -105,6 +105,20 @@ async def test_breaking_out_of_the_loop_stops_the_run_and_closes_the_source() ->
     assert closed == [True]
 
 
+async def test_a_bare_loop_that_is_left_stops_its_run_too() -> None:
+    async with Engine() as engine:
+        async for row in engine.stream(loads(PASS), numbers=Script().row(n=1).hang()):
+            assert row["n"] == 1
+            break
+        await engine.close()
+        assert_nothing_left(engine)
+
+
+async def test_inside_a_loop_the_blocking_run_says_what_to_use_instead() -> None:
+    with pytest.raises(InputError, match=r"use `await engine.run\(…\)` instead"):
+        aioflow.run(loads(PASS), numbers=[])
+
+
 async def test_leaving_the_engine_stops_what_still_runs() -> None:
     async with Engine() as engine:
         stream = engine.stream(loads(PASS), numbers=Script().row(n=1).hang())

@@ -200,7 +200,7 @@ def test_a_second_writer_with_other_column_order_is_reordered() -> None:
         Outlet([reader]).open(Schema.of("a", "c"))
 
 
-def test_a_stream_left_early_leaves_no_task_behind() -> None:
+def test_a_stream_left_early_loses_no_row_and_leaves_no_task() -> None:
     async def main() -> None:
         reader = stream(100)
         outlet = Outlet([reader])
@@ -209,6 +209,7 @@ def test_a_stream_left_early_leaves_no_task_behind() -> None:
         async for row in reader:
             assert row == (0,)
             break
+        assert await reader.receive() == numbers(5)[1:]
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1
 

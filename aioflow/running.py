@@ -1,0 +1,171 @@
+"""A run from its first step to the release of everything that it held."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from aioflow.calls import Call, Surroundings
+from aioflow.errors import DeadlineError
+from aioflow.events import RunEnded, RunStarted
+from aioflow.feed import Feed
+from aioflow.outlet import Outlet, Space, Target
+from aioflow.outputs import Mailbox, Port
+from aioflow.relation import Row, Schema
+from aioflow.rows import RowsIn
+from aioflow.session import Session
+from aioflow.signals import Completion
+from aioflow.spill import KeySet
+from aioflow.statistics import RunStatistics, channel_statistics, step_statistics
+
+
+class Run:
+    """One run of a program; `output` is the only one that is wanted, if not all are."""
+
+    def __init__(
+        self,
+        session: Session,
+        inputs: Mapping[str, RowsIn],
+        output: str | None,
+        timeout_seconds: float | None,
+        under_way: set[Run],
+    ) -> None:
+        self.session = session
+        self.output = output
+        self.outputs = [variable.name for variable in session.graph.program.main.outputs]
+        self.mailbox = Mailbox(session.capacity_rows)
+        self.is_over = False
+        self._inputs = inputs
+        self._timeout = timeout_seconds
+        self._under_way = under_way
+        self._emitted: dict[str, Port] = {}
+        self._started_at: float | None = None
+        self._ended_at: float | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    @property
+    def has_started(self) -> bool:
+        return self._started_at is not None
+
+    # --- starting -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect the steps of the main plan and feed its inputs."""
+        session = self.session
+        self._loop = asyncio.get_running_loop()
+        self._started_at = session.now()
+        self._under_way.add(self)
+        session.on_failure = lambda: self.mailbox.close(discard=True)
+        session.emit = self._emit
+        if self._timeout is not None:
+            error = DeadlineError(f"the run took longer than its timeout of {self._timeout:g} s")
+            self._deadline = self._loop.call_later(self._timeout, session.fail, error)
+        if session.listeners:
+            session.publish(RunStarted(self._started_at, session.info.run_id, session.graph.program.name))
+        self._open_main_plan()
+
+    def _open_main_plan(self) -> None:
+        session = self.session
+        routine = session.graph.routine(session.graph.root)
+        plan = routine.plan
+        seen = KeySet(session.memory) if plan.once is not None else None
+        around = Surroundings(
+            depths={plan.key: 1} if plan.max_depth is not None else {},
+            once={plan.key: seen} if seen is not None else {},
+        )
+        call = Call(session, routine, Completion(self.mailbox.close), around)
+        feeds = [Feed(session, declared, self._inputs[declared.name], seen) for declared in plan.inputs]
+        targets = [self._targets(name) for name in self.outputs]
+        call.open([feed.stream for feed in feeds], targets, self._left_out())
+        for feed in feeds:
+            feed.start()
+
+    def _targets(self, name: str) -> list[Target]:
+        if self.output is not None and name != self.output:
+            return []
+        return [Port(name, self.mailbox, self.session.streaming, self.session.memory)]
+
+    def _left_out(self) -> frozenset[int]:
+        """The outputs that nobody wants, because one of the others was picked."""
+        if self.output not in self.outputs:
+            return frozenset()
+        return frozenset(number for number, name in enumerate(self.outputs) if name != self.output)
+
+    async def _emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        if self.output is not None and name != self.output:
+            return
+        port = self._emitted.setdefault(name, Port(name, self.mailbox, True, self.session.memory))
+        full: list[Space] = []
+        port.accept(Outlet(()), schema).push(rows, full)
+        for place in full:
+            await place.space()
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """End what is still under way and release everything that the run holds."""
+        if self.is_over:
+            return
+        self.is_over = True
+        try:
+            await self.session.stop()
+        finally:
+            self._under_way.discard(self)
+            self._release()
+
+    def abandon(self) -> None:
+        """Nobody reads the results any more: stop in the background. A closing engine waits for it."""
+        if self.is_over or self._loop is None or self._loop.is_closed() or self._stopping is not None:
+            return
+        self._stopping = self._loop.create_task(self.stop())
+
+    async def wait_stopped(self) -> None:
+        """Stop, or wait until it has stopped in the background."""
+        if self._stopping is not None:
+            await self._stopping
+        await self.stop()
+
+    def raise_failure(self) -> None:
+        """Raise what the run failed with, if it did."""
+        if self.session.failure is not None:
+            raise self.session.failure
+
+    def _release(self) -> None:
+        session = self.session
+        if self._deadline is not None:
+            self._deadline.cancel()
+        session.active.clear()
+        session.memory.close()
+        if self._started_at is None:
+            return
+        self._ended_at = session.now()
+        if session.listeners:
+            message = None if session.failure is None else str(session.failure)
+            name = session.graph.program.name
+            session.publish(RunEnded(self._ended_at, session.info.run_id, name, message))
+
+    # --- looking at it --------------------------------------------------------------------------
+
+    def statistics(self) -> RunStatistics:
+        session, mailbox = self.session, self.mailbox
+        start = self._started_at
+        now = self._ended_at if self._ended_at is not None or start is None else session.now()
+
+        def since(moment: float | None) -> float | None:
+            return None if moment is None or start is None else moment - start
+
+        return RunStatistics(
+            since(now) or 0.0,
+            since(mailbox.first_arrival),
+            since(mailbox.last_arrival),
+            mailbox.total_rows,
+            session.calls,
+            session.budget.used,
+            session.budget.common.waiting,
+            session.memory.spilled_rows,
+            step_statistics(session),
+            channel_statistics(session),
+            tuple(session.warnings),
+        )
