@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from aioflow.errors import SettingError, suggestion
@@ -36,6 +36,11 @@ _CLOCKS = frozenset(
     {"now", "today", "current_date", "current_timestamp", "current_time", "getdate", "sysdate"}
 )
 _BUILT_IN_AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "first", "list"})
+
+
+def all_functions() -> Mapping[str, Function]:
+    """The functions of all families, by name."""
+    return FUNCTIONS
 
 
 def call(compiler: Compiler, node: Call) -> Code:

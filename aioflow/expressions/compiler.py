@@ -7,7 +7,6 @@ from typing import Any
 
 from aioflow.errors import SettingError
 from aioflow.expressions.arithmetic import arithmetic, check_number, concatenation, result_type
-from aioflow.expressions.calls import call
 from aioflow.expressions.choices import between, case, membership
 from aioflow.expressions.code import Code, Evaluate, column, constant
 from aioflow.expressions.comparison import all_of, any_of, boolean, comparable, comparison, is_value, negation
@@ -84,6 +83,9 @@ class Compiler:
         return column(found.position, found.type, node)
 
     def _call(self, node: Call) -> Code:
+        # Loads all families of functions, which plans that call none need not wait for.
+        from aioflow.expressions.calls import call
+
         return call(self, node)
 
     def _case(self, node: Case) -> Code:

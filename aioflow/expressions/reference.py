@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from aioflow.expressions import calls  # noqa: F401  # registers the functions
-from aioflow.expressions.functions import FUNCTIONS
+from aioflow.expressions.calls import all_functions
 
 _BEGIN, _END = "<!-- functions: begin -->", "<!-- functions: end -->"
 _TITLES = {"text": "Text", "number": "Numbers", "date": "Dates", "general": "Any value"}
@@ -19,8 +18,7 @@ def function_reference() -> str:
 
 def _table(family: str) -> str:
     lines = ["| function | gives | example |", "|---|---|---|"]
-    for name in sorted(FUNCTIONS):
-        function = FUNCTIONS[name]
+    for _, function in sorted(all_functions().items()):
         if function.family != family:
             continue
         examples = "<br>".join(f"`{_cell(example)}`" for example in function.examples)

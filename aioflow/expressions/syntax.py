@@ -1,4 +1,7 @@
-"""Expressions as frozen trees, as the parser makes them; names are not yet looked up."""
+"""Expressions as frozen trees, as the parser makes them; names are not yet looked up.
+
+Nodes are compared by identity only: nobody needs more, and classes without `__eq__` load faster.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from dataclasses import dataclass, field
 from aioflow.relation import Value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
     """Part of an expression; `offset` is the place in its text that a message points at."""
 
     offset: int
-    height: int = field(init=False, default=1, compare=False, repr=False)
+    height: int = field(init=False, default=1, repr=False)
 
     def __post_init__(self) -> None:
         height = 1 + max((child.height for child in self.children), default=0)
@@ -23,14 +26,14 @@ class Node:
         return ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal(Node):
     """A constant."""
 
     value: Value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Name(Node):
     """An attribute; dots separate the parts: `left.zip`."""
 
@@ -41,7 +44,7 @@ class Name(Node):
         return ".".join(self.parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Negative(Node):
     """`-a`."""
 
@@ -52,7 +55,7 @@ class Negative(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arithmetic(Node):
     """`a + b`, and likewise `-`, `*`, `/`, `//`, `%`."""
 
@@ -65,7 +68,7 @@ class Arithmetic(Node):
         return (self.left, self.right)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison(Node):
     """`a = b`, and likewise `!=`, `<`, `<=`, `>`, `>=`; other spellings are already replaced."""
 
@@ -78,7 +81,7 @@ class Comparison(Node):
         return (self.left, self.right)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class And(Node):
     """`a and b and …`, flat."""
 
@@ -89,7 +92,7 @@ class And(Node):
         return self.parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Or(Node):
     """`a or b or …`, flat."""
 
@@ -100,7 +103,7 @@ class Or(Node):
         return self.parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Not(Node):
     """`not a`; the negative forms of `in`, `between`, `like` and `matches` are inside one as well."""
 
@@ -111,7 +114,7 @@ class Not(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Concatenation(Node):
     """`a || b || …`, flat."""
 
@@ -122,7 +125,7 @@ class Concatenation(Node):
         return self.parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class In(Node):
     """`a in (b, …)`."""
 
@@ -134,7 +137,7 @@ class In(Node):
         return (self.operand, *self.choices)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Between(Node):
     """`a between low and high`."""
 
@@ -147,7 +150,7 @@ class Between(Node):
         return (self.operand, self.low, self.high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Like(Node):
     """`a like pattern escape character`, or `ilike`."""
 
@@ -161,7 +164,7 @@ class Like(Node):
         return (self.operand, self.pattern, *((self.escape,) if self.escape else ()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Matches(Node):
     """`a matches pattern`."""
 
@@ -173,7 +176,7 @@ class Matches(Node):
         return (self.operand, self.pattern)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Is(Node):
     """`a is null`, `a is true`, `a is false`, or with `not`: `value` is None, True or False."""
 
@@ -186,7 +189,7 @@ class Is(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case(Node):
     """`case when condition then result … else default end`; with a subject each `when` is compared to it."""
 
@@ -200,7 +203,7 @@ class Case(Node):
         return tuple(node for node in (self.subject, *inside, self.default) if node is not None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call(Node):
     """`function(a, …)`; `star` is `count(*)`, `distinct` is for aggregate functions."""
 

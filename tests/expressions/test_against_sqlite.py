@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.expressions import Condition, Projection, SortKeys
 from aioflow.relation import Row, Schema, Value
-from tests.expressions.tools import TIMES
+from tests.expressions.tools import examples
 
 SCHEMA = Schema(("i", "j", "f", "g", "s", "t"))
 
@@ -185,7 +185,7 @@ def as_sqlite(result: Value) -> Value:
     return int(result) if isinstance(result, bool) else result
 
 
-@settings(max_examples=150 * TIMES, deadline=None)
+@examples(150)
 @given(rows=_rows, pair=st.one_of(integers(2), numbers(2), texts(2), conditions(2)))
 def test_values_are_those_of_sqlite(database: sqlite3.Connection, rows: list[Row], pair: Pair) -> None:
     ours, theirs = pair
@@ -198,7 +198,7 @@ def test_values_are_those_of_sqlite(database: sqlite3.Connection, rows: list[Row
     assert types == [list(map(type, row)) for row in expected]
 
 
-@settings(max_examples=150 * TIMES, deadline=None)
+@examples(150)
 @given(rows=_rows, pair=conditions(3))
 def test_selections_are_those_of_sqlite(database: sqlite3.Connection, rows: list[Row], pair: Pair) -> None:
     ours, theirs = pair
@@ -208,7 +208,7 @@ def test_selections_are_those_of_sqlite(database: sqlite3.Connection, rows: list
     assert [row for row in rows if condition(row)] == expected
 
 
-@settings(max_examples=50 * TIMES, deadline=None)
+@examples(50)
 @given(
     rows=_rows,
     keys=st.lists(
@@ -233,7 +233,7 @@ def test_the_generators_make_what_they_should() -> None:
     # Guards against a generator that quietly makes nothing but leaves.
     seen: set[str] = set()
 
-    @settings(max_examples=500, deadline=None, database=None, derandomize=True)
+    @examples(250, database=None, derandomize=True)
     @given(st.one_of(integers(2), numbers(2), texts(2), conditions(2)))
     def look(pair: Pair) -> None:
         seen.update(word for word in WORDS if word in pair[0])

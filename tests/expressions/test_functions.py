@@ -5,10 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from aioflow.expressions.functions import FUNCTIONS, Function
+from aioflow.expressions.calls import all_functions
+from aioflow.expressions.functions import Function
 from aioflow.relation import Document, Relation, Schema, Value
 from tests.expressions.tools import counted, holds, value
 
+FUNCTIONS = all_functions()
 EXAMPLES = [example for function in FUNCTIONS.values() for example in function.examples]
 _WITHOUT_EXAMPLE = {"cardinality"}  # there is no literal for a relation
 

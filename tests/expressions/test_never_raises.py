@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.errors import SettingError
@@ -16,9 +16,9 @@ from aioflow.expressions import (
     SortKeys,
     Template,
 )
-from aioflow.expressions.functions import FUNCTIONS
+from aioflow.expressions.calls import all_functions
 from aioflow.relation import Document, Relation, Schema, Value, type_of_value
-from tests.expressions.tools import TIMES
+from tests.expressions.tools import examples
 
 SCHEMA = Schema(("a", "b", "c"))
 
@@ -65,7 +65,7 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         ["+", "-", "*", "/", "//", "%", "||", "=", "!=", "<", "<=", ">", ">=", "and", "or"]
     )
     tests = st.sampled_from(["like", "ilike", "matches", "not like", "not matches"])
-    function = st.sampled_from(sorted(FUNCTIONS))
+    function = st.sampled_from(sorted(all_functions()))
     return st.one_of(
         st.builds(lambda x, sign, y: f"({x} {sign} {y})", inner, signs, inner),
         st.builds(lambda x, test, y: f"({x} {test} {y})", inner, tests, inner),
@@ -82,7 +82,7 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 expressions = st.recursive(_leaves, _grown, max_leaves=6)
 
 
-@settings(max_examples=300 * TIMES, deadline=None)
+@examples(300)
 @given(expressions, rows)
 def test_evaluating_never_raises(text: str, rows: list[tuple[Value, ...]]) -> None:
     try:
@@ -99,7 +99,7 @@ def test_evaluating_never_raises(text: str, rows: list[tuple[Value, ...]]) -> No
         assert declared is None or kind is None or kind is declared
 
 
-@settings(max_examples=200 * TIMES, deadline=None)
+@examples(200)
 @given(expressions, rows)
 def test_a_condition_never_raises_and_agrees_with_the_value(text: str, rows: list[tuple[Value, ...]]) -> None:
     try:
@@ -115,7 +115,7 @@ def test_a_condition_never_raises_and_agrees_with_the_value(text: str, rows: lis
     assert [bool(condition(row)) for row in rows] == [result is True for result in results]
 
 
-@settings(max_examples=100 * TIMES, deadline=None)
+@examples(100)
 @given(expressions, rows)
 def test_sorting_never_raises(text: str, rows: list[tuple[Value, ...]]) -> None:
     try:
@@ -135,7 +135,7 @@ _words = st.sampled_from(
 )
 
 
-@settings(max_examples=200 * TIMES, deadline=None)
+@examples(200)
 @given(st.lists(_words, max_size=10).map(" ".join) | st.text(max_size=20))
 def test_any_text_gives_a_setting_or_a_message(text: str) -> None:
     for kind in (Condition, Projection, Attributes, SortKeys, Aggregates, JoinCondition):

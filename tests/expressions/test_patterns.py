@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.relation import Document
-from tests.expressions.tools import counted, holds, value
+from tests.expressions.tools import counted, examples, holds, value
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def naive_like(text: str, pattern: str) -> bool:
     return bool(text) and pattern[0] in ("_", text[0]) and naive_like(text[1:], pattern[1:])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text("ab%_.\n", max_size=8), st.text("ab%_.\n", max_size=6))
 def test_like_equals_its_definition(text: str, pattern: str) -> None:
     assert value("x like p", x=text, p=pattern) is naive_like(text, pattern)

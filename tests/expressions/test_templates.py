@@ -5,13 +5,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.errors import SettingError
 from aioflow.expressions import Condition, Formatter, RepeatableAttributes, Template
 from aioflow.relation import Document, Relation, Schema, Value
-from tests.expressions.tools import TIMES
+from tests.expressions.tools import examples
 
 SCHEMA = Schema.of("any", price="number", city="char", open="boolean", houses="relation")
 
@@ -170,7 +170,7 @@ _values: st.SearchStrategy[Value] = st.one_of(
 )
 
 
-@settings(max_examples=300 * TIMES, deadline=None)
+@examples(300)
 @given(_values)
 def test_a_value_equals_the_literal_that_q_writes(value: Value) -> None:
     literal = written("%q", value)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from aioflow.errors import SettingError
 from aioflow.expressions import Condition, Projection
 from aioflow.relation import Schema, Value
 
 NOTHING = Schema(())
-# `AIOFLOW_EXAMPLES=20 pytest tests/expressions` tries twenty times as many random expressions.
-TIMES = int(os.environ.get("AIOFLOW_EXAMPLES", "1"))
+_TIMES = int(os.environ.get("AIOFLOW_EXAMPLES", "1"))
+
+
+def examples(count: int, **more: Any) -> settings:
+    """That many random examples, whatever the machine's load.
+
+    `AIOFLOW_EXAMPLES=20 pytest tests/expressions` tries twenty times as many.
+    """
+    return settings(
+        max_examples=count * _TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow], **more
+    )
 
 
 def projection(text: str, values: dict[str, Value]) -> Projection:
