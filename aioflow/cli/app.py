@@ -10,16 +10,21 @@ import typer
 
 from aioflow.cli.ending import guarded
 from aioflow.cli.options import (
+    AppendTo,
     Capacity,
     DrawingName,
+    FormatOption,
     Inputs,
     MemoryLimit,
     ModeOption,
     Modules,
+    OutputName,
+    Overwrite,
     PlanName,
     PlanPath,
     Sets,
     Timeout,
+    TraceFile,
     Workers,
 )
 from aioflow.version import __version__
@@ -60,32 +65,13 @@ def run(
     plan: PlanName = None,
     input: Inputs = None,
     set: Sets = None,
-    output: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The output to show, if the plan has several.")
-    ] = None,
-    append: Annotated[
-        str | None, typer.Option("-o", metavar="FILE", help="Append the rows to a file instead of stdout.")
-    ] = None,
-    overwrite: Annotated[
-        str | None,
-        typer.Option(
-            "-O", metavar="FILE", help="Write the rows to a file, replacing it when the run has ended well."
-        ),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="table|jsonl|csv",
-            help="By default a table on a terminal, the format of a file's ending, else JSON lines. "
-            "Packages may add formats.",
-        ),
-    ] = None,
+    output: OutputName = None,
+    append: AppendTo = None,
+    overwrite: Overwrite = None,
+    format: FormatOption = None,
     workers: Workers = None,
     mode: ModeOption = None,
-    trace: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev or chrome://tracing."),
-    ] = None,
+    trace: TraceFile = None,
     timeout: Timeout = None,
     ops: Modules = None,
     capacity: Capacity = None,

@@ -39,6 +39,29 @@ Sets: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PARAM=VALUE", help="A parameter of the plan: JSON, or else text."),
 ]
+OutputName: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The output to show, if the plan has several.")
+]
+AppendTo: TypeAlias = Annotated[
+    str | None, typer.Option("-o", metavar="FILE", help="Append the rows to a file instead of stdout.")
+]
+Overwrite: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "-O", metavar="FILE", help="Write the rows to a file, replacing it when the run has ended well."
+    ),
+]
+FormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="table|jsonl|csv",
+        help="By default a table on a terminal, the format of a file's ending, else JSON lines. "
+        "Packages may add formats.",
+    ),
+]
+TraceFile: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev or chrome://tracing.")
+]
 Modules: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--ops", metavar="MODULE", help="A module of operators and functions of your own."),
