@@ -9,7 +9,8 @@ from math import log as logarithm
 from random import Random
 from typing import Literal
 
-from aioflow import DEAD, Context, Record, Schema, SettingError, Stream, To, operator, same_as_input
+from aioflow import Context, Record, Schema, SettingError, Stream, To, operator, same_as_input
+from aioflow.context import DEAD
 from aioflow.expressions import SortKeys
 from aioflow.operator import Settings
 from aioflow.operators.quantities import Count, Share
@@ -191,6 +192,8 @@ async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Ba
     Example:
         emit (houses, "found")
     """
+    if rel.schema is not None:
+        await context.emit(name, rel.schema, [])  # so that the output is there, if empty
     async for batch in rel.batches():
         assert rel.schema is not None
         await context.emit(name, rel.schema, batch)

@@ -216,6 +216,10 @@ def test_emit_needs_nobody_who_reads_on() -> None:
     assert len(result.outputs["seen"]) == 1
 
 
+def test_emit_of_nothing_gives_an_empty_output() -> None:
+    assert run('emit (rel, "seen" : out)', rel=rows(schema="a")).outputs["seen"] == []
+
+
 def test_a_limit_does_not_stop_emit() -> None:
     rel = rows(*((number,) for number in range(300)))
     result = run('emit (rel, "seen" : same) limit (same, 1 : out)', rel=rel)
