@@ -23,7 +23,7 @@ class Condition:
     """A condition on rows: `condition(row)` is True only when it is true, not when it is null.
 
     `filter(batch)` gives the rows for which it holds, faster than a call for each row; `predicate` is the
-    bare closure. `positions` are the columns it reads, None while the schema is not known.
+    bare closure, which may give None for null. `positions` are the columns it reads, None while the schema is not known.
     `counters` tells how often something gave null that should not have; `counters.take()` starts anew.
     """
 
@@ -51,7 +51,7 @@ class Condition:
         return cls(text, names, compiler.positions, test.predicate, test.rows, compiler.counters)
 
     def __call__(self, row: Row) -> bool:
-        return self.predicate(row)
+        return self.predicate(row) is True
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Function:
     """A function: what it takes and gives, and the Python function that computes it.
 
     `call` gets values of the declared kinds, no null among them unless `takes_null`; it raises
-    UncomputableError where it has no result. A function that `is_special` is compiled by `calls`.
+    UncomputableError where it has no result.
     """
 
     name: str

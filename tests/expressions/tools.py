@@ -48,8 +48,8 @@ def holds(text: str, /, **values: Value) -> bool:
     condition = Condition.bind(text, [Schema(tuple(values))])
     row = tuple(values.values())
     result = condition(row)
-    assert bool(condition.filter([row])) == bool(result)
-    return bool(result)
+    assert result is bool(condition.filter([row]))
+    return result
 
 
 def mistake(text: str, schema: Schema | None = NOTHING) -> tuple[str, int | None]:
