@@ -151,30 +151,43 @@ async def window(
         window (prices, 10 : tens)
         window (clicks : minutes) {SECONDS: 60; SLIDE: 10}
     """
-    windows: _CountWindows | _TimeWindows
-    if seconds is not None:
-        windows = _TimeWindows(seconds, slide or seconds, context.memory)
-    else:
-        windows = _CountWindows(int(count or 1), int(slide or count or 1), context.memory)
-    began, zero = datetime.now(UTC), context.clock()
-
-    def packed(piece: _Window) -> Row:
-        ended = context.clock() if piece.ended is None else piece.ended
-        times = (began + timedelta(seconds=moment - zero) for moment in (piece.opened, ended))
-        return (piece.rows.relation(rel.schema or Schema(())), *times)
-
+    windows = _windows(count, seconds, slide, context.memory)
+    packing = _Packing(rel, context)
     try:
         while (batch := await _receive(rel, windows.deadline)) is not None:
             now = context.clock()
             if not batch:
                 now = max(now, windows.deadline or now)  # timers may fire a little early
             for piece in windows.offer(batch, now) if batch else windows.due(now):
-                yield packed(piece)
+                yield packing.row(piece)
         for piece in windows.last():
-            yield packed(piece)
+            yield packing.row(piece)
     finally:
         for piece in windows.open:
             piece.rows.close()
+
+
+def _windows(
+    count: int | None, seconds: float | None, slide: float | None, memory: Memory
+) -> _CountWindows | _TimeWindows:
+    if seconds is not None:
+        return _TimeWindows(seconds, slide or seconds, memory)
+    size = count or 1
+    return _CountWindows(size, int(slide or size), memory)
+
+
+class _Packing:
+    """Makes tuples of windows; their times by the clock become dates."""
+
+    def __init__(self, rel: Stream, context: Context) -> None:
+        self._rel = rel
+        self._context = context
+        self._zero = datetime.now(UTC) - timedelta(seconds=context.clock())
+
+    def row(self, window: _Window) -> Row:
+        ended = self._context.clock() if window.ended is None else window.ended
+        relation = window.rows.relation(self._rel.schema or Schema(()))
+        return (relation, *(self._zero + timedelta(seconds=moment) for moment in (window.opened, ended)))
 
 
 async def _receive(rel: Stream, deadline: float | None) -> Batch | None:
