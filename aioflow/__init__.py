@@ -1,32 +1,29 @@
 """aioflow: a streaming dataflow engine for agents that gather, integrate and watch information.
 
-What an operator's author needs is imported at once; language and engine when they are first used.
+Names are loaded when they are first used: `aioflow --version` needs none of them.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from aioflow.context import DEAD, END, Context, To, map_concurrently
-from aioflow.errors import AioflowError, InputError, PlanError, RunError, SettingError
-
-# The names `operator` and `function` are also those of their modules: importing them here, before
-# anybody else can, makes the package's attribute the decorator for good.
-from aioflow.function import aggregate_function, function
-from aioflow.operator import operator, same_as_input
-from aioflow.relation import Document, Record, Relation, Row, Schema
-from aioflow.stream import Stream, interleave
-from aioflow.version import __version__
+from aioflow.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from aioflow.builder import PlanBuilder
+    from aioflow.context import Context, To, map_concurrently
     from aioflow.engine import Engine, Result, run
+    from aioflow.errors import AioflowError, InputError, PlanError, RunError, SettingError
+    from aioflow.function import aggregate_function, function
     from aioflow.language import load, loads
+    from aioflow.operator import operator, same_as_input
+    from aioflow.relation import Document, Record, Relation, Row, Schema
+    from aioflow.stream import Stream, interleave
 
 __all__ = [
-    "DEAD",
-    "END",
     "AioflowError",
     "Context",
     "Document",
@@ -43,7 +40,6 @@ __all__ = [
     "SettingError",
     "Stream",
     "To",
-    "__version__",
     "aggregate_function",
     "function",
     "interleave",
@@ -55,24 +51,57 @@ __all__ = [
     "same_as_input",
 ]
 
-_LAZY = {
-    "Engine": "aioflow.engine",
-    "PlanBuilder": "aioflow.builder",
-    "Result": "aioflow.engine",
-    "load": "aioflow.language",
-    "loads": "aioflow.language",
-    "run": "aioflow.engine",
+_HOMES = {
+    "builder": ("PlanBuilder",),
+    "context": ("Context", "To", "map_concurrently"),
+    "engine": ("Engine", "Result", "run"),
+    "errors": ("AioflowError", "InputError", "PlanError", "RunError", "SettingError"),
+    "function": ("aggregate_function", "function"),
+    "language": ("load", "loads"),
+    "operator": ("operator", "same_as_input"),
+    "relation": ("Document", "Record", "Relation", "Row", "Schema"),
+    "stream": ("Stream", "interleave"),
 }
+_HOME_OF = {name: f"aioflow.{module}" for module, names in _HOMES.items() for name in names}
+
+
+def _load(name: str) -> Any:
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+class _Package(ModuleType):
+    """The decorators `operator` and `function` have modules of the same names.
+
+    Importing such a module sets the package's attribute to it; here the decorator stays.
+    """
+
+    @property
+    def operator(self) -> Any:
+        return _load("operator")
+
+    @operator.setter
+    def operator(self, module: ModuleType) -> None:
+        """What the import system does; the module is found in sys.modules all the same."""
+
+    @property
+    def function(self) -> Any:
+        return _load("function")
+
+    @function.setter
+    def function(self, module: ModuleType) -> None:
+        """As for `operator`."""
 
 
 def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is None:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'aioflow' has no attribute {name!r}")
-    value = getattr(import_module(module), name)
+    value = _load(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aioflow.callgraph import CallGraph
-from aioflow.errors import Diagnostic, PlanError
+from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.infer import Inference
-from aioflow.operator import BatchFunction, Operator, Registry
+from aioflow.operator import BatchFunction, Operator, Registry, Trait
 from aioflow.parameters import Scope, substitute
 from aioflow.plan import Plan, Program
 from aioflow.relation import Schema
@@ -221,7 +221,7 @@ class Graph:
         for plan in self.program:
             for resolved in self.resolved(plan):
                 target = resolved.target
-                if isinstance(target, Operator) and target.endless and _is_endless(target, resolved):
+                if isinstance(target, Operator) and _has(target, "endless", resolved.settings, unknown=False):
                     message = f"{target.name} never ends: the plan cannot run in mode {mode}, only in D+S+"
                     mistakes.append(Diagnostic(message, resolved.statement.name_span))
         if mistakes:
@@ -242,13 +242,17 @@ def _changes_the_world(resolved: Resolved, settings: Mapping[str, Any] | None = 
     target = resolved.target
     if isinstance(target, Plan):
         return False
-    if callable(target.effects):
-        return target.has("effects", target.bind(settings or resolved.settings, (None,) * len(target.inputs)))
-    return target.effects
+    return _has(target, "effects", resolved.settings if settings is None else settings, unknown=True)
 
 
-def _is_endless(operator: Operator, resolved: Resolved) -> bool:
-    return operator.has("endless", operator.bind(resolved.settings, (None,) * len(operator.inputs)))
+def _has(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, unknown: bool) -> bool:
+    """Whether an operator with these settings has a trait; `unknown` when a parameter decides it."""
+    if not callable(getattr(operator, trait)):
+        return operator.has(trait, {})
+    try:
+        return operator.has(trait, operator.bind(settings, (None,) * len(operator.inputs)))
+    except SettingError:
+        return unknown
 
 
 class _Builder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from aioflow.memory import Memory, Spillable, batch_size, row_size
 from aioflow.relation import Row
@@ -177,11 +177,12 @@ class KeyedRows(Spillable):
 
     def _stored_items(self) -> Iterator[tuple[Hashable, list[Row]]]:
         assert self._disk is not None
-        code, group = None, {}
+        code: int | None = None
+        group: dict[Hashable, list[Row]] = {}
         for stored_code, entry in self._disk.execute("SELECT hash, entry FROM rows ORDER BY hash, rowid"):
             if stored_code != code:
                 yield from group.items()
-                code, group = stored_code, cast("dict[Hashable, list[Row]]", {})
+                code, group = stored_code, {}
             key, row = pickle.loads(entry)
             if key not in self._rows:
                 group.setdefault(key, []).append(row)

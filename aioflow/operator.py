@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -26,7 +26,7 @@ from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema
 from aioflow.stream import Stream
 
-OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
+OperatorFunction: TypeAlias = Callable[..., AsyncGenerator[Any, None]]
 Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
 SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
@@ -34,6 +34,7 @@ SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | S
 # or nobody reads it), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
+Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
 
 
@@ -144,7 +145,7 @@ class Operator:
             return (result,) * len(self.outputs)
         return tuple(result)
 
-    def has(self, trait: Literal["effects", "depends_on_arrival", "endless"], bound: Settings) -> bool:
+    def has(self, trait: Trait, bound: Settings) -> bool:
         """Whether a statement with these settings has a trait that may depend on them."""
         answer = getattr(self, trait)
         return bool(answer(bound)) if callable(answer) else bool(answer)

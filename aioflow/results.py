@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
 
 from aioflow.errors import InputError
@@ -47,13 +47,13 @@ class RunStream:
         self._next += 1
         return Record(self._schema, row)
 
-    async def named(self) -> AsyncIterator[tuple[str, Record]]:
+    async def named(self) -> AsyncGenerator[tuple[str, Record], None]:
         """(output, row) of all outputs as they come, also of those that the plan emits to."""
         async for name, records in self.batches():
             for record in records:
                 yield name, record
 
-    async def batches(self) -> AsyncIterator[tuple[str, list[Record]]]:
+    async def batches(self) -> AsyncGenerator[tuple[str, list[Record]], None]:
         """(output, rows) of all outputs, batch by batch."""
         while (letter := await self._receive()) is not None:
             port, rows = letter

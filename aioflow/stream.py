@@ -347,11 +347,18 @@ class _Rows:
         return next(stream._rest)
 
 
-class _Records(_Rows):
-    __slots__ = ()
+class _Records:
+    __slots__ = ("_rows", "_stream")
 
-    async def __anext__(self) -> Record:  # type: ignore[override]  # a Record stands for its row
-        row = await super().__anext__()
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._rows = _Rows(stream)
+
+    def __aiter__(self) -> _Records:
+        return self
+
+    async def __anext__(self) -> Record:
+        row = await self._rows.__anext__()
         assert self._stream.schema is not None
         return Record(self._stream.schema, row)
 

@@ -73,7 +73,7 @@ class Run:
 
     def _raising(self, described: Operator) -> Operator:
         """The operator, which fails when the whole run is about to yield for the chosen time."""
-        function: Callable[..., AsyncGenerator[Any, None]] = described.function  # type: ignore[assignment]
+        function: Callable[..., AsyncGenerator[Any, None]] = described.function
 
         async def wrapped(*streams: Any, **settings: Any) -> AsyncGenerator[Any, None]:
             self._count()

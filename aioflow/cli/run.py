@@ -6,10 +6,10 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.config import Settings
 from aioflow.cli.destination import Destination
@@ -23,14 +23,12 @@ from aioflow.cli.quantities import count_text, duration_text, seconds
 from aioflow.cli.writer import BackgroundWriter
 from aioflow.errors import InputError, suggestion
 from aioflow.plan import Program
-from aioflow.relation import Record
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
     from aioflow.engine import Engine
     from aioflow.results import RunStream
 
-Batches: TypeAlias = AsyncGenerator[tuple[str, list[Record]], None]
 
 # A table's first rows are held back for others to decide the widths with, but not for longer than this.
 PATIENCE_SECONDS = 0.25
@@ -167,7 +165,7 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
             writer.write(presentation.release())
 
     # A reader that leaves ends this loop early; the generator must not outlive it.
-    async with aclosing(cast(Batches, stream.batches())) as batches:
+    async with aclosing(stream.batches()) as batches:
         async for output, records in batches:
             data = presentation.rows(output, records)
             if data:
