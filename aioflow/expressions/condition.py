@@ -23,8 +23,9 @@ class Condition:
     """A condition on rows: `condition(row)` is True only when it is true, not when it is null.
 
     `filter(batch)` gives the rows for which it holds, faster than a call for each row; `predicate` is the
-    bare closure, which may give None for null. `positions` are the columns it reads, None while the schema is not known.
-    `counters` tells how often something gave null that should not have; `counters.take()` starts anew.
+    bare closure, which may give None for null. `positions` are the columns it reads, None while the
+    schema is not known. `counters` tells how often something gave null that should not have;
+    `counters.take()` starts anew.
     """
 
     kind_name: ClassVar[str] = "a condition"
