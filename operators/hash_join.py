@@ -6,6 +6,7 @@ remembered: a short input joined to an endless one takes no more memory than the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from aioflow.spill import KeySet, Memory
 Tail: TypeAlias = Callable[[Row], Row]
 
 _PIECE_ROWS = 4096
+_MOST_IN_A_ROW = 32
 
 
 class Side(Keyed):
@@ -64,24 +66,33 @@ class HashJoin:
 
     async def results(self) -> AsyncGenerator[Batch, None]:
         left, right = self._left, self._right
-        arrive = self._arrive if self._rest is None else self._arrive_filtered
         try:
             async for stream, batch in interleave(left.stream, right.stream):
                 side, other = (left, right) if stream is left.stream else (right, left)
-                keys, rows, nulls = side.split(batch)
-                for found in arrive(side, other, keys, rows):
+                for found in self._receive(side, other, batch):
                     yield found
-                if nulls and side.pad is not None:
-                    yield list(map(side.pad, nulls))
-                if left.over or right.over:
-                    for unmatched in self._settle():
-                        yield unmatched
+                # What the left has ready goes first: once it is over, right rows need not be remembered.
+                for _ in range(0 if left.over else _MOST_IN_A_ROW):
+                    await asyncio.sleep(0)  # lets who writes to the left go on
+                    if (more := left.stream.take()) is None:
+                        break
+                    for found in self._receive(left, right, more):
+                        yield found
             for unmatched in self._settle():
                 yield unmatched
         finally:
             left.close()
             right.close()
             self._matched_keys.close()
+
+    def _receive(self, side: Side, other: Side, batch: Batch) -> Iterator[Batch]:
+        keys, rows, nulls = side.split(batch)
+        arrive = self._arrive if self._rest is None else self._arrive_filtered
+        yield from arrive(side, other, keys, rows)
+        if nulls and side.pad is not None:
+            yield list(map(side.pad, nulls))
+        if side.over or other.over:
+            yield from self._settle()
 
     def _arrive(self, side: Side, other: Side, keys: Keys, batch: Batch) -> Iterator[Batch]:
         partners = list(other.rows.get_all(keys))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -183,6 +184,22 @@ def test_a_pair_leaves_when_its_second_half_arrives() -> None:
     b = Script().wait(5).row(k=1, r="second").hang()
     pairs = out('join (a, b, "left.k = right.k" : all) limit (all, 1 : out)', a=a, b=b)
     assert pairs == [(1, "first", "second")]
+
+
+def test_a_busy_left_input_does_not_starve_the_right() -> None:
+    async def busy() -> AsyncIterator[dict[str, int]]:
+        for number in count():
+            yield {"k": number}
+
+    b = rows((0, "found"), schema="k r")
+    assert out('join (a, b, "left.k = right.k" : all) limit (all, 1 : out)', a=busy(), b=b) == [(0, "found")]
+
+
+def test_right_tuples_are_not_remembered_once_the_left_has_ended() -> None:
+    a = rows((1,), schema="k")
+    b = Script().wait(1).rows(*({"k": number, "r": "x" * 1000} for number in range(2000)))
+    result = run('join (a, b, "left.k = right.k" : out)', a=a, b=b, memory_bytes=100_000)
+    assert result.statistics.spilled_rows == 0
 
 
 def test_a_left_join_gives_up_on_a_tuple_once_the_right_has_ended() -> None:
