@@ -6,20 +6,18 @@ remembered: a short input joined to an endless one takes no more memory than the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from aioflow import Row, Stream, interleave
+from aioflow import Row, Stream
 from aioflow.operators.join_table import Found, JoinTable, as_rows
-from aioflow.operators.keyed import Keyed, Keys, Rest, in_batches
+from aioflow.operators.keyed import Favouring, Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
 from aioflow.spill import KeySet, Memory
 
 Tail: TypeAlias = Callable[[Row], Row]
 
 _PIECE_ROWS = 4096
-_MOST_IN_A_ROW = 32
 
 
 class Side(Keyed):
@@ -67,17 +65,10 @@ class HashJoin:
     async def results(self) -> AsyncGenerator[Batch, None]:
         left, right = self._left, self._right
         try:
-            async for stream, batch in interleave(left.stream, right.stream):
+            async for stream, batch in Favouring(left.stream, right.stream):
                 side, other = (left, right) if stream is left.stream else (right, left)
                 for found in self._receive(side, other, batch):
                     yield found
-                # What the left has ready goes first: once it is over, right rows need not be remembered.
-                for _ in range(0 if left.over else _MOST_IN_A_ROW):
-                    await asyncio.sleep(0)  # lets who writes to the left go on
-                    if (more := left.stream.take()) is None:
-                        break
-                    for found in self._receive(left, right, more):
-                        yield found
             for unmatched in self._settle():
                 yield unmatched
         finally:

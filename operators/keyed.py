@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -16,6 +17,7 @@ Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the f
 Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a right row beside the equality
 
 _OUTPUT_ROWS = 1024
+_MOST_IN_A_ROW = 32
 _PLAIN = frozenset({str, int, type(None)})
 
 
@@ -66,6 +68,33 @@ class Keyed:
         return key is None if self._is_single else None in key
 
 
+class Favouring:
+    """Batches of two streams as they come, those of the first one first while it has any ready.
+
+    Once a stream is over, rows of the other need not be remembered for it: with two fast inputs this
+    saves half of the work. The second is not starved: its turn comes after some batches.
+    """
+
+    def __init__(self, first: Stream, second: Stream) -> None:
+        self._first = first
+        self._fair = interleave(first, second)
+        self._in_a_row = 0
+
+    def __aiter__(self) -> Favouring:
+        return self
+
+    async def __anext__(self) -> tuple[Stream, Batch]:
+        first = self._first
+        if self._in_a_row < _MOST_IN_A_ROW and not (first.ended and not first.has_rows):
+            self._in_a_row += 1
+            await asyncio.sleep(0)  # lets who writes to it go on
+            batch = first.take()
+            if batch is not None:
+                return first, batch
+        self._in_a_row = 0
+        return await anext(self._fair)
+
+
 def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:
     """Rows in lists of a bearable length."""
     batch: Batch = []
@@ -81,7 +110,7 @@ def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:
 async def matching(left: Keyed, right: Keyed, memory: Memory) -> AsyncGenerator[Batch, None]:
     """The left rows whose key appears on the right, each as soon as both have come."""
     with KeySet(memory) as seen, KeyedRows(memory) as waiting:
-        async for stream, batch in interleave(left.stream, right.stream):
+        async for stream, batch in Favouring(right.stream, left.stream):
             if stream is right.stream:
                 keys, _, _ = right.split(batch)
                 fresh = seen.add_new(keys, keys)
@@ -116,7 +145,7 @@ async def matching_where(
     number = 0
     # Left rows that wait have a number in an additional column, by which those that left are known.
     with KeyedRows(memory) as arrived, KeyedRows(memory) as waiting, KeySet(memory) as gone:
-        async for stream, batch in interleave(left.stream, right.stream):
+        async for stream, batch in Favouring(right.stream, left.stream):
             found: Batch = []
             if stream is right.stream:
                 keys, rows, _ = right.split(batch)
