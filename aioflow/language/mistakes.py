@@ -6,6 +6,10 @@ from aioflow.errors import Diagnostic
 from aioflow.source import Source, Span
 
 MISTAKES_SHOWN = 200
+# A text that is no plan at all can have millions.
+MISTAKES_KEPT = 10_000
+# Each mistake is shown with its whole line, and a line can be as long as the text.
+CHARACTERS_SHOWN = 1_000_000
 
 
 class Mistakes:
@@ -14,15 +18,19 @@ class Mistakes:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._found: dict[tuple[int, int], Diagnostic] = {}
+        self._only_counted = 0
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._found) + self._only_counted
 
     def add(self, message: str, start: int, end: int | None = None) -> None:
         """Note a mistake. Of two at one place only the first is kept: the other is its consequence."""
+        if len(self._found) == MISTAKES_KEPT:
+            self._only_counted += 1
+            return
         span = Span(self.source, start, start + 1 if end is None else end)
         self._found.setdefault((span.start, 0), Diagnostic(message, span))
 
@@ -35,8 +43,18 @@ class Mistakes:
     def diagnostics(self) -> list[Diagnostic]:
         """All mistakes in the order of the text; past a limit only their number."""
         ordered = [self._found[key] for key in sorted(self._found)]
-        shown = ordered[:MISTAKES_SHOWN]
-        if len(ordered) > len(shown):
+        shown: list[Diagnostic] = []
+        characters = 0
+        for diagnostic in ordered[:MISTAKES_SHOWN]:
+            if characters > CHARACTERS_SHOWN:
+                break
+            shown.append(diagnostic)
+            characters += _line_length(diagnostic.span)
+        if len(self) > len(shown):
             last = shown[-1].span
-            shown.append(Diagnostic(f"{len(ordered) - len(shown)} more mistakes follow", last))
+            shown.append(Diagnostic(f"{len(self) - len(shown):,} more mistakes follow", last))
         return shown
+
+
+def _line_length(span: Span | None) -> int:
+    return 0 if span is None else len(span.source.line(span.line))

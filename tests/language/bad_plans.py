@@ -545,6 +545,15 @@ LIMITS = [
         ],
     ),
     BadText(
+        "many mistakes on a very long line",
+        body(f"op ('{'x' * 600_000}', a b)" + "op (a b)" * 10),
+        [
+            "5:600015: expected ',', ':' or ')' after 'a', found 'b'",
+            "5:600023: expected ',', ':' or ')' after 'a', found 'b'",
+            "5:600023: 9 more mistakes follow",
+        ],
+    ),
+    BadText(
         "a hundred thousand braces",
         "{" * 100_000,
         ["1:1: expected PLAN, USE or another item, found '{'"],
