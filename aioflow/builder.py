@@ -146,11 +146,7 @@ class PlanBuilder:
             enable=self._names(enable, operator),
             done=self._names(done, operator),
             errors=self._errors(errors, operator),
-            options=tuple(
-                _option(name, value)
-                for name, value in {**(options or {}), **more_options}.items()
-                if value is not None and value is not False
-            ),
+            options=_options({**(options or {}), **more_options}),
         )
         self._statements.append(statement)
         return names[0] if outputs is None else names
@@ -251,6 +247,12 @@ def _checked_name(name: object) -> str:
 def _settings(operator: str, settings: Mapping[str, Any]) -> Iterable[Setting]:
     for name, value in settings.items():
         yield Setting(_constant(value, f"{name} of {operator}"), _checked_name(name))
+
+
+def _options(options: Mapping[str, Any]) -> tuple[Option, ...]:
+    return tuple(
+        _option(name, value) for name, value in options.items() if value is not None and value is not False
+    )
 
 
 def _option(name: str, value: Any) -> Option:

@@ -73,11 +73,13 @@ def item_starts(cursor: Cursor) -> bool:
         return False
     if token.is_keyword("USE"):
         return cursor.peek().type == CONSTANT and isinstance(cursor.peek().value, str)
+    # `plan` and `thing` may be variables: then BODY, a type or a flag can be the word behind them.
     if token.is_keyword("PLAN"):
-        return cursor.peek(2 if cursor.peek().is_word else 1).text == "{"
-    if not cursor.peek().is_word:
+        following = cursor.peek()
+        return cursor.peek(2 if following.is_word else 1).text == "{" and not following.is_keyword("BODY")
+    if not cursor.peek().is_word or (cursor.previous is not None and cursor.previous.text not in (")", "}")):
         return False
-    return not token.is_keyword("BODY") and item_kinds.get(token.text) is not None
+    return item_kinds.get(token.text) is not None
 
 
 class PlanCutter:

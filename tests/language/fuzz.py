@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aioflow.errors import PlanError
-from aioflow.language import format_text, parse
+from aioflow.errors import InputError, PlanError
+from aioflow.language import format_text, loads, parse
 from aioflow.plan import PlanFile
 from tests.language.samples import SAMPLES
 
@@ -141,6 +141,7 @@ def examine(content: str | bytes) -> str | None:
         found = error
     else:
         assert_formatting_is_safe(content, plan_file)
+        assert_loading_is_safe(content)
         return None
     assert found.diagnostics, "no mistake is told"
     assert all(each.span and each.message for each in found.diagnostics), "a mistake without a place"
@@ -151,6 +152,13 @@ def assert_formatting_is_safe(content: str | bytes, plan_file: PlanFile) -> None
     formatted = format_text(content)
     assert parse(formatted) == plan_file, "formatting changes the meaning"
     assert format_text(formatted) == formatted, "formatting twice changes the layout"
+
+
+def assert_loading_is_safe(content: str | bytes) -> None:
+    try:
+        loads(content, "fuzz.plan", folder=".")
+    except (PlanError, InputError) as error:
+        str(error)
 
 
 def fuzz(count: int, seed: int) -> Report:

@@ -10,7 +10,7 @@ import pytest
 import aioflow.language
 from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.language import ItemKind, end_of_body, format_text, item_kind, item_kinds, loads, parse
-from aioflow.plan import Item
+from aioflow.plan import Item, Plan
 from aioflow.source import Span
 
 TEXT = """\
@@ -69,6 +69,16 @@ def test_items_reach_the_program(thing: Calls) -> None:
     item = program.item("thing", "FIRST")
     assert item is not None
     assert item.content == {"name": "first"}
+
+
+def test_the_word_of_a_kind_is_a_name_elsewhere(thing: Calls) -> None:
+    text = (
+        "PLAN p\n{\nINPUT: a (x char,\nthing char),\nthing\nBODY\n{\nop () {\nthing\nALL\n}\nthing ()\n}\n}\n"
+    )
+    plan = parse(text).entries[0]
+    assert isinstance(plan, Plan)
+    assert ([each.name for each in plan.inputs], len(plan.statements)) == (["a", "thing"], 2)
+    assert thing.given == []
 
 
 def test_an_item_without_header_and_body(thing: Calls) -> None:

@@ -238,6 +238,12 @@ def test_header_entries_stand_in_any_order_and_may_be_empty() -> None:
     )
 
 
+def test_words_that_begin_items_can_end_a_header() -> None:
+    plan = read_plan("PLAN p\n{\nOUTPUT: a,\nplan\nBODY\n{\nop (\nuse\n, plan :\nplan) {TYPE:\nplan}\n}\n}\n")
+    assert plan.outputs == variables("a", "plan")
+    assert plan.statements[0].arguments == variables("use", "plan")
+
+
 def text_of(span: Span | None) -> str:
     assert span is not None
     return span.source.text[span.start : span.end]
