@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from aioflow.plan import Item
 from aioflow.relation import Batch, Row, Schema
@@ -17,7 +17,6 @@ from aioflow.spill import Memory
 from aioflow.stream import Stream
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -152,20 +151,18 @@ class Context:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def in_thread(self, function: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
+    async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
         """Call a blocking function on a worker thread, under a permit."""
-        from functools import partial
-
         from anyio import to_thread
 
-        async with self.permit():
-            return await to_thread.run_sync(partial(function, *args, **keywords))
+        async with self.permit(source):
+            return await to_thread.run_sync(function, *args)
 
-    async def in_process(self, function: Callable[..., T], *args: Any) -> T:
+    async def in_process(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
         """Call a CPU-heavy function in a spawned process, under a permit; it is killed on cancel."""
         from anyio import to_process
 
-        async with self.permit():
+        async with self.permit(source):
             return await to_process.run_sync(function, *args, cancellable=True)
 
 
@@ -240,13 +237,15 @@ class _ConcurrentMap(Generic[T]):
 
     def _read(self) -> bool:
         """Take the rows that are there; if there are none, have somebody wait for them."""
+        if self._reading is not None:
+            return False  # what it is about to give comes before anything else
         batch = self._rows.take()
         if batch is not None:
             self._pending.extend(batch)
             return True
         if self._rows.ended:
             self._exhausted = True
-        elif self._reading is None:
+        else:
             self._reading = self._spawn(self._rows.receive())
             self._reading.add_done_callback(self._read_ended)
         return False

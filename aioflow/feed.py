@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from itertools import islice
 
 from aioflow.errors import AioflowError, InputError
 from aioflow.once import OnceStream
 from aioflow.outlet import Outlet
 from aioflow.plan import InputDeclaration
+from aioflow.relation import Relation
 from aioflow.rows import Intake, RowsIn, batches_of
 from aioflow.session import Session
 from aioflow.spill import KeySet
 from aioflow.stream import Stream
+
+_BATCH_ROWS = 256
 
 
 class Feed:
@@ -48,15 +52,13 @@ class Feed:
             self._outlet.end()
 
     async def _feed(self) -> None:
-        outlet, intake = self._outlet, self._intake
+        intake = self._intake
+        relation = intake.whole(self._rows)
         try:
-            async with aclosing(batches_of(self._rows)) as batches:
-                async for mappings in batches:
-                    rows = intake.batch(mappings)
-                    if outlet.schema is None and intake.schema is not None:
-                        outlet.open(intake.schema)
-                    if rows and outlet.push(rows):
-                        await outlet.drain()
+            if relation is not None:
+                await self._feed_relation(relation)
+            else:
+                await self._feed_mappings()
         except AioflowError as error:
             self._session.fail(error)
         except Exception as error:
@@ -64,4 +66,20 @@ class Feed:
             failure.__cause__ = error
             self._session.fail(failure)
         else:
-            outlet.end()
+            self._outlet.end()
+
+    async def _feed_relation(self, relation: Relation) -> None:
+        rows = iter(relation.rows)
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            if self._outlet.push(batch):
+                await self._outlet.drain()
+
+    async def _feed_mappings(self) -> None:
+        outlet, intake = self._outlet, self._intake
+        async with aclosing(batches_of(self._rows)) as batches:
+            async for mappings in batches:
+                rows = intake.batch(mappings)
+                if outlet.schema is None and intake.schema is not None:
+                    outlet.open(intake.schema)
+                if rows and outlet.push(rows):
+                    await outlet.drain()

@@ -54,6 +54,11 @@ class Intake:
             self.schema = self._first_schema(rows[:_BATCH_ROWS])
         return self.schema
 
+    def whole(self, rows: RowsIn) -> Relation | None:
+        """A relation whose rows can be taken as they are."""
+        plain = isinstance(rows, Relation) and (self.declared is None or not any(self.declared.types))
+        return rows if plain and isinstance(rows, Relation) and rows.schema == self.schema else None
+
     def batch(self, mappings: Sequence[Mapping[str, Any]]) -> Batch:
         """The tuples of some mappings; an InputError names the first bad row."""
         if self.schema is None:

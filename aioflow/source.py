@@ -6,6 +6,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
+_SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
+
 
 @dataclass(frozen=True)
 class Source:
@@ -59,10 +61,13 @@ class Span:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
         text = self.source.line(line).rstrip("\r")
-        width = max(1, min(self.end - self.start, len(text) - column + 1))
+        first = max(0, column - 1 - _SHOWN_CHARACTERS // 2)
+        shown = text[first : first + _SHOWN_CHARACTERS]
+        before = shown[: column - 1 - first]
+        width = max(1, min(self.end - self.start, len(shown) - len(before)))
         # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.
-        padding = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
-        return f"    {text}\n    {padding}{'^' * width}"
+        padding = "".join("\t" if character == "\t" else " " for character in before)
+        return f"    {shown}\n    {padding}{'^' * width}"
 
     def at(self, offset: int) -> Span:
         """A one-character span inside this one."""

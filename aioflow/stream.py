@@ -364,7 +364,10 @@ class _Records:
 
 
 def interleave(*streams: Stream) -> AsyncIterator[tuple[Stream, Batch]]:
-    """Batches from any of the streams as they come, until all have ended."""
+    """Batches from any of the streams as they come, until all have ended.
+
+    An empty batch tells that its stream has ended.
+    """
     return _Interleaved(streams)
 
 
@@ -387,7 +390,8 @@ class _Interleaved:
                 batch = stream.take()
                 if batch is not None:
                     return stream, batch
-            self._active = [stream for stream in self._active if not stream.ended]
-            if self._active:
-                await self._active[0]._arrival(self._active)
+                if stream.ended:
+                    self._active.remove(stream)
+                    return stream, []
+            await self._active[0]._arrival(self._active)
         raise StopAsyncIteration

@@ -21,6 +21,7 @@ class DependentJoin:
         self._outer = outer
         self._held = RowBuffer(memory)
         self.results: Schema | None = None
+        self.only_adds = False  # whether a joined tuple is the tuple followed by its result
         if results is not None:
             self.learn(results)
 
@@ -34,7 +35,7 @@ class DependentJoin:
             width + results.position(name) if name in results else self._schema.position(name)
             for name in joined.names
         ]
-        self._only_adds = self._order == list(range(width + len(results)))
+        self.only_adds = self._order == list(range(width + len(results)))
         self._nulls = (None,) * len(results)
         return joined
 
@@ -44,7 +45,7 @@ class DependentJoin:
             if not self._outer:
                 return []
             results = (self._nulls,)
-        if self._only_adds:
+        if self.only_adds:
             return [row + result for result in results]
         order = self._order
         return [tuple([both[place] for place in order]) for both in (row + result for result in results)]

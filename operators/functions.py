@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, cast
 
 from aioflow import Context, Document, Record, Relation, Row, Schema, Stream, map_concurrently, operator
@@ -22,6 +22,8 @@ from aioflow.rows import row_of_mapping, value_of
 _PIECE_RESULTS = 256
 _SINGLE = (str, bytes, Mapping, Relation, Document)
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+_SCALARS = _PLAIN - {type(None)}
+_MISSING = object()
 
 
 # --- apply --------------------------------------------------------------------------------------
@@ -94,13 +96,24 @@ class _Calls:
         def call() -> list[Any]:
             return list(_results(self._function.call(Record(self._schema, row))))
 
-        return self._rows(await self._context.in_thread(call))
+        return self._rows(await self._context.in_thread(call, source=self._function.source))
 
     def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
         """Call the function here and now for each tuple of a batch; what an operator then yields."""
         ready: Batch = []
+        call, schema, fail = self._function.call, self._schema, self._context.fail
         for row in batch:
-            for piece in self._pieces(row):
+            try:
+                answer = call(Record(schema, row))
+                single = self._single(answer)
+            except Exception as error:
+                fail(row, error)
+                continue
+            if single is not None:
+                self._context.fired()
+                ready.append(row + single)
+                continue
+            for piece in self._pieces(row, answer):
                 if self._joining.results is None:
                     yield from self.joined(row, piece)
                 else:
@@ -111,14 +124,30 @@ class _Calls:
         if ready:
             yield ready
 
-    def _pieces(self, row: Row) -> Iterator[Batch]:
+    def _single(self, answer: Any) -> Row | None:
+        """The one result that most functions give, when it need only be put behind the tuple."""
+        if not self._joining.only_adds or self._results is None:
+            return None
+        if answer.__class__ is dict and len(answer) == len(self._results):
+            result = tuple(map(answer.get, self._results.names, repeat(_MISSING)))
+            if _MISSING in result:
+                return None
+        elif len(self._results) == 1 and answer.__class__ in _SCALARS:
+            if self._results.names[0] != self._function.name:
+                return None
+            result = (answer,)
+        else:
+            return None
+        return result if _PLAIN.issuperset(map(type, result)) else None
+
+    def _pieces(self, row: Row, answer: Any) -> Iterator[Batch]:
         """The results of one call in lists of a bearable length: at least one list, unless the call fails."""
         results: Iterator[Any] | None = None
         while True:
             try:
                 is_first = results is None
                 if results is None:
-                    results = iter(_results(self._function.call(Record(self._schema, row))))
+                    results = iter(_results(answer))
                 piece = self._rows(islice(results, _PIECE_RESULTS))
             except Exception as error:
                 self._context.fail(row, error)

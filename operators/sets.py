@@ -93,7 +93,8 @@ async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tu
     """Batches as they come, or one input after the other."""
     if not ordered:
         async for stream, batch in interleave(*inputs):
-            yield stream, batch
+            if batch:
+                yield stream, batch
         return
     for stream in inputs:
         async for batch in stream.batches():

@@ -1,0 +1,105 @@
+"""map_concurrently and the rest of what operators ask their context for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import pytest
+
+import aioflow
+from aioflow import Context, Engine, Row, Stream, loads, map_concurrently, operator
+from aioflow.operator import same_as_input
+from aioflow.testing import Script, run, run_plan
+
+
+@operator(schema=same_as_input, firing="tuple", name="context_slowly")
+async def slowly(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Pass each tuple on after a time that depends on it."""
+
+    async def wait(row: Row) -> None:
+        await asyncio.sleep(row[0] % 3)
+
+    async for row, _ in map_concurrently(wait, rows, context):
+        yield row
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_concurrent_calls_lose_no_tuple_whatever_the_order_of_events(seed: int) -> None:
+    script = Script()
+    for number in range(25):
+        script = script.row(n=number)
+        if number % 4 == 3:
+            script = script.wait(number % 3)
+    plan = "PLAN p { INPUT: x OUTPUT: out BODY { context_slowly (x : out) {%s} } }"
+    capacity = 1 + seed % 3
+    result = run_plan(plan % "WORKERS: 4", x=script, seed=seed, capacity_rows=capacity)
+    assert sorted(row["n"] for row in result) == list(range(25))
+    result = run_plan(plan % "ORDERED", x=script, seed=seed, capacity_rows=capacity)
+    assert [row["n"] for row in result] == list(range(25))
+
+
+def test_results_leave_as_they_come_unless_ordered() -> None:
+    plan = "PLAN p { INPUT: x OUTPUT: out BODY { context_slowly (x : out) {%s} } }"
+    rows = [{"n": 2}, {"n": 1}, {"n": 0}]
+    assert [row["n"] for row in run_plan(plan % "WORKERS: 3", x=rows)] == [0, 1, 2]
+    assert [row["n"] for row in run_plan(plan % "ORDERED", x=rows)] == [2, 1, 0]
+
+
+def _process_number() -> int:
+    return os.getpid()
+
+
+@operator(name="context_elsewhere")
+async def elsewhere(rows: Stream, *, context: Context) -> AsyncGenerator[Mapping[str, Any], None]:
+    """Tell where functions were called."""
+    async for _ in rows:
+        thread = await context.in_thread(threading.get_ident)
+        process = await context.in_process(_process_number)
+        yield {"thread": thread, "process": process, "permits": context.workers}
+
+
+def test_threads_and_processes_are_others_and_give_their_permits_back() -> None:
+    async def main() -> None:
+        async with Engine(workers=2) as engine:
+            plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { context_elsewhere (x : out) } }")
+            (row,) = await engine.run(plan, x=[{"n": 1}])
+            assert row["thread"] != threading.get_ident()
+            assert row["process"] != os.getpid()
+            assert row["permits"] == 2
+            assert engine.budget.used == 0
+
+    asyncio.run(main())
+
+
+@operator(schema=same_as_input, name="context_talks")
+async def talks(rows: Stream, *, context: Context) -> AsyncGenerator[Any, None]:
+    """Count, warn and emit."""
+    async for batch in rows.batches():
+        context.count("seen", len(batch))
+        context.warn("look here")
+        assert rows.schema is not None
+        await context.emit("extra", rows.schema, batch)
+        yield batch
+
+
+def test_counters_warnings_and_emitted_rows_reach_the_result() -> None:
+    plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { context_talks (x : out) } }", name="p.plan")
+    result = aioflow.run(plan, x=[{"n": 1}, {"n": 2}])
+    (step,) = result.statistics.steps
+    assert step.counters == {"seen": 2}
+    assert result.warnings == ("p.plan:1:38: context_talks: look here",)
+    assert [row["n"] for row in result.outputs["extra"]] == [1, 2]
+    assert len(result) == 2
+
+
+def test_an_emitted_output_can_be_picked() -> None:
+    async def main() -> list[int]:
+        async with Engine() as engine:
+            plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { context_talks (x : out) } }")
+            return [row["n"] async for row in engine.stream(plan, x=[{"n": 1}], output="extra")]
+
+    assert run(main()) == [1]
