@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
+from aioflow.analysis.check import check
 from aioflow.budget import Budget
-from aioflow.check import check
 from aioflow.context import RunInfo
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.events import Listener

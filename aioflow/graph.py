@@ -9,16 +9,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.callgraph import CallGraph
+from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.infer import Inference
+from aioflow.analysis.parameters import Scope, substitute
+from aioflow.analysis.resolve import Resolved, resolve_statement
+from aioflow.analysis.wiring import topological_order
 from aioflow.errors import Diagnostic, PlanError, SettingError
-from aioflow.infer import Inference
 from aioflow.operator import BatchFunction, Operator, Registry, Trait
-from aioflow.parameters import Scope, substitute
 from aioflow.plan import Plan, Program
 from aioflow.relation import Schema
-from aioflow.resolve import Resolved, resolve_statement
 from aioflow.tail import Merged, TailCalls
-from aioflow.wiring import topological_order
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
 Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aioflow.callgraph import CallGraph
+from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.resolve import Resolved
 from aioflow.operator import Operator
 from aioflow.plan import Plan
-from aioflow.resolve import Resolved
 
 
 @dataclass(frozen=True)

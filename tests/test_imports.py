@@ -26,19 +26,19 @@ ENGINE_ORDER = (
     "operator",
     "function",
     "builder",
-    "cycles",
-    "callgraph",
-    "wiring",
-    "parameters",
-    "resolve",
-    "fitting",
-    "infer",
-    "findings",
-    "naming",
-    "declarations",
-    "repair",
-    "reachability",
-    "check",
+    "analysis.cycles",
+    "analysis.callgraph",
+    "analysis.wiring",
+    "analysis.parameters",
+    "analysis.resolve",
+    "analysis.fitting",
+    "analysis.infer",
+    "analysis.findings",
+    "analysis.naming",
+    "analysis.declarations",
+    "analysis.repair",
+    "analysis.reachability",
+    "analysis.check",
     "tail",
     "graph",
     "session",
@@ -98,14 +98,14 @@ def imports_in(tree: ast.AST, package: str) -> Iterator[Import]:
 def engine_violations(module: str, source: str, order: tuple[str, ...] = ENGINE_ORDER) -> list[str]:
     """What an engine module imports from aioflow other than modules to its left."""
     if module not in order:
-        return [f"aioflow/{module}.py has no place in ENGINE_ORDER"]
+        return [f"aioflow.{module} has no place in ENGINE_ORDER"]
     allowed = order[: order.index(module)]
     found = []
     for each in imports_in(ast.parse(source), "aioflow"):
         top, _, rest = each.module.partition(".")
         target = rest or each.name or "aioflow"
         if top == "aioflow" and target not in allowed:
-            found.append(f"aioflow/{module}.py:{each.line}: imports {target}, which is not to its left")
+            found.append(f"aioflow.{module}, line {each.line}: imports {target}, which is not to its left")
     return found
 
 
@@ -174,8 +174,15 @@ def relative(path: Path) -> str:
 
 
 def test_engine_modules_import_only_from_their_left() -> None:
-    modules = [path for path in sorted((ROOT / "aioflow").glob("*.py")) if path.stem not in DOORS]
-    found = [line for path in modules for line in engine_violations(path.stem, path.read_text())]
+    folder = ROOT / "aioflow"
+    paths = [*sorted(folder.glob("*.py")), *sorted((folder / "analysis").glob("*.py"))]
+    modules = {".".join(path.relative_to(folder).with_suffix("").parts): path for path in paths}
+    found = [
+        line
+        for module, path in modules.items()
+        if path.stem not in DOORS
+        for line in engine_violations(module, path.read_text())
+    ]
     assert not found, "\n".join(found)
 
 
@@ -245,7 +252,7 @@ def test_an_import_from_the_left_is_allowed(source: str) -> None:
 
 def test_an_engine_module_without_a_place_is_found() -> None:
     assert engine_violations("helpers", "", LEFT_TO_RIGHT) == [
-        "aioflow/helpers.py has no place in ENGINE_ORDER"
+        "aioflow.helpers has no place in ENGINE_ORDER"
     ]
 
 

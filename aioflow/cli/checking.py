@@ -34,7 +34,7 @@ def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) 
 
 
 def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
-    from aioflow.check import check
+    from aioflow.analysis.check import check
 
     return check(load_program(path), registry)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from aioflow.analysis.infer import Activation, reachable
 from aioflow.cli.config import Settings, engine_defaults
 from aioflow.cli.ending import colours
 from aioflow.cli.inputs import read_parameters
@@ -16,7 +17,6 @@ from aioflow.cli.quantities import byte_text, count_text, duration_text
 from aioflow.cli.run import RunOptions, progress_of, stream_arguments
 from aioflow.errors import SettingError
 from aioflow.graph import Graph, Routine, Step
-from aioflow.infer import Activation, reachable
 from aioflow.plan import Plan, Program, Statement
 from aioflow.relation import Schema
 

@@ -25,7 +25,7 @@ def load_program(path: str, plan: str | None = None) -> Program:
 
 def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:
     """A plan that has no mistakes, and the operators that it may use."""
-    from aioflow.check import check
+    from aioflow.analysis.check import check
 
     registry = load_modules(modules)
     program = load_program(path, plan)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow import PlanError, Row, function, loads
-from aioflow.check import check
+from aioflow.analysis.check import check
 from aioflow.plugins import load_operators
 from aioflow.testing import Script, rows
 from tests.operators.running import NO_MEMORY, bag, out, plan, run

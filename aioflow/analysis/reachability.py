@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aioflow.analysis.findings import Findings
+from aioflow.analysis.infer import Activation
+from aioflow.analysis.resolve import Resolved
+from aioflow.analysis.wiring import HEADER, Producer, Wiring, topological_order, upstream
 from aioflow.errors import Diagnostic
-from aioflow.findings import Findings
-from aioflow.infer import Activation
 from aioflow.operator import Operator
 from aioflow.plan import Plan
-from aioflow.resolve import Resolved
 from aioflow.source import Span
-from aioflow.wiring import HEADER, Producer, Wiring, topological_order, upstream
 
 _UNUSED: Final = {
     "input": "the input {name!r} is never read",

@@ -2,8 +2,9 @@
 
 import pytest
 
+from aioflow.analysis.parameters import UNKNOWN, Scope, complete, place_before_substitution
+from aioflow.analysis.resolve import Resolved, resolve_statement, signature, substitute
 from aioflow.errors import Diagnostic, SettingError
-from aioflow.parameters import UNKNOWN, Scope, complete, place_before_substitution
 from aioflow.plan import (
     InputDeclaration,
     Option,
@@ -16,8 +17,7 @@ from aioflow.plan import (
     Variable,
     Word,
 )
-from aioflow.resolve import Resolved, resolve_statement, signature, substitute
-from tests.bad_plans.fakes import fakes
+from tests.analysis.bad_plans.fakes import fakes
 
 REGISTRY = fakes()
 CALLED = Plan(

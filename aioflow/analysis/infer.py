@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal
 
-from aioflow.callgraph import CallGraph
+from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
+from aioflow.analysis.parameters import UNKNOWN, Scope
+from aioflow.analysis.resolve import Resolved, resolve_statement
+from aioflow.analysis.wiring import Wiring, variables
 from aioflow.errors import Diagnostic
-from aioflow.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
 from aioflow.operator import Registry, Settings
-from aioflow.parameters import UNKNOWN, Scope
 from aioflow.plan import InputDeclaration, Plan, Program, Variable
 from aioflow.relation import Schema
-from aioflow.resolve import Resolved, resolve_statement
-from aioflow.wiring import Wiring, variables
 
 Schemas = tuple[Schema | None, ...]
 

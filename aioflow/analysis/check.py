@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from aioflow.callgraph import CallGraph
-from aioflow.declarations import (
+from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.declarations import (
     check_declarations,
     check_given,
     check_once,
@@ -16,23 +16,23 @@ from aioflow.declarations import (
     check_required,
     warn_of_unused_parameters,
 )
-from aioflow.errors import Diagnostic, suggestion
-from aioflow.findings import Findings
-from aioflow.infer import Activation, Inference, reachable
-from aioflow.naming import check_names
-from aioflow.operator import Operator, Registry
-from aioflow.plan import Plan, Program
-from aioflow.reachability import (
+from aioflow.analysis.findings import Findings
+from aioflow.analysis.infer import Activation, Inference, reachable
+from aioflow.analysis.naming import check_names
+from aioflow.analysis.reachability import (
     Subject,
     needs_tuples,
     plans_with_effects,
     warn_of_one_sided_waits,
     warn_of_unused,
 )
+from aioflow.analysis.repair import supply_missing_colons, without_excess
+from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
+from aioflow.analysis.wiring import Wiring
+from aioflow.errors import Diagnostic, suggestion
+from aioflow.operator import Operator, Registry
+from aioflow.plan import Plan, Program
 from aioflow.relation import Schema
-from aioflow.repair import supply_missing_colons, without_excess
-from aioflow.resolve import Resolved, Target, find_target, resolve_statement
-from aioflow.wiring import Wiring
 
 
 def check(

@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aioflow.infer import Inference, reachable
+from aioflow.analysis.infer import Inference, reachable
+from aioflow.analysis.parameters import UNKNOWN, Scope
 from aioflow.operator import Registry, describe
-from aioflow.parameters import UNKNOWN, Scope
 from aioflow.plan import (
     InputDeclaration,
     Option,
@@ -20,7 +20,7 @@ from aioflow.plan import (
 )
 from aioflow.relation import Schema, Type
 from aioflow.stream import Stream
-from tests.bad_plans.fakes import fakes, load
+from tests.analysis.bad_plans.fakes import fakes, load
 
 REGISTRY = fakes()
 

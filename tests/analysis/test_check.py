@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from aioflow.check import check
+from aioflow.analysis.check import check
 from aioflow.errors import Diagnostic, PlanError
 from aioflow.language import parse
 from aioflow.plan import InputDeclaration, Option, Parameter, Plan, Program, Setting, Statement, Variable
 from aioflow.relation import Schema
-from tests.bad_plans.fakes import fakes
+from tests.analysis.bad_plans.fakes import fakes
 
 REGISTRY = fakes()
 

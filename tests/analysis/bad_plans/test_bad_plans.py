@@ -2,16 +2,16 @@
 
 import pytest
 
-from aioflow.check import check
+from aioflow.analysis.check import check
 from aioflow.language import parse
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
-from tests.bad_plans.arguments import ARGUMENTS
-from tests.bad_plans.graph import GRAPH
-from tests.bad_plans.names import NAMES
-from tests.bad_plans.parameters import PARAMETERS
-from tests.bad_plans.schemas import SCHEMAS
-from tests.bad_plans.table import BadPlan
+from tests.analysis.bad_plans.arguments import ARGUMENTS
+from tests.analysis.bad_plans.graph import GRAPH
+from tests.analysis.bad_plans.names import NAMES
+from tests.analysis.bad_plans.parameters import PARAMETERS
+from tests.analysis.bad_plans.schemas import SCHEMAS
+from tests.analysis.bad_plans.table import BadPlan
 
 ALL = [*NAMES, *GRAPH, *ARGUMENTS, *PARAMETERS, *SCHEMAS]
 

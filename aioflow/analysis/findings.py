@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from aioflow.analysis.wiring import HEADER
 from aioflow.errors import Diagnostic
 from aioflow.plan import Plan, Program, Statement
-from aioflow.wiring import HEADER
 
 
 @dataclass(frozen=True)

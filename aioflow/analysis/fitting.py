@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, substitute
+from aioflow.analysis.resolve import Resolved, not_positive, option_span
 from aioflow.errors import Diagnostic, SettingError
 from aioflow.operator import Operator, Settings
-from aioflow.parameters import UNKNOWN, place_before_substitution, substitute
 from aioflow.plan import Constant
 from aioflow.relation import Schema
-from aioflow.resolve import Resolved, not_positive, option_span
 from aioflow.source import Span
 
 _Result = TypeVar("_Result")

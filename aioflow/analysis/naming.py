@@ -7,12 +7,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
-from aioflow.cycles import cycles
+from aioflow.analysis.cycles import cycles
+from aioflow.analysis.findings import Findings, named
+from aioflow.analysis.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
 from aioflow.errors import Diagnostic, suggestion
-from aioflow.findings import Findings, named
 from aioflow.plan import Statement, Variable
 from aioflow.source import Span
-from aioflow.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
 
 # Looking for near names takes time for each mistake; a text full of them gets hints for the first ones.
 _SUGGESTIONS_AT_MOST: Final = 50

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aioflow.callgraph import CallGraph
+from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.findings import Findings
+from aioflow.analysis.fitting import inside_literal
+from aioflow.analysis.infer import Activation
+from aioflow.analysis.parameters import BUILT_IN, Reference, references
+from aioflow.analysis.resolve import UNIVERSAL_OPTIONS, Report, Resolved
 from aioflow.errors import Diagnostic, suggestion
-from aioflow.findings import Findings
-from aioflow.fitting import inside_literal
-from aioflow.infer import Activation
-from aioflow.parameters import BUILT_IN, Reference, references
 from aioflow.plan import Constant, Plan, Setting, Statement, Word
-from aioflow.resolve import UNIVERSAL_OPTIONS, Report, Resolved
 from aioflow.source import Span
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
-from aioflow.check import check
+from aioflow.analysis.check import check
 from aioflow.language import parse
 from aioflow.operator import Registry, describe
 from aioflow.plan import Plan, Program

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from aioflow.analysis.parameters import substitute
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.operator import Operator, Registry
-from aioflow.parameters import substitute
 from aioflow.plan import (
     Constant,
     Option,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from aioflow.analysis.findings import Findings
+from aioflow.analysis.resolve import Target, input_limits, output_names
+from aioflow.analysis.wiring import Wiring, variables
 from aioflow.errors import Diagnostic
-from aioflow.findings import Findings
 from aioflow.plan import Plan, Statement, Variable
-from aioflow.resolve import Target, input_limits, output_names
-from aioflow.wiring import Wiring, variables
 
 
 def supply_missing_colons(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aioflow.cycles import components
+from aioflow.analysis.cycles import components
 from aioflow.plan import Plan, Program
 
 
