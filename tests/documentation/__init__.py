@@ -33,7 +33,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 30
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -282,15 +282,14 @@ def _execute(text: str, line: int, page: str, names: dict[str, Any]) -> str:
 
 def mistakes_in(text: str) -> str:
     """What is wrong with a plan file, or with some statements, whose inputs may be anything."""
-    from aioflow import PlanError, loads
-    from aioflow.check import check
-    from aioflow.plugins import load_operators
+    from aioflow import Engine, PlanError, loads
 
+    engine = Engine()
     try:
         if re.search(r"^\s*(PLAN|USE)\b", text, re.MULTILINE):
-            found = check(loads(text, folder="."), load_operators())
+            found = engine.check(loads(text, folder="."))
         else:
-            found = [each for each in check(_around(text), load_operators()) if each.severity == "error"]
+            found = [each for each in engine.check(_around(text)) if each.severity == "error"]
     except PlanError as error:
         return str(error)
     return "\n".join(map(str, found))

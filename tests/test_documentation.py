@@ -1,0 +1,233 @@
+"""The documentation: every example runs as written, references are complete, links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aioflow
+import aioflow.testing
+from aioflow import Record, function
+from aioflow.cli.reference import by_family
+from aioflow.operator import registry
+from aioflow.plugins import load_operators
+from aioflow.testing import run_plan
+from tests.documentation import ROOT, Page, blocks_of, mistakes_in
+
+DOCS = ROOT / "docs"
+# Made from the operators, and written with the expressions: their examples are fragments of plans.
+FRAGMENTS = (DOCS / "operators.md", DOCS / "expressions.md")
+MARKDOWN = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "plans").rglob("*.md")]
+)
+PAGES = [page for page in MARKDOWN if page not in FRAGMENTS and blocks_of(page.read_text(encoding="utf-8"))]
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- examples -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_blocks_of_a_page_do_what_the_page_says(path: Path, tmp_path: Path) -> None:
+    differences = list(Page(path, tmp_path).differences())
+    assert not differences, "\n\n".join(
+        f"{name_of(path)}:{difference.block.line}: {difference.message}" for difference in differences
+    )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_example_prints_what_its_docstring_says(path: Path) -> None:
+    ended = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=ROOT, timeout=30)
+    promised = re.search(r'Prints:\n(.*?)"""', path.read_text(encoding="utf-8"), re.DOTALL)
+    assert promised is not None
+    assert ended.stdout.split("\n") == [line.strip() for line in promised[1].split("\n")], ended.stderr
+
+
+def test_examples_of_operators_have_no_mistakes() -> None:
+    known = ("geocode", "links")
+    for name in known:
+        function(name=name)(dict)
+    wrong = {
+        f"{operator.name}: {example}": mistakes_in(example)
+        for operator in library()
+        for example in operator.examples
+    }
+    assert {example: found for example, found in wrong.items() if found} == {}
+
+
+# --- plans that come with the package -----------------------------------------------------------
+
+
+@function(returns="title char, next char", pure=True)
+async def documented_page(row: Record) -> list[dict[str, Any]]:
+    """Three pages with one title each, which link to each other in a circle."""
+    number = int(row["url"])
+    return [{"title": f"title {number}", "next": str((number + 1) % 3)}]
+
+
+HOUSES = [
+    {"address": "a", "city": "x", "price": 600_000, "beds": 3},
+    {"address": "b", "city": "x", "price": 400_000, "beds": 3},
+    {"address": "c", "city": "y", "price": 300_000, "beds": 2},
+    {"address": "d", "city": "y", "price": 200_000, "beds": 1},
+]
+FOUND = [{"url": "/1", "title": "one"}, {"url": "/2", "title": "two"}, {"url": "/2", "title": "again"}]
+# For each plan its parameters, its inputs, and what comes out in which attribute.
+RUNS: dict[str, list[tuple[dict[str, Any], dict[str, Any], dict[str, list[Any]]]]] = {
+    "examples/affordable.plan": [({"most": 2}, {"houses": HOUSES}, {"ranked.address": ["c", "b"]})],
+    "examples/follow_next.plan": [
+        (
+            {"fetch": "documented_page"},
+            {"pages": [{"url": "0"}]},
+            {"found.title": ["title 0", "title 1", "title 2"]},
+        )
+    ],
+    "examples/news.plan": [
+        (
+            {},
+            {"found": FOUND, "seen": [{"url": "/1"}]},
+            {"fresh.title": ["two"], "summary.text": ["1 new pages"]},
+        ),
+        (
+            {},
+            {"found": FOUND, "seen": [{"url": "/1"}, {"url": "/2"}]},
+            {"fresh.title": [], "summary.text": []},
+        ),
+    ],
+}
+
+
+def test_every_plan_of_the_library_is_run() -> None:
+    library = ROOT / "plans"
+    assert {str(path.relative_to(library)) for path in library.rglob("*.plan")} == set(RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_plan_of_the_library_gives_what_it_says(name: str) -> None:
+    program = aioflow.load(ROOT / "plans" / name)
+    for parameters, inputs, expected in RUNS[name]:
+        result = run_plan(program, parameters=parameters, **inputs)
+        found = {}
+        for place in expected:
+            output, _, attribute = place.partition(".")
+            found[place] = [row[attribute] for row in result.outputs[output]]
+        assert found == expected
+
+
+# --- references ---------------------------------------------------------------------------------
+
+
+def library() -> list[Any]:
+    """The operators that come with aioflow; other tests may have registered theirs."""
+    load_operators()
+    return [each for each in registry if each.function.__module__.startswith("aioflow.operators.")]
+
+
+def test_operator_reference_is_up_to_date() -> None:
+    written = subprocess.run(
+        [sys.executable, "-m", "aioflow", "ops", "--markdown"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=30,
+    )
+    assert (DOCS / "operators.md").read_text(encoding="utf-8") == written.stdout, "run `make docs`"
+
+
+def test_readme_lists_the_operators_by_family() -> None:
+    names = {operator.name for operator in library()}
+    families = {
+        family: [operator.name for operator in members if operator.name in names]
+        for family, members in by_family().items()
+    }
+    expected = [f"| {family} | {', '.join(members)} |" for family, members in families.items() if members]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Operators\n")[1].split("\n## ")[0]
+    assert [line for line in section.splitlines() if line.startswith("| ")][1:] == expected
+
+
+def test_every_public_name_is_documented() -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE)
+    public = [*aioflow.__all__, *(f"testing.{name}" for name in aioflow.testing.__all__)]
+    assert sorted(documented) == sorted(public)
+
+
+def test_every_command_and_option_is_documented() -> None:
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    missing = []
+    for command, options in commands().items():
+        section = re.search(rf"^## {command}$(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+        if section is None:
+            missing.append(command)
+            continue
+        shown = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", section[1]))
+        missing += [f"{command} {option}" for option in options if option not in shown]
+    assert missing == []
+
+
+def commands() -> dict[str, set[str]]:
+    """The commands with their options, as the command line itself shows them."""
+    shown = _help()
+    names = re.findall(r"^  (\w+)  ", shown.split("Commands:")[1], re.MULTILINE)
+    return {
+        name: set(re.findall(r"(?<=[ ,])--?[A-Za-z][\w-]*", _help(name))) - {"-h", "--help"} for name in names
+    }
+
+
+def _help(*command: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", "aioflow", *command, "--help"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=30,
+    )
+    # Only the first column: what stands behind it may mention options of other commands.
+    return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", ended.stdout, flags=re.MULTILINE)
+
+
+def test_architecture_page_names_every_module() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## How a plan becomes a run")[0]
+    listed = [
+        name
+        for line in page.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([\w/]+)`", line.split("|")[1])
+    ]
+    package = ROOT / "aioflow"
+    modules = [path.stem for path in package.glob("*.py") if not path.stem.startswith("__")]
+    packages = [
+        f"{path.parent.name}/" for path in package.glob("*/__init__.py") if not path.parent.is_symlink()
+    ]
+    assert sorted(listed) == sorted([*modules, *packages])
+
+
+# --- links --------------------------------------------------------------------------------------
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            broken.append(link)
+    assert broken == []
