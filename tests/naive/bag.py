@@ -18,6 +18,9 @@ class Bag:
     rows: tuple[Row, ...] = ()
     dead: bool = False
 
+    def __post_init__(self) -> None:
+        assert all(len(row) == len(self.known) for row in self.rows), (self.names, self.rows[:1])
+
     @property
     def schema(self) -> Schema | None:
         return None if self.names is None else Schema(self.names)

@@ -148,7 +148,8 @@ class Evaluator:
         if bound.target is not None:
             return CALL_ERROR_NAMES
         if self.operators[bound.statement.operator.lower()].firing == "tuple":
-            return None if given is None else tuple(dict.fromkeys((*given, *ERROR_NAMES)))
+            kept = [name for name in given or () if name not in ERROR_NAMES]
+            return None if given is None else (*kept, *ERROR_NAMES)
         return ("relation", *ERROR_NAMES)
 
     def shape(
@@ -344,7 +345,10 @@ def _error_row(failure: Failure, call: bool) -> tuple[Any, ...]:
         return (failure.where, packed, *about)
     if failed.whole:
         return (packed, *about)
-    return (*failed.rows[0], *about)
+    kept = [
+        value for name, value in zip(failed.names, failed.rows[0], strict=True) if name not in ERROR_NAMES
+    ]
+    return (*kept, *about)
 
 
 class _Shaping:
@@ -394,7 +398,7 @@ class _Shaping:
         target = bound.target
         if target is None:
             operator = self.evaluator.operators[bound.statement.operator.lower()]
-            bags = operator.evaluate(Work([Bag(names) for names in inputs], bound.settings))
+            bags = operator.evaluate(Work([Bag(names) for names in inputs], bound.settings, only_names=True))
             return [bag.names for bag in bags]
         recursive = self.evaluator.is_recursive(self.plan, target)
         kept = recursion.kept.get(target.key, {}) if recursive else {}

@@ -101,7 +101,7 @@ def _subplan(random: Random, name: str, below: Sequence[Signature]) -> tuple[lis
 
 def _main(random: Random, names: Mapping[str, Names], below: Sequence[Signature]) -> PlanText:
     inputs = tuple(Var(name, attributes) for name, attributes in names.items())
-    writer = Writer(random, MAIN, inputs, below, taken=0.8)
+    writer = Writer(random, MAIN, inputs, below, taken=0.65)
     outputs = _body(writer, below, random.randint(2, 5), random.choice((1, 2, 3)))
     return writer.text(outputs, declare=True)
 

@@ -38,6 +38,7 @@ class Work:
 
     inputs: list[Bag]
     settings: Mapping[str, Any]
+    only_names: bool = False  # nothing is evaluated, only the attributes are wanted
     failed: list[Failed] = field(default_factory=list)
     firings: int = 0
 
@@ -87,7 +88,7 @@ def join(work: Work) -> list[Bag]:
     left, right = work.inputs
     kind = work["type"] or "inner"
     if left.names is None or right.names is None:
-        return [_join_with_unknown(left, right, kind)]
+        return [_join_with_unknown(left, right, kind, work.only_names)]
     condition = JoinCondition.bind(work["condition"], [left.schema, right.schema])
     matches = _Matches(condition)
     pairs = [(one, other) for one in left.rows for other in right.rows if matches(one, other)]
@@ -106,10 +107,10 @@ def join(work: Work) -> list[Bag]:
     return [Bag(shape.names, tuple(rows))]
 
 
-def _join_with_unknown(left: Bag, right: Bag, kind: str) -> Bag:
+def _join_with_unknown(left: Bag, right: Bag, kind: str, only_names: bool) -> Bag:
     if kind in ("semi", "anti"):
         return Bag(left.names, left.rows if kind == "anti" else ())
-    if (left.rows and kind in ("left", "full")) or (right.rows and kind in ("right", "full")):
+    if kind != "inner" and not only_names:
         raise UndecidedError("an outer join with a relation of which nothing is known")
     return Bag(None)
 
