@@ -10,13 +10,15 @@ from aioflow.events import CallEnded, CallStarted
 from aioflow.executor import OperatorStep
 from aioflow.failures import CallFailures, FailureSink
 from aioflow.gate import Gate
-from aioflow.graph import Routine, Step
+from aioflow.graph import Routine
 from aioflow.inline import InlineStep
+from aioflow.loop import Loop
 from aioflow.once import OnceStream
 from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.spill import KeySet
+from aioflow.step import Step
 from aioflow.stream import Stream
 
 
@@ -44,10 +46,10 @@ class Call:
     """One call of a plan; `iteration` is its colour."""
 
     __slots__ = (
-        "_may_inline",
         "completion",
         "gates",
         "iteration",
+        "may_inline",
         "routine",
         "session",
         "signals",
@@ -67,7 +69,7 @@ class Call:
         self.gates: list[Gate | InlineStep | None] = []
         # Who watches wants to see every step begin, wait and end.
         watched = session.timing or bool(session.listeners)
-        self._may_inline = session.streaming and surroundings.sink is None and not watched
+        self.may_inline = session.streaming and surroundings.sink is None and not watched
 
     def open(
         self,
@@ -105,7 +107,7 @@ class Call:
         for stream, variable in zip(inputs, routine.inputs, strict=True):
             readers = routine.readers[variable]
             if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
-                if routine.steps[readers[0].number].needs_no_task and self._may_inline:
+                if routine.steps[readers[0].number].needs_no_task and self.may_inline:
                     continue
                 adopted.add(variable)
                 taken[readers[0].number, readers[0].port] = stream
@@ -114,7 +116,7 @@ class Call:
                 self.gates.append(None)
                 continue
             self.completion.enter()
-            if step.needs_no_task and self._may_inline:
+            if step.needs_no_task and self.may_inline:
                 self.gates.append(InlineStep(session, step, self.iteration, self.completion))
                 continue
             gate = self._gate(step)
@@ -265,9 +267,14 @@ class CallStep(Gate):
         if inside is None:
             self._too_deep()
             return
+        for stream in self.streams:
+            stream.dead = False  # beside a live input a dead one counts as empty
         session = self.session
         tail = self.step.tail is not None and not self.ordered
         routine = session.graph.callee(self.step, self._call.routine, tail)
+        if tail and routine.is_loop and self._call.may_inline:
+            self._loop(routine, inside)
+            return
         completion = self.completion if tail else Completion(self._child_ended)
         child = Call(session, routine, completion, inside)
         if session.listeners:
@@ -282,6 +289,19 @@ class CallStep(Gate):
         if tail:
             self.ended = True
             self.completion.leave()
+
+    def _loop(self, routine: Routine, inside: Surroundings) -> None:
+        """Leave this and all further levels to a work list."""
+        plan = routine.plan
+        outputs = [outlet.targets for outlet in self.outlets]
+        seen = inside.once.get(plan.key)
+        depth = inside.depths.get(plan.key, 1)
+        loop = Loop(self.session, routine, self.completion, outputs, depth, seen, self.step.where)
+        hand_over(self.streams[0], [loop])
+        for outlet in self.outlets:
+            outlet.end(dead=True)
+        self.ended = True
+        self.completion.leave()
 
     def _inside(self) -> Surroundings | None:
         """What the call's steps inherit; None if that would be too deep."""

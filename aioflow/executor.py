@@ -15,12 +15,12 @@ from aioflow.errors import RunError
 from aioflow.events import StepEnded, StepStarted, TupleFailed
 from aioflow.failures import FAILED_RELATION, FAILURE, FailureSink, describe, operator_error
 from aioflow.gate import Gate
-from aioflow.graph import Step
 from aioflow.host import Host
 from aioflow.relation import Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.spill import RowBuffer
+from aioflow.step import Step
 from aioflow.stream import Stream
 from aioflow.yielded import rows_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from aioflow.graph import Step
 from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
 from aioflow.signals import Completion, Signal, Watch
+from aioflow.step import Step
 from aioflow.stream import Stream
 
 

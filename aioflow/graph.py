@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.infer import Inference
@@ -15,14 +15,13 @@ from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
 from aioflow.analysis.wiring import topological_order
 from aioflow.errors import Diagnostic, PlanError, SettingError
-from aioflow.operator import BatchFunction, Operator, Registry, Trait
+from aioflow.operator import Operator, Registry, Trait
 from aioflow.plan import Plan, Program
-from aioflow.relation import Schema
-from aioflow.tail import Merged, TailCalls
+from aioflow.step import Schemas, Step
+from aioflow.tail import TailCalls
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
 Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
-Schemas: TypeAlias = tuple[Schema | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,101 +31,6 @@ class Reader:
     kind: Literal["input", "output", "wait"]
     number: int  # of the step, or of the output
     port: int = 0  # which input of the step
-
-
-class Counted(Protocol):
-    """What a setting counts while it works, such as divisions by zero."""
-
-    def take(self) -> Mapping[str, int]: ...
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A step's settings and output schemas for certain schemas of its inputs."""
-
-    arguments: Mapping[str, Any]
-    schemas: Schemas
-    function: BatchFunction | None = None
-    counted: tuple[Counted, ...] = ()
-
-
-@dataclass(eq=False)
-class Step:
-    """A statement ready to run. Variables and signals are numbers within the routine."""
-
-    resolved: Resolved
-    plan: Plan
-    index: int  # of the statement in its plan
-    order: int  # in the text of the whole program
-    inputs: tuple[int, ...]
-    outputs: tuple[int | None, ...]
-    errors: int | None
-    signal_waits: tuple[int, ...]
-    data_waits: tuple[int, ...]
-    enable: tuple[int, ...]
-    done: tuple[int, ...]
-    settings: Mapping[str, Any]
-    workers: int | None
-    buffer: int | None
-    scope: Scope
-    recursive: bool = False
-    urgent: bool = False
-    urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
-    pinned: bool = False
-    tail: Merged | None = None
-    is_call: bool = field(init=False)
-    is_plain: bool = field(init=False)  # one input, one output, no clauses
-    needs_no_task: bool = field(init=False)  # it can work wherever its input is written
-    operator: Operator = field(init=False)  # of a statement that is no call
-    _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
-    _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
-
-    def __post_init__(self) -> None:
-        self.is_call = isinstance(self.resolved.target, Plan)
-        if isinstance(self.resolved.target, Operator):
-            self.operator = self.resolved.target
-        resolved = self.resolved
-        clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
-        self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
-        self.needs_no_task = not self.is_call and self.is_plain and self.operator.batchwise is not None
-
-    @property
-    def callee(self) -> Plan:
-        assert isinstance(self.resolved.target, Plan)
-        return self.resolved.target
-
-    @property
-    def name(self) -> str:
-        return self.resolved.target.name
-
-    @property
-    def where(self) -> str:
-        """The statement's place and operator, for messages."""
-        span = self.resolved.statement.name_span or self.resolved.statement.span
-        place = span.place if span else f"plan {self.plan.name}, statement {self.index + 1}"
-        return f"{place}: {self.name}"
-
-    @property
-    def line(self) -> int | None:
-        span = self.resolved.statement.span
-        return span.line if span else None
-
-    def bind(self, inputs: Schemas) -> Bound:
-        """Settings and output schemas for these inputs; computed once for each combination."""
-        latest, bound = self._latest
-        if bound is not None and latest == inputs:
-            return bound  # comparing the very same schemas is faster than hashing them
-        bound = self._bound.get(inputs)
-        if bound is None:
-            settings = self.operator.bind(self.settings, inputs)
-            operator = self.operator
-            schemas = operator.output_schemas(inputs, settings)
-            function = operator.batchwise(settings) if operator.batchwise and self.is_plain else None
-            counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
-            bound = Bound(operator.arguments(settings), schemas, function, counted)
-            self._bound[inputs] = bound
-        self._latest = inputs, bound
-        return bound
 
 
 @dataclass(eq=False)
@@ -146,6 +50,8 @@ class Routine:
     merged: frozenset[int]  # steps that an enclosing statement does the work of
     has_effects: bool
     inference: Inference = field(repr=False)
+    order: tuple[int, ...] = ()  # steps that are no calls, each after those it reads; for a loop
+    is_loop: bool = False  # every level is a function of its input's rows
     _schemas: dict[Schemas, Schemas] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
 
@@ -182,7 +88,30 @@ class Graph:
         key = (scope.key, enclosing)
         if key not in self._routines:
             self._routines[key] = _Builder(self, scope, enclosing).routine()
+            self._find_loop(self._routines[key])
         return self._routines[key]
+
+    def _find_loop(self, routine: Routine) -> None:
+        """Tail calls of itself beside steps that keep nothing make a plan a loop."""
+        steps = [step for number, step in enumerate(routine.steps) if number not in routine.merged]
+        calls = [step for step in steps if step.is_call]
+        if not calls or len(routine.inputs) != 1 or routine.signals:
+            return
+        if any(not step.needs_no_task for step in steps if not step.is_call):
+            return
+        plain = all(step.tail is not None and not step.data_waits for step in calls)
+        if plain and all(self.callee(step, routine, tail=True) is routine for step in calls):
+            numbers = {step: number for number, step in enumerate(routine.steps)}
+            readers = routine.readers
+            edges = [
+                [each.number for each in readers[step.outputs[0]] if each.kind == "input"]
+                if not step.is_call and step.outputs[0] is not None
+                else []
+                for step in routine.steps
+            ]
+            working = {numbers[step] for step in steps if not step.is_call}
+            routine.order = tuple(number for number in topological_order(edges) if number in working)
+            routine.is_loop = True
 
     def callee(self, step: Step, caller: Routine, tail: bool) -> Routine:
         """The routine that a call runs; as a tail call it leaves merging to what encloses the caller."""

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from aioflow.context import RunInfo
 from aioflow.events import FiringEnded, FiringStarted
-from aioflow.graph import Step
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
 from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.session import Session, Totals
+from aioflow.step import Step
 
 
 class HostedStep(Protocol):

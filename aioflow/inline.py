@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from aioflow.failures import operator_error
-from aioflow.graph import Counted, Step
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
+from aioflow.step import Counted, Step
 from aioflow.stream import Stream
 
 _DEEPEST = 12
@@ -214,11 +214,9 @@ class InlineStep:
         """Late work cannot wait in a coroutine: what is full calls back when it is free again."""
         full: list[Space] = []
         self._work(rows, full)
-        for place in full:
-            if isinstance(place, Stream | InlineStep):
-                self._scheduled = True
-                place.freed().add_done_callback(lambda _: self._catch_up())
-                return
+        if full:
+            self._scheduled = True
+            full[0].freed().add_done_callback(lambda _: self._catch_up())
 
     async def space(self) -> None:
         while self._late and not self.ended:

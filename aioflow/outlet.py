@@ -15,6 +15,7 @@ class Space(Protocol):
     """A place that is full: who wrote to it waits here before writing more."""
 
     async def space(self) -> None: ...
+    def freed(self) -> asyncio.Future[None]: ...
 
 
 class Target(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.spill import Memory, RowBuffer
+from aioflow.stream import Reordered
 
 
 class Mailbox:
@@ -61,9 +62,13 @@ class Mailbox:
 
     async def space(self) -> None:
         while self.rows >= self.capacity_rows:
-            freed: Future[None] = asyncio.get_running_loop().create_future()
-            self._blocked.append(freed)
-            await freed
+            await self.freed()
+
+    def freed(self) -> Future[None]:
+        """Done when the reader has made space."""
+        freed: Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append(freed)
+        return freed
 
     def close(self, *, discard: bool = False) -> None:
         """Say that nothing more comes; on failure also forget what was not read."""
@@ -93,7 +98,7 @@ class Port:
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         if self.schema is None:
             self.schema = schema
-        return self if self.schema.names == schema.names else _ReorderedPort(self, schema)
+        return self if self.schema.names == schema.names else Reordered(self, schema, self.schema)
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self._kept is not None:
@@ -117,31 +122,3 @@ class Port:
 
     def _batches(self) -> Iterator[Batch]:
         return iter(()) if self._kept is None else self._kept.batches()
-
-
-class _ReorderedPort:
-    """An output for a writer whose columns stand in another order."""
-
-    def __init__(self, port: Port, given: Schema) -> None:
-        assert port.schema is not None
-        self._port = port
-        self._order = [given.position(name) for name in port.schema.names]
-
-    def attach(self, outlet: Outlet) -> None:
-        self._port.attach(outlet)
-
-    def accept(self, outlet: Outlet, schema: Schema) -> Target:
-        return self
-
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
-        self._port.push([tuple([row[position] for position in self._order]) for row in rows], full)
-
-    @property
-    def reads(self) -> bool:
-        return True
-
-    def serves(self, reader: object) -> bool:
-        return reader is self._port
-
-    def end(self, outlet: Outlet, dead: bool) -> None:
-        self._port.end(outlet, dead)

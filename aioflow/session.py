@@ -13,9 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 from aioflow.budget import Budget, Permits
 from aioflow.context import RunInfo
 from aioflow.events import Event, Listener, Warned
-from aioflow.graph import Graph, Step
+from aioflow.graph import Graph
 from aioflow.relation import Row, Schema
 from aioflow.spill import Memory
+from aioflow.step import Step
 from aioflow.stream import Stream
 
 Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]

@@ -206,8 +206,6 @@ class Stream:
     async def space(self) -> None:
         """Wait until the reader has taken what is there."""
         while len(self._rows) >= self.limit and not (self.holding or self.closed or self.discarding):
-            if self.limit < self.capacity:
-                self.limit = min(2 * self.limit, self.capacity)
             freed = self.freed()
             try:
                 await freed
@@ -216,7 +214,9 @@ class Stream:
                     self._blocked.remove(freed)
 
     def freed(self) -> Future[None]:
-        """Done when the reader takes what is there, or never wants any."""
+        """Done when the reader takes what is there, or never wants any; next time it may be more."""
+        if self.limit < self.capacity:
+            self.limit = min(2 * self.limit, self.capacity)
         freed: Future[None] = asyncio.get_running_loop().create_future()
         self._blocked.append(freed)
         return freed
@@ -279,10 +279,10 @@ class SchemaMismatchError(Exception):
 
 
 class Reordered:
-    """A stream for a writer whose columns stand in another order."""
+    """A target for a writer whose columns stand in another order."""
 
-    def __init__(self, stream: Stream, given: Schema, wanted: Schema) -> None:
-        self._stream = stream
+    def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
+        self._target = target
         self._pick = picker([given.position(name) for name in wanted.names])
 
     @property
@@ -290,19 +290,19 @@ class Reordered:
         return True
 
     def serves(self, reader: object) -> bool:
-        return reader is self._stream
+        return self._target.serves(reader)
 
     def attach(self, outlet: Outlet) -> None:
-        self._stream.attach(outlet)
+        self._target.attach(outlet)
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
-        self._stream.push([self._pick(row) for row in rows], full)
+        self._target.push([self._pick(row) for row in rows], full)
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        self._stream.end(outlet, dead)
+        self._target.end(outlet, dead)
 
 
 # Iterators are classes: an async generator that is left early would be closed by a task of its own.

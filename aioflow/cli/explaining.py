@@ -16,9 +16,10 @@ from aioflow.cli.program import load_checked
 from aioflow.cli.quantities import byte_text, count_text, duration_text
 from aioflow.cli.run import RunOptions, progress_of, stream_arguments
 from aioflow.errors import SettingError
-from aioflow.graph import Graph, Routine, Step
+from aioflow.graph import Graph, Routine
 from aioflow.plan import Plan, Program, Statement
 from aioflow.relation import Schema
+from aioflow.step import Step
 
 if TYPE_CHECKING:
     from aioflow.statistics import RunStatistics, StepStatistics

@@ -1,0 +1,270 @@
+"""The further levels of a tail recursion whose steps keep nothing: one work list instead of a call each.
+
+When every step of a plan maps batches to batches, a level is a function from the rows of its input to
+rows for the plan's outputs and rows for the next levels. Nothing is to be connected then, and a level
+costs a few microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aioflow.errors import DepthError
+from aioflow.failures import operator_error
+from aioflow.graph import Routine
+from aioflow.outlet import Outlet, Space, Target
+from aioflow.relation import Row, Schema, identities
+from aioflow.session import Session, Totals
+from aioflow.signals import Completion
+from aioflow.spill import KeySet
+from aioflow.step import Bound, Step
+from aioflow.stream import Reordered
+
+_LEVELS_AT_ONCE = 256
+_WAITING_AT_MOST = 64
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One step of a level: from the rows of one variable those of another."""
+
+    step: Step
+    bound: Bound
+    source: int
+    result: int
+    totals: Totals
+
+
+@dataclass(frozen=True)
+class _Level:
+    """What a level does with rows of a certain schema."""
+
+    works: tuple[_Work, ...]
+    outlets: tuple[tuple[int, Outlet], ...]  # variables that are outputs
+    calls: tuple[tuple[int, Schema], ...]  # variables that the recursive calls read
+
+
+class Loop:
+    """All levels of a recursion from the second on; it reads what its first call was to read."""
+
+    def __init__(
+        self,
+        session: Session,
+        routine: Routine,
+        completion: Completion,
+        outputs: Sequence[Sequence[Target]],
+        depth: int,
+        seen: KeySet | None,
+        where: str,
+    ) -> None:
+        self.session = session
+        self.sources: list[Outlet] = []
+        self._routine = routine
+        self._completion = completion
+        self._depth = depth
+        self._seen = seen
+        self._where = where
+        self._schema: Schema | None = None
+        self._producers = 0
+        self._ended = False
+        self._levels: dict[Schema, _Level] = {}
+        self._queue: deque[tuple[Schema, Sequence[Row], int]] = deque()
+        self._scheduled = False
+        self._blocked: list[asyncio.Future[None]] = []
+        # These hold the readers while levels of other schemas may still come.
+        self._anchors = [Outlet(targets, self._unread) for targets in outputs]
+        completion.enter()
+
+    # --- as a target ----------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
+        self.sources.append(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        if self._schema is None:
+            self._schema = schema
+        return self if self._schema.names == schema.names else Reordered(self, schema, self._schema)
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        if self._ended:
+            return
+        assert self._schema is not None
+        self._queue.append((self._schema, rows, self._depth))
+        self._schedule()
+        if len(self._queue) >= _WAITING_AT_MOST:
+            full.append(self)
+
+    def serves(self, reader: object) -> bool:
+        return reader is self
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        if outlet in self.sources:
+            self.sources.remove(outlet)
+        self._producers -= 1
+        if not self._producers:
+            self._schedule()
+
+    async def space(self) -> None:
+        while len(self._queue) >= _WAITING_AT_MOST and not self._ended:
+            await self.freed()
+
+    def freed(self) -> asyncio.Future[None]:
+        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append(freed)
+        return freed
+
+    # --- the work -------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        """Work on some levels, then let others run."""
+        self._scheduled = False
+        if self._ended or self.session.stopping:
+            return
+        full: list[Space] = []
+        for _ in range(_LEVELS_AT_ONCE):
+            if not self._queue or full or self.session.failure is not None:
+                break
+            self._run_level(full)
+        if self.session.failure is not None:
+            return
+        if full:
+            self._scheduled = True
+            full[0].freed().add_done_callback(lambda _: self._run())
+        elif self._queue:
+            self._schedule()
+        elif not self._producers:
+            self._finish()
+            return
+        if len(self._queue) < _WAITING_AT_MOST:
+            self._unblock()
+
+    def _run_level(self, full: list[Space]) -> None:
+        schema, rows, depth = self._queue.popleft()
+        self.session.calls += 1
+        level = self._levels.get(schema) or self._prepare(schema)
+        if level is None:
+            return
+        values: list[Sequence[Row]] = [()] * len(self._routine.variables)
+        values[self._routine.inputs[0]] = rows
+        for work in level.works:
+            given = values[work.source]
+            work.totals.activations += 1
+            if given:
+                assert work.bound.function is not None
+                try:
+                    results = work.bound.function(given)
+                except Exception as error:
+                    self.session.fail(operator_error(work.step.where, error, None, None))
+                    return
+                values[work.result] = results
+                work.totals.rows_in += len(given)
+                work.totals.rows_out += len(results)
+        for variable, outlet in level.outlets:
+            if values[variable]:
+                outlet.pass_on(values[variable], full)
+        for variable, next_schema in level.calls:
+            if values[variable]:
+                self._call(next_schema, values[variable], depth + 1)
+
+    def _call(self, schema: Schema, rows: Sequence[Row], depth: int) -> None:
+        plan = self._routine.plan
+        if self._seen is not None and plan.once is not None and plan.once in schema:
+            column = schema.position(plan.once)
+            rows = self._seen.add_new(identities([(row[column],) for row in rows]), rows)
+            if not rows:
+                return
+        if plan.max_depth is not None and depth > plan.max_depth:
+            if not plan.stop_at_max_depth:
+                message = f"the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
+                self.session.fail(DepthError(f"{self._where}: {message}"))
+            return
+        self._queue.append((schema, rows, depth))
+
+    def _prepare(self, schema: Schema) -> _Level | None:
+        """Bind the steps of a level to the schema of its input."""
+        routine = self._routine
+        schemas: dict[int, Schema] = {routine.inputs[0]: schema}
+        works = []
+        try:
+            for number in routine.order:
+                step = routine.steps[number]
+                bound = step.bind((schemas[step.inputs[0]],))
+                result = step.outputs[0]
+                if result is None:
+                    continue
+                opened = bound.schemas[0]
+                assert opened is not None
+                schemas[result] = opened
+                works.append(_Work(step, bound, step.inputs[0], result, self.session.totals_of(step)))
+            level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
+        except Exception as error:
+            self.session.fail(operator_error(self._where, error, None, None))
+            return None
+        self._levels[schema] = level
+        return level
+
+    def _outlets(self, schemas: dict[int, Schema]) -> tuple[tuple[int, Outlet], ...]:
+        outlets = []
+        for variable, schema in schemas.items():
+            for reader in self._routine.readers[variable]:
+                if reader.kind == "output":
+                    outlet = Outlet(self._anchors[reader.number].targets)
+                    outlet.open(schema)
+                    outlets.append((variable, outlet))
+        return tuple(outlets)
+
+    def _calls(self, schemas: dict[int, Schema]) -> tuple[tuple[int, Schema], ...]:
+        calls = [step for step in self._routine.steps if step.is_call]
+        return tuple((step.inputs[0], schemas[step.inputs[0]]) for step in calls)
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._ended = True
+        self._unblock()
+        for level in self._levels.values():
+            for _, outlet in level.outlets:
+                outlet.end()
+        for anchor in self._anchors:
+            anchor.end()
+        for step in self._routine.steps:
+            if not step.is_call:
+                self._report(step)
+        self._completion.leave()
+
+    def _report(self, step: Step) -> None:
+        totals = self.session.totals_of(step)
+        totals.ended = max(totals.ended, 1)
+        for level in self._levels.values():
+            for work in level.works:
+                if work.step is step:
+                    for counted in work.bound.counted:
+                        totals.counters.update(counted.take())
+
+    def _unread(self) -> None:
+        """If nobody reads any output any more, nobody needs the input."""
+        if self._ended or not all(anchor.unread or not anchor.was_read for anchor in self._anchors):
+            return
+        self._queue.clear()
+        for source in tuple(self.sources):
+            source.drop(self)
+        self._finish()
+
+    def _unblock(self) -> None:
+        for freed in self._blocked:
+            if not freed.done():
+                freed.set_result(None)
+        self._blocked.clear()
