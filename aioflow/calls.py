@@ -219,12 +219,13 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
 class CallStep(Gate):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_seen", "ordered", "urgent")
+    __slots__ = ("_call", "_seen", "_watches", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
         self._seen: KeySet | None = None
+        self._watches: list[Watch] = []
         self.urgent = urgent
         self.ordered = call.surroundings.ordered or step.resolved.ordered
 
@@ -244,10 +245,10 @@ class CallStep(Gate):
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         if not self.step.enable:
             return super().new_outlet(targets)
-        # ENABLE goes out with the first result: somebody has to look for it.
-        outlet = Outlet(
-            [*targets, *[Watch(self.signals[number]) for number in self.step.enable]], self.unread
-        )
+        # ENABLE goes out with the first result, on whichever output: one watch looks at all of them.
+        if not self._watches:
+            self._watches = [Watch(self.signals[number]) for number in self.step.enable]
+        outlet = Outlet([*targets, *self._watches], self.unread)
         outlet.was_read = bool(targets)
         return outlet
 

@@ -194,7 +194,7 @@ class OperatorStep(Gate):
 
     def note_firing(self) -> None:
         """Send ENABLE if a firing has succeeded; called as the operator goes on to its next one."""
-        firing = self.step.operator.firing
+        firing = self.step.firing
         if firing == "tuple" or (firing == "end" and self.streams and not self.all_ended):
             return
         if firing == "end" or not self.streams or self.rows_in > self.failed:
@@ -215,7 +215,7 @@ class OperatorStep(Gate):
     def finish(self, *, well: bool, dead: bool = False) -> None:
         """End outputs and signals, let go of the inputs."""
         self.ended = True
-        if well and not dead and self.step.operator.firing != "tuple" and not self.unneeded:
+        if well and not dead and self.step.firing != "tuple" and not self.unneeded:
             self.note_end()
         for outlet in self.outlets:
             outlet.end(dead)
@@ -232,7 +232,7 @@ class OperatorStep(Gate):
         self.completion.leave()
 
     def note_end(self) -> None:
-        if self.step.operator.firing == "end" or not self.streams or self.rows_in > self.failed:
+        if self.step.firing == "end" or not self.streams or self.rows_in > self.failed:
             self.fired()
 
     def end_dead(self) -> None:
@@ -282,7 +282,7 @@ class OperatorStep(Gate):
     # --- failing --------------------------------------------------------------------------------
 
     def _prepare_errors(self, schemas: Sequence[Schema | None]) -> None:
-        per_tuple = self.step.operator.firing == "tuple"
+        per_tuple = self.step.firing == "tuple"
         if self.errors is not None:
             schema = (schemas[0] if schemas else None) or Schema(())
             self.errors.open(schema.add(FAILURE) if per_tuple else FAILED_RELATION)

@@ -101,6 +101,7 @@ class Operator:
     outputs: tuple[str, ...]
     schema: SchemaRule | None = field(default=None, repr=False)
     firing: Firing = "stream"
+    grouped_by: str | None = None
     effects: bool | Callable[[Settings], bool] = False
     flattens: Callable[[Settings], Hashable | None] | None = field(default=None, repr=False)
     opens_late: bool = False
@@ -131,6 +132,11 @@ class Operator:
             else:
                 bound[port.name] = port.default
         return bound
+
+    def fires(self, settings: Settings) -> Firing:
+        """When a statement with these settings fires."""
+        grouped = self.grouped_by is not None and settings.get(self.grouped_by) is not None
+        return "stream" if grouped else self.firing
 
     def arguments(self, bound: Settings) -> dict[str, Any]:
         """Bound settings by the names of the function's parameters."""
@@ -185,6 +191,7 @@ def operator(
     outputs: Sequence[str] = ("out",),
     schema: SchemaRule | None = None,
     firing: Firing = "stream",
+    grouped_by: str | None = None,
     effects: bool | Callable[[Settings], bool] = False,
     flattens: Callable[[Settings], Hashable | None] | None = None,
     opens_late: bool = False,
@@ -203,7 +210,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
 
     `schema` says which attributes come out; without it the first mapping tells. `firing` is "stream"
     when it works on tuples as they come, "tuple" when each tuple is a firing of its own (and it
-    reports failures with `context.fail`), "end" when it fires once at the end of its input.
+    reports failures with `context.fail`), "end" when it fires once at the end of its input, even an
+    empty one; `grouped_by` names a setting with which it fires for groups, so for none when there are none.
     `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
     with the same key could as well read the other's inputs. `opens_late` lets it start before the
     schemas of inputs after the first are known. `blocking_input` is the place of the input that is

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from aioflow.analysis.parameters import Scope
 from aioflow.analysis.resolve import Resolved
-from aioflow.operator import BatchFunction, Operator
+from aioflow.operator import BatchFunction, Firing, Operator
 from aioflow.plan import Plan
 from aioflow.relation import Schema
 from aioflow.tail import Merged
@@ -60,6 +60,7 @@ class Step:
     is_plain: bool = field(init=False)  # one input, one output, no clauses
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
+    firing: Firing = field(init=False)
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
 
@@ -67,6 +68,7 @@ class Step:
         self.is_call = isinstance(self.resolved.target, Plan)
         if isinstance(self.resolved.target, Operator):
             self.operator = self.resolved.target
+            self.firing = self.operator.fires(self.settings)
         resolved = self.resolved
         clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
         self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)

@@ -220,6 +220,7 @@ def _aggregate_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sc
 @operator(
     schema=_aggregate_schema,
     firing="end",
+    grouped_by="by",
     depends_on_arrival=lambda settings: any(
         call.function.depends_on_arrival for call in settings["functions"].calls
     ),

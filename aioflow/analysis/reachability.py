@@ -131,7 +131,7 @@ def _acts_without_tuples(subject: Subject, statement: int) -> bool:
     if _fires_for_tuples(subject, statement):
         return False
     given = {output.name for output in subject.plan.outputs}
-    fires_anyway = isinstance(resolved.target, Operator) and resolved.target.firing == "end"
+    fires_anyway = isinstance(resolved.target, Operator) and resolved.target.fires(resolved.settings) == "end"
     return fires_anyway or has_own_effects(subject, statement) or not given.isdisjoint(resolved.outputs)
 
 
