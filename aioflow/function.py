@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one tuple, given as a mapping.
+    """A function of one tuple, given as a mapping, or of the attributes that it takes.
 
     It gives a mapping, a scalar (the attribute is named like the function), None for no result, or
     many of these.
@@ -24,6 +24,7 @@ class Function:
     name: str
     call: Callable[..., Any] = field(repr=False)
     returns: Schema | None = None
+    takes: tuple[str, ...] | None = None
     pure: bool = False
     blocking: bool = False
     source: str | None = None
@@ -97,6 +98,7 @@ def function(decorated: _Function, /) -> _Function: ...
 def function(
     *,
     name: str | None = None,
+    takes: str | None = None,
     returns: str | Schema | None = None,
     pure: bool = False,
     blocking: bool = False,
@@ -105,7 +107,8 @@ def function(
 def function(decorated: Any = None, /, **traits: Any) -> Any:
     """Register a function that `apply` calls with each tuple.
 
-    `returns` declares the attributes of its results ("price number, city char"), so that plans are
+    It gets the tuple as a mapping, or, with `takes="price, city"`, the values of those attributes as
+    arguments. `returns` declares the attributes of its results ("price number, city char"), so that plans are
     checked against them. A function is taken to change the world unless it is `pure`: it is then
     never stopped early. A sync function that is `blocking` runs on a worker thread. `source` names
     the partition of the worker budget that its calls use.
@@ -119,7 +122,9 @@ def function_with(decorated: _Function, **traits: Any) -> _Function:
     name = traits.pop("name", None) or decorated.__name__
     returns = traits.pop("returns", None)
     schema = parse_attributes(returns) if isinstance(returns, str) else returns
-    functions.add(Function(name, decorated, schema, doc=inspect.getdoc(decorated) or "", **traits))
+    takes = traits.pop("takes", None)
+    names = None if takes is None else parse_attributes(takes).names
+    functions.add(Function(name, decorated, schema, names, doc=inspect.getdoc(decorated) or "", **traits))
     return decorated
 
 

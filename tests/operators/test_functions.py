@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow import Document, PlanError, Relation, Row, RunError, aggregate_function, function
+import aioflow
+from aioflow import Document, PlanError, Relation, Row, RunError, aggregate_function, function, loads
 from aioflow.relation import identity
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, bag, out, run
@@ -410,3 +411,26 @@ def naive_aggregates(group: list[Row], packs: bool) -> Row:
         return (group[0][0], *numbers)
     packed = Relation(rows(schema="k v").schema, group)
     return (group[0][0], packed, *numbers, len({identity((value,)) for value in values}))
+
+
+def test_a_function_can_take_attributes_as_arguments() -> None:
+    function(name="t_area", takes="width, height", returns="area number", pure=True)(lambda w, h: w * h)
+    plan = loads('PLAN p { INPUT: x OUTPUT: out BODY { apply (x, "t_area" : out) } }')
+    given_rows = [{"height": 2, "name": "a", "width": 3}, {"height": 1, "name": "b", "width": 1}]
+    result = aioflow.run(plan, x=given_rows)
+    assert [row["area"] for row in result] == [6, 1]
+
+
+def test_an_attribute_that_a_function_takes_must_exist() -> None:
+    function(name="t_missing", takes="nmae", returns="n number")(len)
+    plan = loads('PLAN p { INPUT: x (name char) OUTPUT: out BODY { apply (x, "t_missing" : out) } }')
+    with pytest.raises(PlanError, match="unknown attribute 'nmae'; did you mean 'name'"):
+        aioflow.run(plan, x=[])
+
+
+def test_a_pure_function_that_fails_for_one_tuple_of_a_batch_gives_the_others() -> None:
+    function(name="t_inverse", takes="n", returns="i number", pure=True)(lambda n: 1 / n)
+    plan = loads('PLAN p { INPUT: x OUTPUT: out, bad BODY { apply (x, "t_inverse" : out) {ERRORS: bad} } }')
+    outputs = aioflow.run(plan, x=[{"n": 2}, {"n": 0}, {"n": 4}]).outputs
+    assert [row["i"] for row in outputs["out"]] == [0.5, 0.25]
+    assert [(row["n"], row["error-kind"]) for row in outputs["bad"]] == [(0, "ZeroDivisionError")]
