@@ -3,8 +3,9 @@
 import re
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import pytest
 
@@ -157,6 +158,21 @@ def test_every_public_name_is_documented() -> None:
     documented = re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE)
     public = [*aioflow.__all__, *(f"testing.{name}" for name in aioflow.testing.__all__)]
     assert sorted(documented) == sorted(public)
+
+
+@pytest.mark.parametrize(
+    ("name", "described"),
+    [
+        ("Engine", aioflow.Engine),
+        ("operator", get_overloads(aioflow.operator)[1]),
+        ("function", get_overloads(aioflow.function)[1]),
+        ("aggregate_function", aioflow.aggregate_function),
+    ],
+)
+def test_every_argument_is_documented(name: str, described: Any) -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    table = page.split(f"\n### `{name}`\n")[1].split("|---|---|---|\n")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(signature(described).parameters)
 
 
 def test_every_command_and_option_is_documented() -> None:
