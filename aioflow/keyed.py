@@ -62,25 +62,29 @@ class KeySet(Spillable):
         """Add a key; whether it is new."""
         return bool(self.add_new((key,), (key,)))
 
-    def add_new(self, keys: Iterable[Hashable], rows: Iterable[T]) -> list[T]:
+    def add_new(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
         """Add keys; return the rows (one for each key) whose key is new."""
         if self._disk is not None:
             return [row for key, row in zip(keys, rows, strict=True) if self._add_slowly(key)]
-        seen = self._seen
-        add = seen.add
-        fresh: list[T] = []
-        latest: Hashable = None
-        for key, row in zip(keys, rows, strict=True):
-            if key not in seen:
-                add(key)
-                fresh.append(row)
-                latest = key
-        if fresh:
-            size = _key_size(latest)
-            if not self.reserve(size * len(fresh)):
-                self._disk = _DiskTable(self._memory)
-                self._disk.execute("CREATE TABLE keys (hash INTEGER PRIMARY KEY, keys BLOB)")
+        fresh = self._add_in_memory(keys, rows)
+        if fresh and not self.reserve(_key_size(keys[-1]) * len(fresh)):
+            self._disk = _DiskTable(self._memory)
+            self._disk.execute("CREATE TABLE keys (hash INTEGER PRIMARY KEY, keys BLOB)")
         return fresh
+
+    def _add_in_memory(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
+        seen = self._seen
+        candidates = set(keys)
+        if len(candidates) < len(keys):  # some stand twice in this batch: only the first of each is new
+            add = seen.add
+            return [row for key, row in zip(keys, rows, strict=True) if not (key in seen or add(key))]
+        # Sets know the hashes of their members: what follows computes none again.
+        if seen.isdisjoint(candidates):
+            seen |= candidates
+            return list(rows)
+        candidates -= seen
+        seen |= candidates
+        return [row for key, row in zip(keys, rows, strict=True) if key in candidates]
 
     def _add_slowly(self, key: Hashable) -> bool:
         if key in self._seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
@@ -30,6 +31,7 @@ class FunctionCalls:
         self._context = context
         self._results = function.returns
         self._call = _caller(function, schema)
+        self._columns = _columns(function, schema)
         # The attribute that a result which is no mapping stands for.
         only = function.returns is not None and len(function.returns) == 1
         self._scalar_name = function.returns.names[0] if function.returns and only else function.name
@@ -77,7 +79,7 @@ class FunctionCalls:
         if not (self._function.pure and self._joining.only_adds):
             return None
         try:
-            answers = list(map(self._call, batch))
+            answers = list(map(self._function.call, *self._columns(batch)))
             results = self._singles(answers)
         except Exception:
             return None  # which tuple it was will be found one by one
@@ -152,6 +154,15 @@ def _caller(function: Function, schema: Schema) -> Callable[[Row], Any]:
         return lambda row: call(row[only])
     pick = picker(positions)
     return lambda row: call(*pick(row))
+
+
+def _columns(function: Function, schema: Schema) -> Callable[[Batch], list[Iterable[Any]]]:
+    """The arguments of calls for a whole batch, one iterable for each parameter."""
+    if function.takes is None:
+        record = partial(Record, schema)
+        return lambda batch: [map(record, batch)]
+    getters = [itemgetter(schema.position(name)) for name in function.takes]
+    return lambda batch: [map(getter, batch) for getter in getters]
 
 
 def _results(answer: Any) -> Iterable[Any]:

@@ -20,7 +20,7 @@ from aioflow.operators.keyed import (
     matching_where,
 )
 from aioflow.operators.tally import tallied
-from aioflow.relation import Batch, Type, picker
+from aioflow.relation import Batch, Type, identities, picker
 from aioflow.spill import KeySet
 
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -159,8 +159,7 @@ async def distinct(
         distinct (links, "url" : fresh)
         distinct (houses : different)
     """
-    positions = range(len(rel.schema or ())) if attributes is None else attributes.positions
-    keys = keys_of(positions or ())
+    keys = identities if attributes is None else keys_of(attributes.positions or ())
     with KeySet(context.memory) as seen:
         async for batch in rel.batches():
             fresh = seen.add_new(keys(batch), batch)
