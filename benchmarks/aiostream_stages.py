@@ -11,7 +11,7 @@ from importlib import import_module
 from time import process_time
 from typing import Any
 
-from benchmarks.fivestages import Row, brief, is_dear, is_new, make_known, make_rows, taxed
+from benchmarks.fivestages import Row, brief, is_new, is_wanted, make_known, make_rows, priced
 
 
 async def count(rows: Sequence[Row], known: Sequence[Row]) -> int:
@@ -21,9 +21,9 @@ async def count(rows: Sequence[Row], known: Sequence[Row]) -> int:
     stream, pipe = aiostream.stream, aiostream.pipe
     fresh = (
         stream.iterate(rows)
-        | pipe.filter(is_dear)
+        | pipe.filter(is_wanted)
         | pipe.map(brief)
-        | pipe.map(taxed)
+        | pipe.map(priced)
         | pipe.filter(is_new())
     )
     # Not merge, which is about twice as slow: it waits for both inputs at once.

@@ -6,37 +6,35 @@ Imports nothing but the standard library: environments without aioflow do this w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, TypeAlias
 
 Row: TypeAlias = tuple[Any, ...]
 Stage: TypeAlias = Callable[[Row], Row | None]  # None for a row that goes no further
 
-NAMES = ("n", "city", "price")
-KNOWN_NAMES = ("n", "price", "tax")
-LEAST_PRICE = 100
+NAMES = ("url", "city", "price-text")
+KNOWN_NAMES = ("url", "price-text", "price")
+UNWANTED = "city 7"
 
 
 def make_rows(count: int) -> list[Row]:
-    """Rows of NAMES, each of them twice; one in ten is too cheap for `select`."""
-    return [(n, f"city {n % 1000}", n * 7 % 1000) for n in chain(range(count // 2), range(count // 2))]
+    """Houses as web pages show them, rows of NAMES: one in 100 is unwanted, one in 50 a duplicate."""
+    numbers = (n - n % 50 // 49 for n in range(count))
+    return [(f"https://homes.example/{n}", f"city {n % 100}", f"$ {n % 1000},500") for n in numbers]
 
 
 def make_known() -> list[Row]:
     """The second input of the union, rows of KNOWN_NAMES: some of them come through the pipeline too."""
-    return [(n, n * 7 % 1000, n * 7 % 1000 // 5) for n in range(1000)]
+    return [(f"https://homes.example/{n}", f"$ {n},500", n * 1000 + 500) for n in range(1000)]
 
 
-def tax_of_row(row: Row) -> int:
+def price_of_row(row: Row) -> int:
     """The function of the apply stage, of a tuple."""
-    price: int = row[1]
-    return price // 5
+    return int(row[1].strip("$ ").replace(",", ""))
 
 
-def tax_of_mapping(row: Mapping[str, Any]) -> int:
+def price_of_mapping(row: Mapping[str, Any]) -> int:
     """The function of the apply stage, of a mapping."""
-    price: int = row["price"]
-    return price // 5
+    return int(row["price-text"].strip("$ ").replace(",", ""))
 
 
 # --- as chained generators ----------------------------------------------------------------------
@@ -44,7 +42,7 @@ def tax_of_mapping(row: Mapping[str, Any]) -> int:
 
 def select(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
-        if row[2] >= LEAST_PRICE:
+        if row[1] != UNWANTED:
             yield row
 
 
@@ -55,7 +53,7 @@ def project(rows: Iterable[Row]) -> Iterator[Row]:
 
 def apply(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
-        yield (*row, tax_of_row(row))
+        yield (*row, price_of_row(row))
 
 
 def distinct(rows: Iterable[Row]) -> Iterator[Row]:
@@ -86,17 +84,17 @@ def chained(rows: Sequence[Row], known: Sequence[Row]) -> int:
 # --- as functions of one row --------------------------------------------------------------------
 
 
-def is_dear(row: Row) -> bool:
-    price: int = row[2]
-    return price >= LEAST_PRICE
+def is_wanted(row: Row) -> bool:
+    city: str = row[1]
+    return city != UNWANTED
 
 
 def brief(row: Row) -> Row:
     return (row[0], row[2])
 
 
-def taxed(row: Row) -> Row:
-    return (*row, tax_of_row(row))
+def priced(row: Row) -> Row:
+    return (*row, price_of_row(row))
 
 
 def is_new() -> Callable[[Row], bool]:
@@ -116,8 +114,8 @@ def stages() -> list[Stage]:
     """The first four stages; the fifth, the union, reads two inputs."""
     new = is_new()
     return [
-        lambda row: row if is_dear(row) else None,
+        lambda row: row if is_wanted(row) else None,
         brief,
-        taxed,
+        priced,
         lambda row: row if new(row) else None,
     ]

@@ -12,15 +12,15 @@ import aioflow
 from aioflow import Engine
 from aioflow.plan import Program
 from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.fivestages import LEAST_PRICE
+from benchmarks.fivestages import UNWANTED
 
 # `given` is the moment at which the source gives the tuple.
 PLAN = f"""
 PLAN first_tuple {{ INPUT: rows, known OUTPUT: all BODY {{
-    select (rows, "price >= {LEAST_PRICE}" : dear)
-    project (dear, "n, price, given" : brief)
-    apply (brief, "tax" : taxed)
-    distinct (taxed, "n" : fresh)
+    select (rows, "city != '{UNWANTED}'" : wanted)
+    project (wanted, "url, price-text, given" : brief)
+    apply (brief, "price" : priced)
+    distinct (priced, "url" : fresh)
     union (fresh, known : all)
 }} }}
 """
@@ -32,7 +32,12 @@ async def slow_source(count: int) -> AsyncGenerator[dict[str, object], None]:
     """Tuples with pauses before them, in which the run has nothing left to do."""
     for n in range(count):
         await asyncio.sleep(_PAUSE_SECONDS)
-        yield {"n": n, "city": "Irvine", "price": LEAST_PRICE + n, "given": perf_counter()}
+        yield {
+            "url": f"https://homes.example/{n}",
+            "city": "Irvine",
+            "price-text": "$ 450,500",
+            "given": perf_counter(),
+        }
 
 
 async def delays(program: Program, count: int) -> list[float]:
@@ -44,7 +49,7 @@ async def delays(program: Program, count: int) -> list[float]:
 
 @experiment("How long is a tuple under way through five operators?")
 def measure(effort: Effort) -> list[Line]:
-    import benchmarks.pipeline  # noqa: F401  # registers the function `tax`
+    import benchmarks.pipeline  # noqa: F401  # registers the function `price`
 
     program = aioflow.loads(PLAN)
     runs = []
