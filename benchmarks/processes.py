@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
+_STATUS = Path("/proc/self/status")
 
 
 def run_apart(module: str, *arguments: object, python: str = sys.executable) -> Any:
@@ -46,7 +48,10 @@ def peak_megabytes() -> float:
 
 
 def _status(field: str) -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    if not _STATUS.exists():  # not Linux: the peak is all that can be told
+        peak = getrusage(RUSAGE_SELF).ru_maxrss
+        return (peak if sys.platform == "darwin" else peak * 1024) / MEGABYTE
+    for line in _STATUS.read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024 / MEGABYTE
-    raise RuntimeError(f"/proc/self/status has no {field}")
+    raise RuntimeError(f"{_STATUS} has no {field}")
