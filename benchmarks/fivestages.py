@@ -5,7 +5,7 @@ Imports nothing but the standard library: environments without aioflow do this w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 Row: TypeAlias = tuple[Any, ...]
@@ -27,14 +27,9 @@ def make_known() -> list[Row]:
     return [(f"https://homes.example/{n}", f"$ {n},500", n * 1000 + 500) for n in range(1000)]
 
 
-def price_of_row(row: Row) -> int:
-    """The function of the apply stage, of a tuple."""
-    return int(row[1].strip("$ ").replace(",", ""))
-
-
-def price_of_mapping(row: Mapping[str, Any]) -> int:
-    """The function of the apply stage, of a mapping."""
-    return int(row["price-text"].strip("$ ").replace(",", ""))
+def read_price(text: str) -> int:
+    """The function of the apply stage."""
+    return int(text.strip("$ ").replace(",", ""))
 
 
 # --- as chained generators ----------------------------------------------------------------------
@@ -53,7 +48,7 @@ def project(rows: Iterable[Row]) -> Iterator[Row]:
 
 def apply(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
-        yield (*row, price_of_row(row))
+        yield (*row, read_price(row[1]))
 
 
 def distinct(rows: Iterable[Row]) -> Iterator[Row]:
@@ -94,7 +89,7 @@ def brief(row: Row) -> Row:
 
 
 def priced(row: Row) -> Row:
-    return (*row, price_of_row(row))
+    return (*row, read_price(row[1]))
 
 
 def is_new() -> Callable[[Row], bool]:

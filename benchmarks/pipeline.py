@@ -1,7 +1,7 @@
 """Five operators in a row, against the same work as chained synchronous generators.
 
-The generators work on plain tuples and call their function with tuples. The engine does so inside;
-through `engine.stream` it also makes tuples of mappings and mappings of tuples.
+The generators are written by hand for plain tuples and call the same function. So does the engine
+inside; through `engine.stream` it also makes tuples of mappings and mappings of tuples.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLAN through {{ INPUT: rows, known OUTPUT: all BODY {{
 }} }}
 """
 
-function(name="price", returns="price number", pure=True)(fivestages.price_of_mapping)
+function(name="price", takes="price-text", returns="price number", pure=True)(fivestages.read_price)
 
 
 def inside_engine(rows: Sequence[fivestages.Row], known: Sequence[fivestages.Row]) -> Program:

@@ -74,7 +74,7 @@ async def through_queues(rows: Sequence[Row], known: Sequence[Row]) -> int:
 
 @experiment("How much faster is the engine than what hands on tuple by tuple?")
 def measure(effort: Effort) -> list[Line]:
-    size = effort.size(50_000, 1_000)
+    size = effort.size(100_000, 1_000)
     rows, known = fivestages.make_rows(size), fivestages.make_known()
     program = inside_engine(rows, known)
     best = best_seconds(
