@@ -219,13 +219,14 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
 class CallStep(Gate):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_seen", "_watches", "ordered", "urgent")
+    __slots__ = ("_call", "_inner", "_seen", "_watches", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
         self._seen: KeySet | None = None
         self._watches: list[Watch] = []
+        self._inner: Completion | None = None
         self.urgent = urgent
         self.ordered = call.surroundings.ordered or step.resolved.ordered
 
@@ -276,7 +277,7 @@ class CallStep(Gate):
         if tail and routine.is_loop and self._call.may_inline:
             self._loop(routine, inside)
             return
-        completion = self.completion if tail else Completion(self._child_ended)
+        completion = self._inner = self.completion if tail else Completion(self._child_ended)
         child = Call(session, routine, completion, inside)
         if session.listeners:
             place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
@@ -346,7 +347,10 @@ class CallStep(Gate):
         if self.session.listeners:
             place = (self.session.now(), self.session.info.run_id)
             self.session.publish(CallEnded(*place, self.step.name, self.iteration))
-        self._finish(well=True)
+        failed = self._inner is not None and self._inner.failed
+        if failed and self.errors is None and not self.step.resolved.skip_errors:
+            self.completion.failed = True  # what took it stands further out
+        self._finish(well=not failed)
 
     def _finish(self, *, well: bool, dead: bool = False) -> None:
         self.ended = True

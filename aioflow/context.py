@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from inspect import isasyncgenfunction
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from aioflow.plan import Item
 from aioflow.relation import Batch, Row, Schema
@@ -167,7 +168,7 @@ class Context:
 
 
 def map_concurrently(
-    function: Callable[[Row], Awaitable[T]],
+    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
     rows: Stream,
     context: Context,
     *,
@@ -176,10 +177,26 @@ def map_concurrently(
 ) -> AsyncIterator[tuple[Row, T]]:
     """Call a function for each tuple, several at once, each under a permit.
 
-    Gives (tuple, result) as calls end, or in the order of the tuples when the statement is ORDERED.
+    Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
+    tuples when the statement is ORDERED.
     A call that fails is reported to `context.fail`, and the rest goes on.
     """
     return _ConcurrentMap(function, rows, context, permit, source)
+
+
+class _NoMore:
+    """The end of a generator."""
+
+
+_NO_MORE = _NoMore()
+_EARLY_AT_MOST = 64
+
+
+@dataclass(frozen=True)
+class _Several(Generic[T]):
+    """What is left to give of a call that gave its results one by one."""
+
+    results: list[T]
 
 
 class _ConcurrentMap(Generic[T]):
@@ -187,7 +204,7 @@ class _ConcurrentMap(Generic[T]):
 
     def __init__(
         self,
-        function: Callable[[Row], Awaitable[T]],
+        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
         rows: Stream,
         context: Context,
         permit: bool,
@@ -199,9 +216,11 @@ class _ConcurrentMap(Generic[T]):
         self._permit = permit
         self._source = source
         self._pending: deque[Row] = deque()
-        self._running: deque[asyncio.Task[T]] = deque()  # in the order of their rows
-        self._row_of: dict[asyncio.Task[T], Row] = {}
-        self._finished: deque[asyncio.Task[T]] = deque()
+        self._running: deque[asyncio.Task[T | _Several[T]]] = deque()  # in the order of their rows
+        self._row_of: dict[asyncio.Task[T | _Several[T]], Row] = {}
+        self._finished: deque[asyncio.Task[T | _Several[T]]] = deque()
+        self._early: deque[tuple[Row, T]] = deque()  # results that can leave
+        self._taken = asyncio.Event()
         self._reading: asyncio.Task[Batch | None] | None = None
         self._changed: asyncio.Event = asyncio.Event()
         self._exhausted = False
@@ -212,18 +231,30 @@ class _ConcurrentMap(Generic[T]):
     async def __anext__(self) -> tuple[Row, T]:
         while True:
             self._start_calls()
-            while (task := self._next_finished()) is not None:
-                row = self._row_of.pop(task)
-                self._start_calls()
-                error = task.exception()
-                if error is None:
-                    self._context.fired()
-                    return row, task.result()
-                self._context.fail(row, error)
+            while not self._early and (task := self._next_finished()) is not None:
+                self._take_result(task)
+            if self._early:
+                self._taken.set()
+                self._context.fired()
+                return self._early.popleft()
             if self._exhausted and not self._pending and not self._running:
                 raise StopAsyncIteration
             self._changed.clear()
             await self._changed.wait()
+
+    def _take_result(self, task: asyncio.Task[T | _Several[T]]) -> None:
+        row = self._row_of.pop(task)
+        self._start_calls()
+        error = task.exception()
+        if error is not None:
+            self._context.fail(row, error)
+            return
+        self._context.fired()
+        result = task.result()
+        if isinstance(result, _Several):
+            self._early.extend((row, each) for each in result.results)
+        else:
+            self._early.append((row, result))
 
     def _start_calls(self) -> None:
         while len(self._running) < self._context.workers:
@@ -256,13 +287,34 @@ class _ConcurrentMap(Generic[T]):
             self._pending.extend(task.result() or ())
         self._changed.set()
 
-    async def _call(self, row: Row) -> T:
-        if not self._permit:
-            return await self._function(row)
-        async with self._context.permit(self._source):
-            return await self._function(row)
+    async def _call(self, row: Row) -> T | _Several[T]:
+        if isasyncgenfunction(self._function):
+            return await self._pull(row, self._function(row))
+        async with self._permitted():
+            return await cast("Awaitable[T]", self._function(row))
 
-    def _call_ended(self, task: asyncio.Task[T]) -> None:
+    async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> _Several[T]:
+        """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
+        kept: list[T] = []
+        async with aclosing(results):
+            while True:
+                async with self._permitted():
+                    result = await anext(results, _NO_MORE)
+                if isinstance(result, _NoMore):
+                    return _Several(kept)
+                if self._context.ordered:
+                    kept.append(result)
+                    continue
+                while len(self._early) >= _EARLY_AT_MOST:
+                    self._taken.clear()
+                    await self._taken.wait()
+                self._early.append((row, result))
+                self._changed.set()
+
+    def _permitted(self) -> AbstractAsyncContextManager[None]:
+        return self._context.permit(self._source) if self._permit else nullcontext()
+
+    def _call_ended(self, task: asyncio.Task[T | _Several[T]]) -> None:
         if task.cancelled():
             return
         task.exception()  # asked for, so that asyncio does not report it a second time
@@ -271,7 +323,7 @@ class _ConcurrentMap(Generic[T]):
             self._finished.append(task)
         self._changed.set()
 
-    def _next_finished(self) -> asyncio.Task[T] | None:
+    def _next_finished(self) -> asyncio.Task[T | _Several[T]] | None:
         if self._context.ordered:
             return self._running.popleft() if self._running and self._running[0].done() else None
         return self._finished.popleft() if self._finished else None

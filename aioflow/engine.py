@@ -63,7 +63,10 @@ class Result(Sequence[Record]):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {len(rows)} rows" for name, rows in self.outputs.items())
+        counts = ", ".join(
+            f"{name}: {len(rows)} {'row' if len(rows) == 1 else 'rows'}"
+            for name, rows in self.outputs.items()
+        )
         return f"Result({counts})"
 
 
@@ -93,10 +96,7 @@ class Engine:
         ):
             if value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
-        if mode not in MODES:
-            raise InputError(
-                f"unknown mode {mode!r}{suggestion(mode, MODES)} (there are: {', '.join(MODES)})"
-            )
+        _check_mode(mode)
         self.budget = Budget(workers, partitions)
         self.memory = Memory(memory_bytes)
         self.capacity_rows = capacity_rows
@@ -181,6 +181,7 @@ class Engine:
     def _session(
         self, program: Program, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any], mode: Mode
     ) -> Session:
+        _check_mode(mode)
         found = check(program, self.registry, parameters=parameters)
         mistakes = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
         if mistakes:
@@ -201,6 +202,11 @@ class Engine:
             tuple(self._listeners),
             self.timing,
         )
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise InputError(f"unknown mode {mode!r}{suggestion(mode, MODES)} (there are: {', '.join(MODES)})")
 
 
 def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
@@ -229,7 +235,7 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
     """Run a plan without a loop of one's own; keywords as for Engine and Engine.run."""
     settings = {
         name: keywords.pop(name)
-        for name in ("workers", "capacity_rows", "memory_bytes", "registry")
+        for name in ("workers", "capacity_rows", "memory_bytes", "partitions", "registry", "timing")
         if name in keywords
     }
 

@@ -139,17 +139,17 @@ class OperatorStep(Gate):
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
         """Hand on what the operator yields. Space is waited for before the next rows, not after the last."""
         only = self.outlets[0] if len(self.outlets) == 1 else None
-        full = False
+        full, width = False, -1
         async for item in generator:
             if full:
                 await self._drain()
+            if width < 0 and only is not None and only.schema is not None:
+                width = len(only.schema)
             kind = item.__class__
-            if only is None or only.schema is None:
-                full = self._route(item)
-            elif kind is list:
-                full = only.push(item) if item else False
-            elif kind is tuple:
+            if only is not None and kind is tuple and len(item) == width:
                 full = only.push((item,))
+            elif only is not None and kind is list and item and len(item[0]) == width:
+                full = only.push(item) if item[0].__class__ is tuple else self._route(item)
             else:
                 full = self._route(item)
             if not self.has_fired and self.step.enable:

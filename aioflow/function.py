@@ -128,6 +128,9 @@ def function_with(decorated: _Function, **traits: Any) -> _Function:
     return decorated
 
 
+@overload
+def aggregate_function(decorated: _Function, /) -> _Function: ...
+@overload
 def aggregate_function(
     *,
     name: str | None = None,
@@ -135,7 +138,17 @@ def aggregate_function(
     same_type: bool = False,
     skip_nulls: bool = True,
     depends_on_arrival: bool = False,
-) -> Callable[[_Function], _Function]:
+) -> Callable[[_Function], _Function]: ...
+def aggregate_function(
+    decorated: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    type: str | None = None,
+    same_type: bool = False,
+    skip_nulls: bool = True,
+    depends_on_arrival: bool = False,
+) -> Any:
     """Register a function that `aggregate` calls with the list of an attribute's values.
 
     `type` is the type of its result; `same_type` says that it is that of the argument.
@@ -154,7 +167,7 @@ def aggregate_function(
         aggregate_functions.add(described)
         return decorated
 
-    return register
+    return register if decorated is None else register(decorated)
 
 
 def parse_attributes(text: str) -> Schema:

@@ -117,7 +117,7 @@ class Graph:
         """The routine that a call runs; as a tail call it leaves merging to what encloses the caller."""
         routine = self._callees.get((step, caller, tail))
         if routine is None:
-            scope = step.scope.enter(step.callee, step.resolved.settings, recursive=step.recursive)
+            scope = step.scope.enter(step.callee, step.settings, recursive=step.recursive)
             enclosing = step.tail.enclosing(dict(caller.enclosing)) if tail and step.tail else ()
             routine = self._callees[step, caller, tail] = self.routine(scope, enclosing)
         return routine

@@ -147,7 +147,8 @@ class InlineStep:
 
     def _work(self, rows: Sequence[Row], full: list[Space]) -> None:
         self.received += len(rows)
-        assert self._function is not None
+        if self._function is None:
+            return  # it could not be bound, and the run fails for it
         try:
             results = self._function(rows)
         except Exception as error:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from aioflow.calls import Call, Surroundings
-from aioflow.errors import DeadlineError
+from aioflow.errors import DeadlineError, InputError
 from aioflow.events import RunEnded, RunStarted
 from aioflow.feed import Feed
 from aioflow.outlet import Outlet, Space, Target
@@ -131,6 +131,12 @@ class Run:
         """Raise what the run failed with, if it did."""
         if self.session.failure is not None:
             raise self.session.failure
+        if self.output is not None and self.output not in (*self.outputs, *self._emitted):
+            names = ", ".join((*self.outputs, *self._emitted)) or "none"
+            raise InputError(
+                f"plan {self.session.graph.program.name} has no output {self.output!r} "
+                f"and emitted to none of that name (outputs: {names})"
+            )
 
     def _release(self) -> None:
         session = self.session

@@ -376,7 +376,7 @@ class _Interleaved:
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._active = list(streams)
-        self._next = 0
+        self._next = -1
 
     def __aiter__(self) -> _Interleaved:
         return self

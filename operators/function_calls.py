@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from functools import partial
+from inspect import isasyncgenfunction
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
@@ -38,11 +39,24 @@ class FunctionCalls:
 
     # --- calling --------------------------------------------------------------------------------
 
+    def caller(self) -> Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]:
+        """What `map_concurrently` is to call for each tuple."""
+        if isasyncgenfunction(self._function.call):
+            return self.one_by_one
+        return self.on_loop if self._function.is_async else self.in_thread
+
     async def on_loop(self, row: Row) -> Batch:
-        answer = self._call(row)
-        if inspect.isasyncgen(answer):
-            return self._rows([result async for result in answer])
-        return self._rows(_results(await answer))
+        return self._rows(_results(await self._call(row)))
+
+    async def one_by_one(self, row: Row) -> AsyncGenerator[Batch, None]:
+        """The results of an async generator as they come: at least one list."""
+        is_first = True
+        async with aclosing(self._call(row)) as results:
+            async for result in results:
+                yield self._rows((result,))
+                is_first = False
+        if is_first:
+            yield []
 
     async def in_thread(self, row: Row) -> Batch:
         def call() -> list[Any]:

@@ -59,9 +59,9 @@ async def apply(
     with DependentJoin(rel.schema, called.returns, outer, context.memory) as joining:
         calls = FunctionCalls(called, rel.schema, joining, context)
         if called.is_async or called.blocking:
-            call = calls.on_loop if called.is_async else calls.in_thread
             # A call on a thread takes its permit with the thread.
             permit, source = called.is_async, called.source
+            call = calls.caller()
             async for row, results in map_concurrently(call, rel, context, permit=permit, source=source):
                 for given in calls.joined(row, results):
                     yield given

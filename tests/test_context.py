@@ -103,3 +103,35 @@ def test_an_emitted_output_can_be_picked() -> None:
             return [row["n"] async for row in engine.stream(plan, x=[{"n": 1}], output="extra")]
 
     assert run(main()) == [1]
+
+
+@aioflow.function(name="context_ticks", pure=True, returns="tick number")
+async def ticks(row: Mapping[str, Any]) -> AsyncGenerator[int, None]:
+    """Several results, ten seconds apart."""
+    for tick in range(row["n"]):
+        await asyncio.sleep(10)
+        yield tick
+
+
+def test_results_of_an_async_generator_leave_as_they_come() -> None:
+    async def main() -> list[tuple[int, float]]:
+        async with Engine() as engine:
+            plan = loads('PLAN p { INPUT: x OUTPUT: out BODY { apply (x, "context_ticks" : out) {OUTER} } }')
+            clock = asyncio.get_running_loop().time
+            return [(row["tick"], clock()) async for row in engine.stream(plan, x=[{"n": 3}, {"n": 0}])]
+
+    assert run(main()) == [(None, 0), (0, 10), (1, 20), (2, 30)]
+
+
+def test_a_generator_that_nobody_reads_fast_enough_holds_no_permit() -> None:
+    plan = """PLAN p { INPUT: x OUTPUT: out BODY {
+        apply (x, "context_ticks" : ticks) apply (ticks, "context_ticks" : out)
+    } }"""
+    result = run_plan(plan, x=[{"n": 300}], workers=1, capacity_rows=1)
+    assert len(result) == 300 * 300
+
+
+def test_ordered_results_of_generators_stay_together() -> None:
+    plan = 'PLAN p { INPUT: x OUTPUT: out BODY { apply (x, "context_ticks" : out) {ORDERED} } }'
+    result = run_plan(plan, x=[{"n": 3}, {"n": 1}, {"n": 2}])
+    assert [(row["n"], row["tick"]) for row in result] == [(3, 0), (3, 1), (3, 2), (1, 0), (2, 0), (2, 1)]

@@ -539,6 +539,51 @@ def test_operators_yield_mappings_rows_batches_and_several_outputs() -> None:
     assert [row["n"] for row in outputs["odd"]] == [1, 3]
 
 
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ((1, 2), "engine_odd yields a row of 2 values, but its schema has 1 attributes: n"),
+        ([(1, 2)], "engine_odd yields a row of 2 values, but its schema has 1 attributes: n"),
+        (5, "engine_odd yields 5: a row is a tuple, a mapping, or a list of these"),
+        ({"m": 1}, "unknown attribute 'm'"),
+    ],
+)
+def test_what_an_operator_must_not_yield_is_told(item: Any, message: str) -> None:
+    @operator(name="engine_odd", schema=same_as_input)
+    async def odd(rows: Stream) -> AsyncGenerator[Any, None]:
+        """Yield something odd."""
+        async for _ in rows:
+            yield item
+
+    plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { engine_odd (x : out) } }")
+    with pytest.raises(RunError, match=message):
+        aioflow.run(plan, x=numbers(1))
+
+
+def test_an_output_of_no_such_name_is_told() -> None:
+    async def main() -> None:
+        async with Engine() as engine:
+            with pytest.raises(
+                InputError, match="plan p has no output 'zzz' and emitted to none of that name"
+            ):
+                async for _ in engine.stream(loads(PASS), numbers=numbers(1), output="zzz"):
+                    pass
+            with pytest.raises(InputError, match="unknown mode 'S'"):
+                await engine.run(loads(PASS), numbers=[], mode="S")  # type: ignore[arg-type]  # on purpose
+
+    run(main())
+
+
+def test_a_parameter_in_a_call_is_put_in_once() -> None:
+    plan = loads(
+        """PLAN inner { INPUT: a OUTPUT: out PARAM: what = "y" BODY {
+            project (a, "n, '${what}' as w" : out)
+        } }
+        PLAN p { INPUT: a OUTPUT: out BODY { inner (a : out) {WHAT: "$${x}"} } }"""
+    )
+    assert [row["w"] for row in aioflow.run(plan, a=numbers(1))] == ["${x}"]
+
+
 def test_an_operator_that_yields_tuples_must_tell_their_attributes() -> None:
     @operator(name="engine_silent")
     async def silent(rows: Stream) -> AsyncGenerator[Any, None]:

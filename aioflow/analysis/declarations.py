@@ -41,6 +41,10 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
         report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
     if plan.once is not None:
         _check_once_alone(plan, plan.once, report)
+    for option in plan.options:
+        if option.name.lower() == "commit" and option.values != (Word("batch"),):
+            found = ", ".join(map(str, option.values))
+            report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
 
 
 def _check_once_alone(plan: Plan, once: str, report: Report) -> None:

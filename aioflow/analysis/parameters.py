@@ -153,12 +153,11 @@ class Scope:
     def outermost(cls, plan: Plan, given: Mapping[str, Any]) -> Scope:
         return cls(plan, complete(plan, {name.lower(): value for name, value in given.items()}))
 
-    def enter(self, plan: Plan, settings: Mapping[str, Constant], *, recursive: bool) -> Scope:
-        """The scope of a call made in this one, whose options set `settings`."""
-        given = {name: substitute(value, self.values) for name, value in settings.items()}
+    def enter(self, plan: Plan, given: Mapping[str, Any], *, recursive: bool) -> Scope:
+        """The scope of a call made in this one, which gives these values (after `substitute`)."""
         built_in = {name: self.values[name] for name in BUILT_IN}
         if not recursive:
-            return Scope(plan, complete(plan, built_in | given))
+            return Scope(plan, complete(plan, {**built_in, **given}))
         around = {**self.enclosing}
         if self.plan.parameters:
             around[self.plan.key] = self.values

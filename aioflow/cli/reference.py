@@ -23,7 +23,7 @@ _COMMON_OPTIONS = (
     ("ERRORS: skip", "tuples that failed are dropped and counted"),
     ("WORKERS: n", "most firings of this statement at once"),
     ("ORDERED", "results leave in the order of their inputs"),
-    ("BUFFER: n", "most rows that wait in front of this statement"),
+    ("BUFFER: n", "most rows that wait for each reader of its outputs"),
     ("WAIT: s", "it fires only after signal or variable `s`"),
     ("ENABLE: s", "sends signal `s` after its first success"),
     ("DONE: s", "sends signal `s` when it has ended well"),

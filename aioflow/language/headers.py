@@ -72,6 +72,9 @@ class _HeaderReader:
     def read(self, piece: Piece) -> None:
         key = piece.tokens[0]
         name = key.text.upper()
+        if name == "BODY":
+            self._report(key, "BODY is followed by '{', not by ':'")
+            return
         if name not in HEADER:
             known = (*HEADER, "BODY")
             self._report(key, f"unknown part of a plan {key.text!r}{suggestion(key.text, known)}")

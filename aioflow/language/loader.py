@@ -20,14 +20,14 @@ LIBRARY = Path(__file__).parents[1] / "plans"
 SUFFIX = ".plan"
 
 
-def load(path: str | os.PathLike[str], plan: str | None = None) -> Program:
+def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: bool = False) -> Program:
     """The program in a file, with all it uses; a PlanError lists every mistake of all its files.
 
     The main plan is the one asked for, else the one named like the file, else the only one that no
-    other plan of the file calls.
+    other plan of the file calls; with `any_plan` the first, if there is no such one.
     """
     file = Path(path)
-    return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan)
+    return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan, any_plan)
 
 
 def loads(
@@ -98,7 +98,9 @@ class _Loader:
         self._waiting: deque[tuple[Use, Path, _Place]] = deque()
         self._files: list[PlanFile] = []
 
-    def program(self, text: str | bytes, name: str, stem: str, wanted: str | None) -> Program:
+    def program(
+        self, text: str | bytes, name: str, stem: str, wanted: str | None, any_plan: bool = False
+    ) -> Program:
         if self._folder is not None:
             self._seen.add((self._folder / Path(name).name).resolve())
         place = None if self._folder is None else _Place(self._folder, self._folder)
@@ -112,7 +114,7 @@ class _Loader:
         self._report_unknown_kinds(items)
         if self._diagnostics:
             raise PlanError(self._in_order())
-        main = _main_plan(top, plans, name, stem, wanted)
+        main = _main_plan(top, plans, name, stem, wanted, any_plan)
         folder = None if self._folder is None else str(self._folder)
         return Program(main, tuple(plans), tuple(items), folder)
 
@@ -220,7 +222,9 @@ def _not_found(path: str, places: list[_Place]) -> str:
 # --- the main plan ------------------------------------------------------------------------------
 
 
-def _main_plan(top: PlanFile, plans: list[Plan], name: str, stem: str, wanted: str | None) -> Plan:
+def _main_plan(
+    top: PlanFile, plans: list[Plan], name: str, stem: str, wanted: str | None, any_plan: bool
+) -> Plan:
     if wanted is not None:
         found = next((plan for plan in plans if plan.key == wanted.lower()), None)
         if found is None:
@@ -232,6 +236,8 @@ def _main_plan(top: PlanFile, plans: list[Plan], name: str, stem: str, wanted: s
         raise InputError(f"{name} has no plan")
     named = [plan for plan in own if plan.key == stem.lower()]
     roots = named or list(_uncalled(own))
+    if len(roots) != 1 and any_plan:
+        return own[0]
     if len(roots) != 1:
         reason = "every plan is called by another" if not roots else "none is called by another"
         names = [plan.name for plan in roots or own]

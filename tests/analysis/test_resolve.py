@@ -280,8 +280,8 @@ def test_defaults_may_use_earlier_parameters() -> None:
 
 def test_a_recursive_call_keeps_the_parameters_that_it_does_not_set() -> None:
     plan = Plan("p", parameters=(Parameter("a", 1), Parameter("b", 2)))
-    scope = Scope.outermost(plan, {"A": 10, "b": 20}).enter(plan, {"b": "${a}!"}, recursive=True)
-    assert (scope.values["a"], scope.values["b"]) == (10, "10!")
+    scope = Scope.outermost(plan, {"A": 10, "b": 20}).enter(plan, {"b": 30}, recursive=True)
+    assert (scope.values["a"], scope.values["b"]) == (10, 30)
 
 
 def test_no_other_call_inherits_parameters() -> None:
