@@ -21,6 +21,8 @@ def main() -> int:
     print(report)
     failed = bool(report.failures)
     rare = [name for name in names() if report.counts[name] * 10_000 < LEAST * report.plans]
+    if report.plans < 1000:  # which say little about what is rare
+        rare = []
     if rare:
         print(f"too rare: {', '.join(rare)}")
     if options.matrix:
