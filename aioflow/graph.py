@@ -204,6 +204,7 @@ class _Builder:
         steps = [self._step(index) for index in range(len(self.resolved))]
         readers = self._readers(steps)
         self._find_urgent(steps, readers)
+        self._find_needed(steps, readers)
         return Routine(
             self.plan,
             self.scope,
@@ -282,6 +283,18 @@ class _Builder:
                 buffers[variable] = step.buffer
         return tuple(buffers)
 
+    def _find_needed(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
+        """Which attributes of a step's results its readers need, where they all can tell."""
+        for step in steps:
+            found: set[str] = set()
+            for reader in [reader for variable in _written(step) for reader in readers[variable]]:
+                names = _read_by(steps[reader.number]) if reader.kind == "input" else None
+                if names is None:
+                    break
+                found |= names
+            else:
+                step.needed = frozenset(found)
+
     def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
         """Mark the steps whose results lead into a recursive call, here or behind an output of the plan."""
         edges = [
@@ -309,6 +322,12 @@ class _Builder:
 
 def _written(step: Step) -> list[int]:
     return [variable for variable in step.outputs if variable is not None]
+
+
+def _read_by(step: Step) -> frozenset[str] | None:
+    if step.is_call or step.operator.reads is None:
+        return None
+    return step.operator.reads(step.operator.bind(step.settings, (None,) * len(step.inputs)))
 
 
 def _whole_number(value: Any) -> int | None:

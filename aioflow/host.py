@@ -96,6 +96,10 @@ class Host:
     def warn(self, message: str) -> None:
         self._step.session.warn(f"{self._step.step.where}: {message}")
 
+    def reads_attribute(self, name: str) -> bool:
+        needed = self._step.step.needed
+        return needed is None or name in needed
+
     def reads_output(self, name: str) -> bool:
         return bool(self._step.outlets[self._step.output_number(name)].targets)
 

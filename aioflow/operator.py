@@ -106,6 +106,7 @@ class Operator:
     flattens: Callable[[Settings], Hashable | None] | None = field(default=None, repr=False)
     opens_late: bool = False
     batchwise: Callable[[Settings], BatchFunction] | None = field(default=None, repr=False)
+    reads: Callable[[Settings], frozenset[str] | None] | None = field(default=None, repr=False)
     depends_on_arrival: bool | Callable[[Settings], bool] = False
     endless: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
@@ -196,6 +197,7 @@ def operator(
     flattens: Callable[[Settings], Hashable | None] | None = None,
     opens_late: bool = False,
     batchwise: Callable[[Settings], BatchFunction] | None = None,
+    reads: Callable[[Settings], frozenset[str] | None] | None = None,
     depends_on_arrival: bool | Callable[[Settings], bool] = False,
     endless: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
@@ -216,6 +218,9 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     with the same key could as well read the other's inputs. `opens_late` lets it start before the
     schemas of inputs after the first are known. `blocking_input` is the place of the input that is
     read to its end before anything comes out; `lint` gives warnings about how a plan uses it.
+    `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
+    keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
+    for all: who produces them can ask with `context.reads_attribute` and save itself the others.
     """
     if function is None:
         return lambda decorated: _register(decorated, **traits)

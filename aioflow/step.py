@@ -55,6 +55,7 @@ class Step:
     urgent: bool = False
     urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
     pinned: bool = False
+    needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
     tail: Merged | None = None
     is_call: bool = field(init=False)
     is_plain: bool = field(init=False)  # one input, one output, no clauses

@@ -115,17 +115,22 @@ async def aggregate(
         functions: calls such as `sum(price) as total, count() as n`; the argument may be an expression,
             with `distinct` before it each value counts once.
         by: the attributes that make groups.
-        relation: `false` leaves out the packed tuples, which then need not be kept.
+        relation: `false` leaves out the attribute `relation`. The tuples are kept for it only where
+            somebody may read it: behind a `project` without it they are not.
 
     Examples:
         aggregate (houses, "count() as n, avg(price) as price" : summary)
         aggregate (houses, "max(price) as top" : tops) {BY: "city"; RELATION: false}
     """
     calls = Calls(functions, rel.schema or Schema(()), context.memory)
-    with tallied(context, functions), closing(_aggregation(calls, by, relation)) as aggregation:
+    packs = relation and context.reads_attribute(PACKED)
+    width = len(by.names) if by is not None else 0
+    with tallied(context, functions), closing(_aggregation(calls, by, packs)) as aggregation:
         async for batch in rel.batches():
             aggregation.add(batch)
         for results in in_batches(aggregation.results()):
+            if relation and not packs:  # nobody reads it
+                results = [(*row[:width], None, *row[width:]) for row in results]
             yield results
 
 

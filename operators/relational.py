@@ -125,7 +125,13 @@ def _project_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
     return schema
 
 
-@operator(schema=_project_schema, batchwise=lambda settings: settings["attributes"].rows)
+def _projected(settings: Settings) -> frozenset[str] | None:
+    """The attributes that a projection reads; with a star that may be any."""
+    attributes = settings["attributes"]
+    return None if attributes.schema is None else frozenset(attributes.names)
+
+
+@operator(schema=_project_schema, batchwise=lambda settings: settings["attributes"].rows, reads=_projected)
 async def project(rel: Stream, *, attributes: Projection, context: Context) -> AsyncGenerator[Batch, None]:
     """Give each tuple those attributes only, renamed or computed; duplicates stay.
 

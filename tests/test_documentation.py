@@ -166,7 +166,7 @@ def test_every_public_name_is_documented() -> None:
         ("Engine", aioflow.Engine),
         ("operator", get_overloads(aioflow.operator)[1]),
         ("function", get_overloads(aioflow.function)[1]),
-        ("aggregate_function", aioflow.aggregate_function),
+        ("aggregate_function", get_overloads(aioflow.aggregate_function)[1]),
     ],
 )
 def test_every_argument_is_documented(name: str, described: Any) -> None:

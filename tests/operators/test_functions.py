@@ -434,3 +434,16 @@ def test_a_pure_function_that_fails_for_one_tuple_of_a_batch_gives_the_others() 
     outputs = aioflow.run(plan, x=[{"n": 2}, {"n": 0}, {"n": 4}]).outputs
     assert [row["i"] for row in outputs["out"]] == [0.5, 0.25]
     assert [(row["n"], row["error-kind"]) for row in outputs["bad"]] == [(0, "ZeroDivisionError")]
+
+
+def test_aggregate_keeps_no_tuples_for_a_relation_that_nobody_reads() -> None:
+    plan = """PLAN p { INPUT: x OUTPUT: out BODY {
+        aggregate (x, "sum(n) as total" : all) project (all, "%s" : out)
+    } }"""
+    rows_given = [{"n": number} for number in range(2000)]
+    small = run_plan(plan % "total", x=rows_given, memory_bytes=2_000)
+    assert [row["total"] for row in small] == [1999000]
+    assert small.statistics.spilled_rows == 0
+    kept = run_plan(plan % "total, relation", x=rows_given, memory_bytes=2_000)
+    assert len(kept[0]["relation"]) == 2000
+    assert kept.statistics.spilled_rows > 0
