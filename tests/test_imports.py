@@ -253,9 +253,7 @@ def test_an_import_from_the_left_is_allowed(source: str) -> None:
 
 
 def test_an_engine_module_without_a_place_is_found() -> None:
-    assert engine_violations("helpers", "", LEFT_TO_RIGHT) == [
-        "aioflow.helpers has no place in ENGINE_ORDER"
-    ]
+    assert engine_violations("helpers", "", LEFT_TO_RIGHT) == ["aioflow.helpers has no place in ENGINE_ORDER"]
 
 
 PUBLIC = {"aioflow": {"Stream"}, "aioflow.expressions": {"compile_condition"}}

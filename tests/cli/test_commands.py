@@ -167,7 +167,7 @@ def test_explain_analyze_runs_the_plan_and_tells_rows_and_waiting(folder: Path) 
     lines = table.splitlines()
     assert lines[0].strip() == "seconds waiting for"
     assert lines[1].split() == list(_COLUMNS)
-    assert re.fullmatch(r" +7  apply \(houses\) +1 +1 +2 +0 +1( +\d\.\d{3}){3}", lines[2])
+    assert re.fullmatch(r" +7  apply \(houses\) +1 +1 +2 +0 +3( +\d\.\d{3}){3}", lines[2])
 
 
 # --- ops, config --------------------------------------------------------------------------------
