@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from types import TracebackType
 
 
@@ -82,12 +81,3 @@ class Budget:
     def permits_for(self, source: str | None) -> Permits:
         """A source's own permits, or the common ones."""
         return self.partitions.get(source, self.common) if source is not None else self.common
-
-    @asynccontextmanager
-    async def permit(self, source: str | None = None, urgent: bool = False) -> AsyncIterator[None]:
-        permits = self.permits_for(source)
-        await permits.acquire(urgent)
-        try:
-            yield
-        finally:
-            permits.release()

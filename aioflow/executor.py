@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
 from aioflow.context import DEAD, END, Context, To
 from aioflow.errors import RunError
 from aioflow.events import StepEnded, StepStarted, TupleFailed
-from aioflow.failures import FAILED_RELATION, FAILURE, FailureSink, describe, operator_error
+from aioflow.failures import FailureSink, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
 from aioflow.relation import Relation, Row, Schema
@@ -298,9 +299,7 @@ class OperatorStep(Gate):
         if self.step.resolved.skip_errors:
             return
         if self.errors is not None:
-            schema = schema or Schema(())
-            kept = [row[schema.position(name)] for name in schema.names if name not in FAILURE]
-            self.errors.push([(*kept, *describe(error, attempts))])
+            self.errors.push([failed_row(schema or Schema(()), row, error, attempts)])
         elif self.sink is not None:
             self.sink.take(self.step.where, Relation(schema or Schema(()), [row]), error, attempts)
         else:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from aioflow.analysis.fitting import FAILED_CALL, FAILURE
 from aioflow.errors import OperatorError, SettingError
 from aioflow.outlet import Outlet
 from aioflow.relation import Relation, Row, Schema
-
-FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "number"})
-FAILED_RELATION = Schema.of(relation="relation").add(FAILURE)
-FAILED_CALL = Schema.of(where="char", tuple="relation").add(FAILURE)
 
 _SHOWN_CHARACTERS = 200
 
@@ -37,6 +34,13 @@ class CallFailures:
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
     """The attributes `error`, `error-kind` and `attempts`."""
     return str(error) or type(error).__name__, type(error).__name__, attempts
+
+
+def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
+    """A tuple with what it failed for, which replaces attributes of those names."""
+    values = dict(zip(schema.names, row, strict=True))
+    values.update(zip(FAILURE.names, describe(error, attempts), strict=True))
+    return tuple(values.values())
 
 
 def operator_error(where: str, error: BaseException, schema: Schema | None, row: Row | None) -> OperatorError:

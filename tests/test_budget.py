@@ -55,7 +55,7 @@ def test_a_cancelled_wait_loses_no_permit(seed: int) -> None:
 def test_a_partition_does_not_touch_the_common_permits() -> None:
     async def main() -> None:
         budget = Budget(1, {"site": 1})
-        async with budget.permit("site"), budget.permit("elsewhere"):
+        async with budget.permits_for("site"), budget.permits_for("elsewhere"):
             assert (budget.used, budget.common.used) == (2, 1)
         assert budget.used == 0
 

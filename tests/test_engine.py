@@ -594,3 +594,15 @@ def test_an_operator_that_yields_tuples_must_tell_their_attributes() -> None:
     plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { engine_silent (x : out) } }")
     with pytest.raises(RunError, match="engine_silent yields tuples without saying their attributes"):
         aioflow.run(plan, x=numbers(1))
+
+
+def test_a_tuple_that_failed_before_carries_only_its_latest_error() -> None:
+    @function(name="engine_fails_again", pure=True)
+    def fails(row: Mapping[str, Any]) -> None:
+        raise KeyError("again")
+
+    plan = loads(
+        """PLAN p { INPUT: x OUTPUT: bad BODY { apply (x, "engine_fails_again" : ok) {ERRORS: bad} log (ok) } }"""
+    )
+    (row,) = aioflow.run(plan, x=[{"error": "before", "n": 1}])
+    assert dict(row) == {"error": "'again'", "n": 1, "error-kind": "KeyError", "attempts": 1}

@@ -16,9 +16,9 @@ from aioflow.source import Span
 
 _Result = TypeVar("_Result")
 
-_FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "number"})
-_FAILED_RELATION = Schema.of(relation="relation").add(_FAILURE)
-_FAILED_CALL = Schema.of(where="char", tuple="relation").add(_FAILURE)
+FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "number"})
+FAILED_RELATION = Schema.of(relation="relation").add(FAILURE)
+FAILED_CALL = Schema.of(where="char", tuple="relation").add(FAILURE)
 
 # How many characters an escape in a string literal takes, by the letter after the backslash.
 _LONG_ESCAPES: Final[Mapping[str, int]] = {"x": 4, "u": 6, "U": 10}
@@ -47,11 +47,11 @@ def fit(resolved: Resolved, parameters: Mapping[str, Any], inputs: Sequence[Sche
 def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema | None:
     """The schema of what a statement's ERRORS carries."""
     if resolved.plan is not None:
-        return _FAILED_CALL
+        return FAILED_CALL
     if isinstance(resolved.target, Operator) and resolved.target.firing == "tuple":
         first = inputs[0] if inputs else Schema(())
-        return first.add(_FAILURE) if first is not None else None
-    return _FAILED_RELATION
+        return first.add(FAILURE) if first is not None else None
+    return FAILED_RELATION
 
 
 def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
