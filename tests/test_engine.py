@@ -602,7 +602,9 @@ def test_a_tuple_that_failed_before_carries_only_its_latest_error() -> None:
         raise KeyError("again")
 
     plan = loads(
-        """PLAN p { INPUT: x OUTPUT: bad BODY { apply (x, "engine_fails_again" : ok) {ERRORS: bad} log (ok) } }"""
+        """PLAN p { INPUT: x OUTPUT: bad BODY {
+            apply (x, "engine_fails_again" : ok) {ERRORS: bad} log (ok)
+        } }"""
     )
     (row,) = aioflow.run(plan, x=[{"error": "before", "n": 1}])
     assert dict(row) == {"error": "'again'", "n": 1, "error-kind": "KeyError", "attempts": 1}
