@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"unknown experiment {unknown[0]!r} (there are: {', '.join(NAMES)})", file=sys.stderr)
         return 2
     findings = [_run(name, Effort(options.quick)) for name in options.names or NAMES]
-    show(findings)
+    show(findings, quick=options.quick)
     if options.json is not None:
         options.json.write_text(as_json(findings))
     missed = any(line.reached is False for finding in findings for line in finding.lines)

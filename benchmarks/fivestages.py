@@ -6,38 +6,57 @@ Imports nothing but the standard library: environments without aioflow do this w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Row: TypeAlias = tuple[Any, ...]
-Stage: TypeAlias = Callable[[Row], Row | None]  # None for a row that goes no further
-
-NAMES = ("url", "city", "price-text")
-KNOWN_NAMES = ("url", "price-text", "price")
-UNWANTED = "city 7"
 
 
-def make_rows(count: int) -> list[Row]:
-    """Houses as web pages show them, rows of NAMES: one in 100 is unwanted, one in 50 a duplicate."""
-    numbers = (n - n % 50 // 49 for n in range(count))
-    return [(f"https://homes.example/{n}", f"city {n % 100}", f"$ {n % 1000},500") for n in numbers]
+@dataclass(frozen=True)
+class Work:
+    """Rows (key, group, value), and what the stages do to them.
 
+    Select drops the rows of one group, project takes key and value, apply adds a function of the value,
+    distinct drops duplicates, and the union merges `known`, rows (key, value, result).
+    """
 
-def make_known() -> list[Row]:
-    """The second input of the union, rows of KNOWN_NAMES: some of them come through the pipeline too."""
-    return [(f"https://homes.example/{n}", f"$ {n},500", n * 1000 + 500) for n in range(1000)]
+    rows: Sequence[Row]
+    known: Sequence[Row]
+    unwanted: str | int
+    function: Callable[[Any], int]
 
 
 def read_price(text: str) -> int:
-    """The function of the apply stage."""
+    """A price as web pages show it, as a number."""
     return int(text.strip("$ ").replace(",", ""))
+
+
+def fifth(number: int) -> int:
+    """Next to no work."""
+    return number // 5
+
+
+def houses(count: int) -> Work:
+    """Houses as web pages show them; one in 50 is a duplicate."""
+    numbers = (n - n % 50 // 49 for n in range(count))
+    rows = [(f"https://homes.example/{n}", f"city {n % 100}", f"$ {n % 1000},500") for n in numbers]
+    known = [(f"https://homes.example/{n}", f"$ {n},500", n * 1000 + 500) for n in range(1000)]
+    return Work(rows, known, "city 7", read_price)
+
+
+def numbers(count: int) -> Work:
+    """Numbers, each twice, and a function that does next to nothing: what is left is handing on."""
+    rows = [(n, n % 100, n * 7 % 1000) for n in (*range(count // 2), *range(count // 2))]
+    known = [(n, n * 7 % 1000, n * 7 % 1000 // 5) for n in range(1000)]
+    return Work(rows, known, 7, fifth)
 
 
 # --- as chained generators ----------------------------------------------------------------------
 
 
-def select(rows: Iterable[Row]) -> Iterator[Row]:
+def select(rows: Iterable[Row], unwanted: str | int) -> Iterator[Row]:
     for row in rows:
-        if row[1] != UNWANTED:
+        if row[1] != unwanted:
             yield row
 
 
@@ -46,9 +65,9 @@ def project(rows: Iterable[Row]) -> Iterator[Row]:
         yield (row[0], row[2])
 
 
-def apply(rows: Iterable[Row]) -> Iterator[Row]:
+def apply(rows: Iterable[Row], function: Callable[[Any], int]) -> Iterator[Row]:
     for row in rows:
-        yield (*row, read_price(row[1]))
+        yield (*row, function(row[1]))
 
 
 def distinct(rows: Iterable[Row]) -> Iterator[Row]:
@@ -68,10 +87,11 @@ def union(*inputs: Iterable[Row]) -> Iterator[Row]:
                 yield row
 
 
-def chained(rows: Sequence[Row], known: Sequence[Row]) -> int:
+def chained(work: Work) -> int:
     """How many rows come out of the five generators."""
+    brief = project(select(work.rows, work.unwanted))
     count = 0
-    for _ in union(distinct(apply(project(select(rows)))), known):
+    for _ in union(distinct(apply(brief, work.function)), work.known):
         count += 1
     return count
 
@@ -79,17 +99,18 @@ def chained(rows: Sequence[Row], known: Sequence[Row]) -> int:
 # --- as functions of one row --------------------------------------------------------------------
 
 
-def is_wanted(row: Row) -> bool:
-    city: str = row[1]
-    return city != UNWANTED
+def is_wanted(work: Work) -> Callable[[Row], bool]:
+    unwanted = work.unwanted
+    return lambda row: bool(row[1] != unwanted)
 
 
 def brief(row: Row) -> Row:
     return (row[0], row[2])
 
 
-def priced(row: Row) -> Row:
-    return (*row, read_price(row[1]))
+def computed(work: Work) -> Callable[[Row], Row]:
+    function = work.function
+    return lambda row: (*row, function(row[1]))
 
 
 def is_new() -> Callable[[Row], bool]:
@@ -103,14 +124,3 @@ def is_new() -> Callable[[Row], bool]:
         return True
 
     return first_time
-
-
-def stages() -> list[Stage]:
-    """The first four stages; the fifth, the union, reads two inputs."""
-    new = is_new()
-    return [
-        lambda row: row if is_wanted(row) else None,
-        brief,
-        priced,
-        lambda row: row if new(row) else None,
-    ]

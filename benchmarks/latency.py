@@ -12,17 +12,16 @@ import aioflow
 from aioflow import Engine
 from aioflow.plan import Program
 from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.fivestages import UNWANTED
 
 # `given` is the moment at which the source gives the tuple.
-PLAN = f"""
-PLAN first_tuple {{ INPUT: rows, known OUTPUT: all BODY {{
-    select (rows, "city != '{UNWANTED}'" : wanted)
-    project (wanted, "url, price-text, given" : brief)
-    apply (brief, "price" : priced)
-    distinct (priced, "url" : fresh)
+PLAN = """
+PLAN first_tuple { INPUT: rows, known OUTPUT: all BODY {
+    select (rows, "group != 'city 7'" : wanted)
+    project (wanted, "key, value, given" : brief)
+    apply (brief, "read_price" : computed)
+    distinct (computed, "key" : fresh)
     union (fresh, known : all)
-}} }}
+} }
 """
 MILLISECONDS = 1000
 _PAUSE_SECONDS = 0.003
@@ -32,12 +31,7 @@ async def slow_source(count: int) -> AsyncGenerator[dict[str, object], None]:
     """Tuples with pauses before them, in which the run has nothing left to do."""
     for n in range(count):
         await asyncio.sleep(_PAUSE_SECONDS)
-        yield {
-            "url": f"https://homes.example/{n}",
-            "city": "Irvine",
-            "price-text": "$ 450,500",
-            "given": perf_counter(),
-        }
+        yield {"key": n, "group": "Irvine", "value": "$ 450,500", "given": perf_counter()}
 
 
 async def delays(program: Program, count: int) -> list[float]:
@@ -49,7 +43,7 @@ async def delays(program: Program, count: int) -> list[float]:
 
 @experiment("How long is a tuple under way through five operators?")
 def measure(effort: Effort) -> list[Line]:
-    import benchmarks.pipeline  # noqa: F401  # registers the function `price`
+    import benchmarks.pipeline  # noqa: F401  # registers the function
 
     program = aioflow.loads(PLAN)
     runs = []

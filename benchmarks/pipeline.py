@@ -7,48 +7,66 @@ inside; through `engine.stream` it also makes tuples of mappings and mappings of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import aioflow
 from aioflow import Engine, Schema, function
 from aioflow.plan import Program
+from aioflow.relation import type_of_value
 from benchmarks import fivestages
 from benchmarks.experiment import Effort, Line, at_most, experiment
+from benchmarks.fivestages import Row, Work
 from benchmarks.sources import offer
 from benchmarks.timing import best_seconds
 
 # The generators keep what they have seen in memory, so the engine is not to spill either.
 MEMORY_BYTES = 1 << 30
 
-BODY = f"""
-    select (rows, "city != '{fivestages.UNWANTED}'" : wanted)
-    project (wanted, "url, price-text" : brief)
-    apply (brief, "price" : priced)
-    distinct (priced : fresh)
+BODY = """
+    select (rows, "group != {unwanted!r}" : wanted)
+    project (wanted, "key, value" : brief)
+    apply (brief, "{function}" : computed)
+    distinct (computed : fresh)
     union (fresh, known : all)
 """
-INSIDE = f"""
+INSIDE = """
 PLAN inside {{ OUTPUT: count BODY {{
     offered ("rows" : rows)
     offered ("known" : known)
-    {BODY}
+    {body}
     counted (all : count)
 }} }}
 """
-THROUGH = f"""
-PLAN through {{ INPUT: rows, known OUTPUT: all BODY {{
-    {BODY}
+THROUGH = """
+PLAN through {{ INPUT: rows ({rows}), known ({known}) OUTPUT: all BODY {{
+    {body}
 }} }}
 """
 
-function(name="price", takes="price-text", returns="price number", pure=True)(fivestages.read_price)
+function(takes="value", returns="result number", pure=True)(fivestages.read_price)
+function(takes="value", returns="result number", pure=True)(fivestages.fifth)
 
 
-def inside_engine(rows: Sequence[fivestages.Row], known: Sequence[fivestages.Row]) -> Program:
+def inside_engine(work: Work) -> Program:
     """The plan with its source and its sink inside the engine."""
-    offer("rows", Schema(fivestages.NAMES), rows)
-    offer("known", Schema(fivestages.KNOWN_NAMES), known)
-    return aioflow.loads(INSIDE)
+    offer("rows", _schema(work.rows, "key", "group", "value"), work.rows)
+    offer("known", _schema(work.known, "key", "value", "result"), work.known)
+    return aioflow.loads(INSIDE.format(body=_body(work)))
+
+
+def through_engine(work: Work) -> Program:
+    """The plan with its source and its sink outside."""
+    rows, known = _schema(work.rows, "key", "group", "value"), _schema(work.known, "key", "value", "result")
+    return aioflow.loads(THROUGH.format(rows=str(rows)[1:-1], known=str(known)[1:-1], body=_body(work)))
+
+
+def _body(work: Work) -> str:
+    return BODY.format(unwanted=work.unwanted, function=work.function.__name__)
+
+
+def _schema(rows: Sequence[Row], *names: str) -> Schema:
+    return Schema(names, tuple(map(type_of_value, rows[0])))
 
 
 def run_inside(program: Program) -> int:
@@ -63,7 +81,7 @@ def run_inside(program: Program) -> int:
 
 
 def run_through(
-    program: Program, rows: Sequence[dict[str, object]], known: Sequence[dict[str, object]]
+    program: Program, rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
 ) -> int:
     """How many mappings come out of the engine."""
 
@@ -79,17 +97,17 @@ def run_through(
 
 @experiment("What do five operators cost beside the same work as chained synchronous generators?")
 def measure(effort: Effort) -> list[Line]:
-    rows, known = fivestages.make_rows(effort.size(100_000, 2_000)), fivestages.make_known()
-    inside, through = inside_engine(rows, known), aioflow.loads(THROUGH)
-    mappings = [dict(zip(fivestages.NAMES, row, strict=True)) for row in rows]
-    known_mappings = [dict(zip(fivestages.KNOWN_NAMES, row, strict=True)) for row in known]
+    work = fivestages.houses(effort.size(200_000, 2_000))
+    inside, through = inside_engine(work), through_engine(work)
+    rows = [dict(zip(("key", "group", "value"), row, strict=True)) for row in work.rows]
+    known = [dict(zip(("key", "value", "result"), row, strict=True)) for row in work.known]
     best = best_seconds(
         {
-            "generators": lambda: fivestages.chained(rows, known),
+            "generators": lambda: fivestages.chained(work),
             "inside": lambda: run_inside(inside),
-            "through": lambda: run_through(through, mappings, known_mappings),
+            "through": lambda: run_through(through, rows, known),
         },
-        effort.rounds(11),
+        effort.rounds(9),
     )
     base = best["generators"]
     return [

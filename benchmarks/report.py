@@ -15,10 +15,11 @@ from benchmarks.experiment import Finding, Line
 _COLUMNS = 150  # when the output is no terminal, whose width would be unknown
 
 
-def show(findings: Sequence[Finding]) -> None:
-    """Print what was measured, what the goal was, and whether it was reached."""
+def show(findings: Sequence[Finding], *, quick: bool) -> None:
+    """Print what was measured, what the goal was, and, unless the run was quick, whether it was reached."""
     console = Console(width=None if sys.stdout.isatty() else _COLUMNS, highlight=False)
-    table = Table(title="Benchmarks", title_justify="left")
+    title = "Benchmarks, a quick run: these figures mean nothing" if quick else "Benchmarks"
+    table = Table(title=title, title_justify="left")
     for heading in ("experiment", "what"):
         table.add_column(heading, overflow="fold")
     for heading in ("goal", "measured"):
@@ -33,7 +34,7 @@ def show(findings: Sequence[Finding]) -> None:
                 described(line),
                 goal_of(line),
                 value_of(line),
-                {True: "yes", False: "NO", None: ""}[line.reached],
+                "" if quick or line.reached is None else "yes" if line.reached else "NO",
                 finding.command if first else "",
                 end_section=number == len(finding.lines) - 1,
             )
