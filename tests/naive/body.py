@@ -150,7 +150,8 @@ def distinct(writer: Writer) -> Var:
 
 
 def null(writer: Writer) -> Var:
-    deciding, if_empty, otherwise = writer.pick(), writer.pick(), writer.pick()
+    writer.stops_early = True
+    deciding, if_empty, otherwise = writer.pick_sure(), writer.pick_sure(), writer.pick_sure()
     if writer.chance(0.4):
         deciding = _emptied(writer, deciding)
     # Which inputs are still read once the decision fell is the operator's affair, so it sends no ENABLE.
@@ -271,7 +272,9 @@ def call(writer: Writer) -> Var:
 
 
 def call_of(writer: Writer, plan: Signature) -> Var:
-    inputs = [writer.adapt(writer.pick(), names) for names in plan.inputs]
+    pick = writer.pick_sure if plan.stops_early else writer.pick
+    inputs = [writer.adapt(pick(), names) for names in plan.inputs]
+    writer.stops_early |= plan.stops_early
     options = []
     if plan.parameter is not None and writer.chance(0.5):
         options.append(f"{plan.parameter.upper()}: {writer.random.choice((1, 2))}")

@@ -95,6 +95,7 @@ def _subplan(random: Random, name: str, below: Sequence[Signature]) -> tuple[lis
         tuple(variable.names for variable in outputs),
         writer.may_fail,
         parameter,
+        writer.stops_early,
     )
     return [writer.text(outputs)], [signature]
 

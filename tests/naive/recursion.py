@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.naive.body import statement
@@ -15,12 +16,20 @@ class RecursivePlan:
     """A plan whose levels count n down to 0, with room for random statements at each level."""
 
     def __init__(
-        self, random: Random, name: str, callables: Sequence[Signature], callee: str | None = None
+        self,
+        random: Random,
+        name: str,
+        callables: Sequence[Signature],
+        callee: str | None = None,
+        sure: bool = False,
     ) -> None:
         names = ("n", *random.choice(EXTRAS))
         self.names = names
         self.top = Var("top", names)
-        self.writer = Writer(random, name, (self.top,), callables, taken=0.6)
+        # A sure plan takes every failure where it happens, so that its results may decide a null.
+        self.sure = sure
+        usable = [plan for plan in callables if not (sure and plan.may_fail)]
+        self.writer = Writer(random, name, (self.top,), usable, taken=1.0 if sure else 0.6)
         self.callee = callee or name
         self.header: list[str] = []
         self.step = "1"
@@ -46,7 +55,10 @@ class RecursivePlan:
     def recur(self, given: Var, signals: bool = False, taken: bool = False) -> Var:
         writer = self.writer
         # A call with signals or ERRORS is no tail call; both kinds must occur.
-        return writer.add(self.callee, [given], [], [self.names], [], "call", fails=taken, signals=signals)[0]
+        made = writer.add(self.callee, [given], [], [self.names], [], "call", fails=taken, signals=signals)
+        if not self.sure:
+            writer.open_failures.add(made[0].name)
+        return made[0]
 
     def union(self, *inputs: Var) -> Var:
         options = ["ALL"] if self.writer.chance(0.5) else []
@@ -57,7 +69,9 @@ class RecursivePlan:
         text = writer.text(outputs, self.header, declare=True if writer.chance(0.7) else None)
         parameter = writer.parameters[0].partition(" ")[0] if writer.parameters else None
         names = tuple(output.names for output in outputs)
-        return text, Signature(writer.name, (self.names,), names, writer.may_fail, parameter)
+        return text, Signature(
+            writer.name, (self.names,), names, writer.may_fail, parameter, writer.stops_early
+        )
 
 
 def tail(plan: RecursivePlan) -> Var:
@@ -130,7 +144,7 @@ def recursive(
         return reachable(random, name)
     if kind < 0.3:
         return mutual(random, name, callables)
-    plan = RecursivePlan(random, name, callables)
+    plan = RecursivePlan(random, name, callables, sure=random.random() < 0.6)
     result = random.choices(list(KINDS), list(KINDS.values()))[0](plan)
     text, signature = plan.finished(result)
     return [text], [signature]
@@ -139,8 +153,9 @@ def recursive(
 def mutual(
     random: Random, name: str, callables: Sequence[Signature]
 ) -> tuple[list[PlanText], list[Signature]]:
-    first = RecursivePlan(random, f"{name}_ping", callables, f"{name}_pong")
-    second = RecursivePlan(random, f"{name}_pong", callables, f"{name}_ping")
+    sure = random.random() < 0.6
+    first = RecursivePlan(random, f"{name}_ping", callables, f"{name}_pong", sure)
+    second = RecursivePlan(random, f"{name}_pong", callables, f"{name}_ping", sure)
     second.names, second.top = first.names, Var("top", first.names)
     second.writer.inputs, second.writer.variables = (second.top,), [second.top]
     texts, signatures = [], []
@@ -148,7 +163,8 @@ def mutual(
         text, signature = plan.finished(random.choice((tail, not_tail))(plan))
         texts.append(text)
         signatures.append(signature)
-    return texts, signatures
+    fails, stops = any(each.may_fail for each in signatures), any(each.stops_early for each in signatures)
+    return texts, [replace(each, may_fail=fails, stops_early=stops) for each in signatures]
 
 
 def reachable(random: Random, name: str) -> tuple[list[PlanText], list[Signature]]:

@@ -55,6 +55,7 @@ class Signature:
     outputs: tuple[Names, ...]
     may_fail: bool = False
     parameter: str | None = None
+    stops_early: bool = False  # a null in it may stop what feeds its inputs
 
 
 def typed(names: Sequence[str]) -> str:
@@ -75,6 +76,10 @@ class Writer:
     signals: list[str] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
     may_fail: bool = False
+    stops_early: bool = False
+    # Variables behind a failure that is not taken where it happens. What feeds a null may be stopped
+    # before it fails, which nobody can foresee: so these are kept away from it.
+    open_failures: set[str] = field(default_factory=set)
     _count: int = 0
     _new_errors: list[Var] = field(default_factory=list)
     _new_signals: list[str] = field(default_factory=list)
@@ -103,8 +108,12 @@ class Writer:
         given = [variable for variable in fitting if variable in self.inputs]
         return self.random.choice(given if given and self.chance(0.4) else fitting)
 
+    def pick_sure(self) -> Var:
+        """A variable with no untaken failure behind it."""
+        return self.pick(lambda variable: variable.name not in self.open_failures)
+
     def make_fitting(self) -> Var:
-        return self.adapt(self.random.choice(self.variables), ("n", "k", "a"))
+        return self.adapt(self.random.choice(self.inputs), ("n", "k", "a"))
 
     def numbered(self) -> Var:
         """A variable with the attribute n, which functions need."""
@@ -142,7 +151,11 @@ class Writer:
         colon = f" : {', '.join(variable.name for variable in made)}" if made else ""
         body = f" {{{'; '.join(clauses)}}}" if clauses else ""
         self.lines.append(f"{operator} ({', '.join(arguments)}{colon}){body}")
-        self.variables += [variable for variable in (*made, *self._new_errors) if variable.name != "_"]
+        new = [variable for variable in (*made, *self._new_errors) if variable.name != "_"]
+        untaken = fails and (kind == "call" or not self._new_errors)
+        if untaken or any(variable.name in self.open_failures for variable in inputs):
+            self.open_failures.update(variable.name for variable in new)
+        self.variables += new
         self.signals += self._new_signals
         self._new_errors, self._new_signals = [], []
         return made
