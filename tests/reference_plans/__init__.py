@@ -88,6 +88,7 @@ REFERENCES: tuple[Reference, ...] = (
     Reference("tree.plan", "grow", {"seeds": Bag(("n", "path"), ((4, ""), (2, "x")))}),
     Reference("mutual.plan", "count_down", {"start": Bag(("n", "side"), ((5, ""), (3, ""), (0, "")))}),
     Reference("crawl.plan", "crawl", {"start": _numbers(3, 2, 3)}),
+    Reference("gated.plan", "gated", {"source": _numbers(*range(5))}),
     Reference("diamond.plan", "diamond", {"source": _numbers(*range(9))}),
     Reference(
         "errors_limit.plan",
