@@ -124,7 +124,7 @@ class Call:
             for port, variable in enumerate(step.inputs):
                 stream = taken.get((number, port)) or gate.new_stream(routine.buffers[variable])
                 stream.listener = gate.consider
-                stream.holding = True
+                stream.hold()  # who waits for space in one that was taken over need not wait any more
                 if stream.schema is None:
                     stream.schema = schemas[variable]
                 if session.timing:

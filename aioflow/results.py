@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from itertools import repeat
 from types import TracebackType
 
 from aioflow.errors import InputError
 from aioflow.outputs import Port
-from aioflow.relation import Batch, Record, Schema
+from aioflow.relation import Batch, Record
 from aioflow.running import Run
 from aioflow.statistics import RunStatistics
 
@@ -21,9 +22,7 @@ class RunStream:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._rows: Batch = []
-        self._next = 0
-        self._schema = Schema(())
+        self._records: Iterator[Record] = iter(())
 
     def __aiter__(self) -> RunStream:
         declared = self._run.outputs
@@ -35,17 +34,16 @@ class RunStream:
         return self
 
     async def __anext__(self) -> Record:
-        while self._next >= len(self._rows):
+        while True:
+            for record in self._records:
+                return record
             letter = await self._receive()
             if letter is None:
                 raise StopAsyncIteration
             port, rows = letter
             if port.name == self._wanted:
                 assert port.schema is not None
-                self._rows, self._schema, self._next = rows, port.schema, 0
-        row = self._rows[self._next]
-        self._next += 1
-        return Record(self._schema, row)
+                self._records = map(Record, repeat(port.schema), rows)
 
     async def named(self) -> AsyncGenerator[tuple[str, Record], None]:
         """(output, row) of all outputs as they come, also of those that the plan emits to."""

@@ -19,6 +19,15 @@ RowsIn: TypeAlias = (
 
 _BATCH_ROWS = 256
 _READY = frozenset({str, int, float, bool, type(None), date, datetime, Decimal, Relation, Document})
+# The classes of the values of a type: where all are of these, none needs to be looked at by itself.
+_CLASSES: Mapping[Type, frozenset[type]] = {
+    Type.CHAR: frozenset({str, type(None)}),
+    Type.NUMBER: frozenset({int, float, Decimal, type(None)}),
+    Type.BOOLEAN: frozenset({bool, type(None)}),
+    Type.DATE: frozenset({date, datetime, type(None)}),
+    Type.RELATION: frozenset({Relation, type(None)}),
+    Type.DOCUMENT: frozenset({Document, type(None)}),
+}
 
 
 def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
@@ -64,12 +73,20 @@ class Intake:
         if self.schema is None:
             self.schema = self._first_schema(mappings)
         rows = self._rows(mappings)
-        if not _READY.issuperset(map(type, chain.from_iterable(rows))):
+        if not set(map(type, chain.from_iterable(rows))) <= _READY:
             rows = [self._checked(row, self._count + number) for number, row in enumerate(rows)]
-        if self.declared is not None and any(self.declared.types):
+        if self.declared is not None and not self._are_as_declared(rows):
             rows = [self._as_declared(row, self._count + number) for number, row in enumerate(rows)]
         self._count += len(rows)
         return rows
+
+    def _are_as_declared(self, rows: Batch) -> bool:
+        assert self.declared is not None
+        columns = zip(*rows, strict=True)
+        return all(
+            kind is None or set(map(type, column)) <= _CLASSES[kind]
+            for kind, column in zip(self.declared.types, columns, strict=False)
+        )
 
     def _first_schema(self, mappings: Sequence[Mapping[str, Any]]) -> Schema:
         for number, mapping in enumerate(mappings):
@@ -87,13 +104,13 @@ class Intake:
         if self._getter is None and len(names) > 1:
             self._getter = itemgetter(*names)
         width = len(names)
-        if self._getter is not None and all(mapping.__class__ is dict for mapping in mappings):
+        if self._getter is not None and set(map(type, mappings)) == {dict}:
             try:
                 rows = list(map(self._getter, mappings))
             except KeyError:
                 pass
             else:
-                if all(len(mapping) == width for mapping in mappings):
+                if set(map(len, mappings)) == {width}:
                     return rows
         return [self._slow_row(mapping, self._count + number) for number, mapping in enumerate(mappings)]
 

@@ -608,3 +608,24 @@ def test_a_tuple_that_failed_before_carries_only_its_latest_error() -> None:
     )
     (row,) = aioflow.run(plan, x=[{"error": "before", "n": 1}])
     assert dict(row) == {"error": "'again'", "n": 1, "error-kind": "KeyError", "attempts": 1}
+
+
+def test_a_writer_that_waits_for_a_call_goes_on_when_the_called_statement_must_wait() -> None:
+    """Found by a random plan: the second statement holds its input until the first one is done."""
+    plan = loads(
+        """PLAN inner { INPUT: a, b OUTPUT: late BODY {
+            apply (a, "engine_fetch" : pages) {DONE: done}
+            project (b, "n" : late) {WAIT: done}
+            log (pages)
+        } }
+        PLAN main { INPUT: x OUTPUT: out BODY {
+            project (x, "n" : first)
+            inner (first, x : out)
+        } }"""
+    )
+
+    async def main() -> int:
+        async with Engine(capacity_rows=2) as engine:
+            return len(await engine.run(plan, x=numbers(600)))
+
+    assert run(main()) == 600
