@@ -619,8 +619,8 @@ def test_a_writer_that_waits_for_a_call_goes_on_when_the_called_statement_must_w
             log (pages)
         } }
         PLAN main { INPUT: x OUTPUT: out BODY {
-            project (x, "n" : first)
             inner (first, x : out)
+            project (x, "n" : first)
         } }"""
     )
 
