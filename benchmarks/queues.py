@@ -83,7 +83,7 @@ async def through_queues(work: Work) -> int:
 
 @experiment("How much faster is the engine than what hands on tuple by tuple?")
 def measure(effort: Effort) -> list[Line]:
-    size = effort.size(100_000, 1_000)
+    size = effort.size(200_000, 1_000)
     work = numbers(size)
     program = inside_engine(work)
     best = best_seconds(
