@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from aioflow.memory import Memory, Spillable, batch_size, row_size
 from aioflow.relation import Row
 
 T = TypeVar("T")
 
+_MOST_VARIABLES = 256  # of one SQL statement
 _KEY_OVERHEAD_BYTES = 120  # a slot in a set or dict, and the tuple around a key
 
 
@@ -33,8 +35,33 @@ class _DiskTable:
         ):
             self.connection.execute(f"PRAGMA {pragma}")
         self.connection.execute("BEGIN")
-        self.execute = self.connection.execute
-        self.executemany = self.connection.executemany
+        # An index of its own stays small: what was never added is told by it alone.
+        self.connection.execute("CREATE TABLE entries (hash INTEGER, entry BLOB)")
+        self.connection.execute("CREATE INDEX by_hash ON entries (hash)")
+
+    def add(self, entries: Sequence[tuple[int, Any]]) -> None:
+        """Add entries, each with its hash."""
+        # In order of their hashes: neighbours go to one page of the index.
+        rows = ((code, pickle.dumps(entry, 5)) for code, entry in sorted(entries, key=itemgetter(0)))
+        self.connection.executemany("INSERT INTO entries VALUES (?, ?)", rows)
+        self._memory.count_spilled(len(entries))
+
+    def find(self, codes: Iterable[int]) -> dict[int, list[Any]]:
+        """The entries with one of these hashes, by hash and in the order of their arrival."""
+        found: dict[int, list[Any]] = {}
+        different = sorted(set(codes))
+        for start in range(0, len(different), _MOST_VARIABLES):
+            some = different[start : start + _MOST_VARIABLES]
+            places = ",".join("?" * len(some))
+            query = f"SELECT hash, entry FROM entries WHERE hash IN ({places}) ORDER BY rowid"
+            for code, entry in self.connection.execute(query, some):
+                found.setdefault(code, []).append(pickle.loads(entry))
+        return found
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """All entries with their hashes, in the order of those."""
+        for code, entry in self.connection.execute("SELECT hash, entry FROM entries ORDER BY hash, rowid"):
+            yield code, pickle.loads(entry)
 
     def close(self) -> None:
         self.connection.close()
@@ -56,7 +83,10 @@ class KeySet(Spillable):
     def __contains__(self, key: Hashable) -> bool:
         if key in self._seen:
             return True
-        return self._disk is not None and key in self._stored_keys(hash(key))
+        if self._disk is None:
+            return False
+        code = hash(key)
+        return key in self._disk.find([code]).get(code, ())
 
     def add(self, key: Hashable) -> bool:
         """Add a key; whether it is new."""
@@ -65,50 +95,33 @@ class KeySet(Spillable):
     def add_new(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
         """Add keys; return the rows (one for each key) whose key is new."""
         if self._disk is not None:
-            return [row for key, row in zip(keys, rows, strict=True) if self._add_slowly(key)]
+            return self._add_on_disk(self._disk, keys, rows)
         fresh = self._add_in_memory(keys, rows)
         if fresh and not self.reserve(_key_size(keys[-1]) * len(fresh)):
             self._disk = _DiskTable(self._memory)
-            self._disk.execute("CREATE TABLE keys (hash INTEGER PRIMARY KEY, keys BLOB)")
         return fresh
 
     def _add_in_memory(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
         seen = self._seen
-        candidates = set(keys)
-        if len(candidates) < len(keys):  # some stand twice in this batch: only the first of each is new
-            add = seen.add
-            return [row for key, row in zip(keys, rows, strict=True) if not (key in seen or add(key))]
-        # Sets know the hashes of their members: what follows computes none again.
-        if seen.isdisjoint(candidates):
-            seen |= candidates
-            return list(rows)
-        candidates -= seen
-        seen |= candidates
-        return [row for key, row in zip(keys, rows, strict=True) if key in candidates]
+        add = seen.add  # it returns None
+        if keys is rows:
+            return [row for row in rows if not (row in seen or add(row))]
+        return [row for key, row in zip(keys, rows, strict=True) if not (key in seen or add(key))]
 
-    def _add_slowly(self, key: Hashable) -> bool:
-        if key in self._seen:
-            return False
-        assert self._disk is not None
-        code = hash(key)
-        added = self._disk.execute(
-            "INSERT OR IGNORE INTO keys VALUES (?, ?)", (code, pickle.dumps((key,), 5))
-        )
-        if added.rowcount == 0:
-            stored = self._stored_keys(code)
-            if key in stored:
-                return False
-            self._disk.execute(
-                "UPDATE keys SET keys = ? WHERE hash = ?", (pickle.dumps((*stored, key), 5), code)
-            )
-        self._length_on_disk += 1
-        self._memory.count_spilled(1)
-        return True
-
-    def _stored_keys(self, code: int) -> tuple[Hashable, ...]:
-        assert self._disk is not None
-        found = self._disk.execute("SELECT keys FROM keys WHERE hash = ?", (code,)).fetchone()
-        return pickle.loads(found[0]) if found else ()
+    def _add_on_disk(self, disk: _DiskTable, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
+        seen = self._seen
+        others = [(hash(key), key, row) for key, row in zip(keys, rows, strict=True) if key not in seen]
+        stored = disk.find(code for code, _, _ in others)
+        fresh, entries = [], []
+        for code, key, row in others:
+            known = stored.setdefault(code, [])
+            if key not in known:
+                known.append(key)
+                fresh.append(row)
+                entries.append((code, key))
+        disk.add(entries)
+        self._length_on_disk += len(fresh)
+        return fresh
 
     def close_files(self) -> None:
         self._seen = set()
@@ -146,48 +159,40 @@ class KeyedRows(Spillable):
             return
         if self._disk is None:
             self._disk = _DiskTable(self._memory)
-            self._disk.execute("CREATE TABLE rows (hash INTEGER, entry BLOB)")
-            self._disk.execute("CREATE INDEX by_hash ON rows (hash)")
-        entries = ((hash(key), pickle.dumps((key, row), 5)) for key, row in zip(keys, rows, strict=True))
-        self._disk.executemany("INSERT INTO rows VALUES (?, ?)", entries)
-        self._memory.count_spilled(len(rows))
+        self._disk.add([(hash(key), (key, row)) for key, row in zip(keys, rows, strict=True)])
 
     def get(self, key: Hashable) -> Sequence[Row]:
         """The rows of a key, in the order in which they came."""
-        kept = self._rows.get(key, ())
-        if self._disk is None:
-            return kept
-        return [*kept, *self._stored(key)]
+        return self.get_all((key,))[0]
 
-    def get_all(self, keys: Iterable[Hashable]) -> list[Sequence[Row]]:
+    def get_all(self, keys: Sequence[Hashable]) -> list[Sequence[Row]]:
         """The rows of each key."""
+        get = self._rows.get
         if self._disk is None:
-            get = self._rows.get
             return [get(key, ()) for key in keys]
-        return [self.get(key) for key in keys]
+        codes = list(map(hash, keys))
+        stored = self._disk.find(codes)
+        return [
+            [*get(key, ()), *(row for known, row in stored.get(code, ()) if known == key)]
+            for key, code in zip(keys, codes, strict=True)
+        ]
 
     def items(self) -> Iterator[tuple[Hashable, list[Row]]]:
         """Each key with its rows."""
-        for key, kept in self._rows.items():
-            yield key, kept if self._disk is None else [*kept, *self._stored(key)]
-        if self._disk is not None:
-            yield from self._stored_items()
+        if self._disk is None:
+            yield from self._rows.items()
+            return
+        for key in self._rows:
+            yield key, list(self.get(key))
+        yield from self._stored_items(self._disk)
 
-    def _stored(self, key: Hashable) -> list[Row]:
-        assert self._disk is not None
-        found = self._disk.execute("SELECT entry FROM rows WHERE hash = ? ORDER BY rowid", (hash(key),))
-        entries = [pickle.loads(entry) for (entry,) in found]
-        return [row for stored, row in entries if stored == key]
-
-    def _stored_items(self) -> Iterator[tuple[Hashable, list[Row]]]:
-        assert self._disk is not None
+    def _stored_items(self, disk: _DiskTable) -> Iterator[tuple[Hashable, list[Row]]]:
         code: int | None = None
         group: dict[Hashable, list[Row]] = {}
-        for stored_code, entry in self._disk.execute("SELECT hash, entry FROM rows ORDER BY hash, rowid"):
+        for stored_code, (key, row) in disk:
             if stored_code != code:
                 yield from group.items()
                 code, group = stored_code, {}
-            key, row = pickle.loads(entry)
             if key not in self._rows:
                 group.setdefault(key, []).append(row)
         yield from group.items()

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
-from operator import itemgetter
+from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
 from aioflow.errors import SettingError, suggestion
@@ -216,6 +216,7 @@ def _bag(relation: Relation) -> tuple[tuple[str, ...], frozenset[tuple[Hashable,
 # themselves, so that the identity of an ordinary row is the row itself.
 
 _PLAIN = frozenset({str, int, type(None)})
+_PLAIN_BUT_NAN = _PLAIN | {float, date, datetime}
 _NAN = ("nan",)
 _TRUE, _FALSE = ("boolean", True), ("boolean", False)
 
@@ -242,10 +243,17 @@ def identity(row: Row) -> Hashable:
 
 
 def identities(rows: Sequence[Row]) -> Sequence[Hashable]:
-    """`identity` of each row; fast when a whole batch is plain."""
-    if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
-        return rows
-    return [identity(row) for row in rows]
+    """`identity` of each row; fast when a whole batch is plain, or has floats but no NaN."""
+    return rows if _are_plain(list(chain.from_iterable(rows))) else [identity(row) for row in rows]
+
+
+def _are_plain(values: list[Value]) -> bool:
+    """Whether values are equal exactly when Python says so."""
+    kinds = set(map(type, values))
+    if kinds <= _PLAIN:
+        return True
+    # NaN alone is unequal to itself.
+    return kinds <= _PLAIN_BUT_NAN and not any(map(ne, values, values))
 
 
 def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
