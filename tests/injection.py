@@ -35,10 +35,10 @@ class Run:
     yields: int = 0
     _task: asyncio.Task[Outputs] | None = field(default=None, repr=False)
 
-    def problem(self) -> str | None:
+    def problem(self, trace: list[str] | None = None) -> str | None:
         """What is wrong after the interruption; None if nothing is."""
         try:
-            outputs = run(self._main(), seed=self.chosen.seed, before_step=self._before_step)
+            outputs = run(self._main(), seed=self.chosen.seed, before_step=self._before_step, trace=trace)
         except asyncio.CancelledError:
             return None if self.cancel_at is not None else "was cancelled by nobody"
         except AssertionError as error:
