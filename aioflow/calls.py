@@ -85,6 +85,10 @@ class Call:
         adopted = self._make_gates(inputs)
         targets = self._targets(outputs)
         self._make_outlets(targets, closed)
+        if closed:  # first: what nobody reads need not begin
+            for gate in self.gates:
+                if gate is not None:
+                    gate.unread()
         for stream, variable in zip(inputs, self.routine.inputs, strict=True):
             if variable in self.routine.outputs:
                 targets[variable].append(EndWatch(self.completion))
@@ -94,8 +98,6 @@ class Call:
             # Streams that got rows or ended meanwhile have told their gates; the others have none.
             if isinstance(gate, Gate) and (not gate.streams or adopted):
                 gate.consider()
-            if closed and gate is not None:
-                gate.unread()
         self.completion.leave()
 
     def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
@@ -202,6 +204,10 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         stream.discard()
         return
     relay = Outlet(targets)
+    if not any(target.reads for target in targets):  # they have left before it began
+        stream.close()
+        relay.end()
+        return
     if stream.schema is not None:
         relay.open(stream.schema)
     if isinstance(stream, OnceStream):
@@ -263,7 +269,7 @@ class CallStep(Gate):
         asyncio.get_running_loop().call_soon(self._unfold)
 
     def _unfold(self) -> None:
-        if self.ended or self.session.stopping:
+        if self.ended or self.session.stopping or self._end_unread():
             return
         inside = self._inside()
         if inside is None:
@@ -370,15 +376,20 @@ class CallStep(Gate):
 
     def unread(self) -> None:
         """Nobody reads an output any more: if the call has not unfolded, it need not."""
-        if (
-            self.begun
-            or self.step.pinned
-            or not all(outlet.unread or not outlet.was_read for outlet in self.outlets)
-        ):
-            return
-        if not any(outlet.unread for outlet in self.outlets):
-            return
+        if not self.begun:
+            self._end_unread()
+
+    def _end_unread(self) -> bool:
+        """End a call that has not unfolded if nobody reads its outputs any more."""
+        left = [outlet.unread for outlet in self.outlets if outlet.was_read]
+        if self.step.pinned or self.ended or not left or not all(left):
+            return False
         self._let_begin()
+        self.ended = True
+        self.session.settle(self._let_go)
+        return True
+
+    def _let_go(self) -> None:
         for stream in self.streams:
             stream.close()
         for outlet in self.outlets:

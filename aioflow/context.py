@@ -250,7 +250,7 @@ class _ConcurrentMap(Generic[T]):
     def _take_result(self, task: asyncio.Task[T | _Several[T]]) -> None:
         row = self._row_of.pop(task)
         self._start_calls()
-        error = task.exception()
+        error = RuntimeError("the call was cancelled from inside") if task.cancelled() else task.exception()
         if error is not None:
             self._context.fail(row, error)
             return
@@ -293,10 +293,13 @@ class _ConcurrentMap(Generic[T]):
         self._changed.set()
 
     async def _call(self, row: Row) -> T | _Several[T]:
-        if isasyncgenfunction(self._function):
-            return await self._pull(row, self._function(row))
-        async with self._permitted():
-            return await cast("Awaitable[T]", self._function(row))
+        try:
+            if isasyncgenfunction(self._function):
+                return await self._pull(row, self._function(row))
+            async with self._permitted():
+                return await cast("Awaitable[T]", self._function(row))
+        except SystemExit as error:  # in a task it would end the loop, past every cleanup
+            raise RuntimeError(f"the function wants to exit: {error!r}") from error
 
     async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> _Several[T]:
         """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
@@ -320,9 +323,8 @@ class _ConcurrentMap(Generic[T]):
         return self._context.permit(self._source) if self._permit else nullcontext()
 
     def _call_ended(self, task: asyncio.Task[T | _Several[T]]) -> None:
-        if task.cancelled():
-            return
-        task.exception()  # asked for, so that asyncio does not report it a second time
+        if not task.cancelled():
+            task.exception()  # asked for, so that asyncio does not report it a second time
         if not self._context.ordered:
             self._running.remove(task)
             self._finished.append(task)

@@ -12,7 +12,7 @@ from uuid import uuid4
 from aioflow.analysis.check import check
 from aioflow.budget import Budget
 from aioflow.context import RunInfo
-from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
+from aioflow.errors import Diagnostic, InputError, PlanError, RunError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
 from aioflow.operator import Registry
@@ -117,6 +117,7 @@ class Engine:
     async def close(self) -> None:
         """Stop every run that is still under way."""
         for run in tuple(self._runs):
+            run.session.fail(RunError("the engine was closed before the run had ended"))
             await run.wait_stopped()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -141,6 +142,8 @@ class Engine:
         """
         program = as_program(plan)
         given = {**(inputs or {}), **named_inputs}
+        if timeout is not None and timeout <= 0:
+            raise InputError(f"a timeout must be more than 0 seconds, not {timeout:g}")
         if parameters is not None:
             parameters = {name.lower(): value for name, value in parameters.items()}
         session = self._session(program, given, parameters or {}, mode or self.mode)

@@ -61,7 +61,7 @@ class OperatorStep(Gate):
         self.totals = session.totals_of(step)
         self.running = False
         self.unneeded = False
-        self.children: set[asyncio.Task[Any]] = set()
+        self.children: dict[asyncio.Task[Any], None] = {}
         self._recorded: RowBuffer | None = None
 
     def new_stream(self, capacity: int | None) -> Stream:
@@ -102,12 +102,15 @@ class OperatorStep(Gate):
         well = True
         try:
             await self._operate()
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            if session.stopping:
+                raise
+            if not self.unneeded:  # nobody asked for it: the operator itself gave up
+                well = False
+                await self._statement_failed(RuntimeError(f"it was cancelled from inside: {error!r}"))
+        except (Exception, SystemExit) as error:
             well = False
             await self._statement_failed(error)
-        except asyncio.CancelledError:
-            if not self.unneeded or session.stopping:
-                raise
         finally:
             if self.children:
                 await self._end_children()
@@ -266,7 +269,13 @@ class OperatorStep(Gate):
             or not all(outlet.unread or not outlet.was_read for outlet in outlets)
         ):
             return
-        self.unneeded = True
+        if not self.unneeded:
+            self.unneeded = True
+            self.session.settle(self._let_go)
+
+    def _let_go(self) -> None:
+        for stream in self.streams:
+            stream.close()
         if self.running and self.task is not None:
             self.task.cancel()
         elif not self.begun:
@@ -276,9 +285,9 @@ class OperatorStep(Gate):
     async def _end_children(self) -> None:
         children = self.children
         while children:
-            for child in children:
+            for child in tuple(children):
                 child.cancel()
-            await asyncio.wait(children)
+            await asyncio.wait(tuple(children))
 
     # --- failing --------------------------------------------------------------------------------
 
@@ -305,9 +314,11 @@ class OperatorStep(Gate):
         else:
             raise operator_error(self.step.where, error, schema, row)
 
-    async def _statement_failed(self, error: Exception) -> None:
+    async def _statement_failed(self, error: Exception | SystemExit) -> None:
         """The statement as a whole failed: its ERRORS, or those of a call around it, take it."""
-        taken = self.errors is not None or self.sink is not None or self.step.resolved.skip_errors
+        # Of a statement that fires for tuples, ERRORS carries tuples: a failure of another kind is no data.
+        own = self.errors is not None and self.step.firing != "tuple"
+        taken = own or self.sink is not None or self.step.resolved.skip_errors
         if isinstance(error, RunError) or not taken:
             self.session.fail(
                 error if isinstance(error, RunError) else operator_error(self.step.where, error, None, None)
@@ -317,7 +328,7 @@ class OperatorStep(Gate):
         packed = await self._packed_input()
         if self.step.resolved.skip_errors:
             return
-        if self.errors is not None:
+        if own and self.errors is not None:
             if self.errors.schema is None:
                 self.errors.open(FAILED_RELATION)
             self.errors.push([(packed, *describe(error, 1))])

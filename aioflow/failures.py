@@ -33,7 +33,15 @@ class CallFailures:
 
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
     """The attributes `error`, `error-kind` and `attempts`."""
-    return str(error) or type(error).__name__, type(error).__name__, attempts
+    return message_of(error) or type(error).__name__, type(error).__name__, attempts
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an exception, also of one that cannot tell it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
@@ -48,7 +56,7 @@ def operator_error(where: str, error: BaseException, schema: Schema | None, row:
     if isinstance(error, SettingError):
         message = f"{where}: {error.message}"
     else:
-        message = f"{where}: {type(error).__name__}: {error}"
+        message = f"{where}: {type(error).__name__}: {message_of(error)}".removesuffix(": ")
     if row is not None and schema is not None:
         message += f"\n    input tuple: {show_row(schema, row)}"
     wrapped = OperatorError(message)

@@ -27,7 +27,7 @@ class HostedStep(Protocol):
     urgent: bool
     ordered: bool
     outlets: Sequence[Outlet]
-    children: set[asyncio.Task[Any]]
+    children: dict[asyncio.Task[Any], None]
 
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
     def fired(self) -> None: ...
@@ -67,8 +67,9 @@ class Host:
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._step.session.spawn(coroutine)
-        self._step.children.add(task)
-        task.add_done_callback(self._step.children.discard)
+        children = self._step.children
+        children[task] = None
+        task.add_done_callback(lambda ended: children.pop(ended, None))
         return task
 
     @asynccontextmanager

@@ -108,7 +108,7 @@ class InlineStep:
 
     @property
     def reads(self) -> bool:
-        return True
+        return not self.ended
 
     def serves(self, reader: object) -> bool:
         return reader is self
@@ -179,9 +179,11 @@ class InlineStep:
 
     def unread(self) -> None:
         """If nobody reads the output any more, nobody needs the input."""
-        if self.ended or not self.outlet.unread:
-            return
-        self.ended = True
+        if not self.ended and self.outlet.unread:
+            self.ended = True
+            self.session.settle(self._let_go)
+
+    def _let_go(self) -> None:
         self._late.clear()
         self._unblock()
         for source in tuple(self.sources):

@@ -82,7 +82,7 @@ class Loop:
 
     @property
     def reads(self) -> bool:
-        return True
+        return not self._ended
 
     def attach(self, outlet: Outlet) -> None:
         self._producers += 1

@@ -7,6 +7,7 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from aioflow.errors import InputError
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.spill import Memory, RowBuffer
@@ -46,6 +47,8 @@ class Mailbox:
         while not self._letters:
             if self._done:
                 return None
+            if self._reader is not None:
+                raise InputError("somebody else reads this stream already: give each reader a run of its own")
             self._reader = asyncio.get_running_loop().create_future()
             try:
                 await self._reader

@@ -68,6 +68,7 @@ class RunStream:
     async def _receive(self) -> tuple[Port, Batch] | None:
         run = self._run
         if run.is_over:
+            run.raise_failure()
             return None
         if not run.has_started:
             run.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,7 +120,7 @@ class Session:
         self.workers = 1 if mode == "D-" else budget.most
         self.permits_of_run = Permits(1) if mode == "D-" else None
         self.folder = Path(graph.program.folder or ".")
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: dict[asyncio.Task[Any], None] = {}  # in the order of their start, so that seeds replay
         self.active: dict[Active, None] = {}  # steps that are under way, in the order of their start
         self.totals: dict[tuple[str, int], Totals] = {}
         self._totals_by_step: dict[Step, Totals] = {}
@@ -130,6 +130,7 @@ class Session:
         self.calls = 0
         self.firings = 0
         self.inline_depth = 0
+        self._settling: deque[Callable[[], None]] = deque()
         self.on_failure: Callable[[], None] = lambda: None
         self.emit: Callable[[str, Schema, Sequence[Row]], Awaitable[None]] = _emit_nowhere
         self.stopping = False
@@ -153,8 +154,8 @@ class Session:
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coroutine)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.tasks[task] = None
+        task.add_done_callback(lambda ended: self.tasks.pop(ended, None))
         return task
 
     def fail(self, error: BaseException) -> None:
@@ -162,6 +163,19 @@ class Session:
         if self.failure is None and not self.stopping:
             self.failure = error
             self.on_failure()
+
+    def settle(self, work: Callable[[], None]) -> None:
+        """Let go of something that nobody reads, and at once of all that this makes unread in turn.
+
+        At once, so that it overtakes a recursion that goes on unfolding; one after the other, so that
+        no depth of it grows the stack.
+        """
+        self._settling.append(work)
+        if len(self._settling) > 1:
+            return  # whoever is at it further up the stack comes to it
+        while self._settling:
+            self._settling[0]()
+            self._settling.popleft()
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)

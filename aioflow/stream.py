@@ -223,7 +223,7 @@ class Stream:
 
     @property
     def reads(self) -> bool:
-        return True
+        return not self.closed
 
     def serves(self, reader: object) -> bool:
         return reader is self

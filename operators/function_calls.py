@@ -153,7 +153,11 @@ class FunctionCalls:
             if result is not None
         ]
         if self._results is None and mappings:
-            self._results = Schema(tuple(dict.fromkeys(chain.from_iterable(mappings))))
+            names = tuple(dict.fromkeys(chain.from_iterable(mappings)))
+            for name in names:
+                if not isinstance(name, str):
+                    raise TypeError(f"attribute names are text: a result has the key {name!r}")
+            self._results = Schema(names)
         return [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
 
 

@@ -629,3 +629,82 @@ def test_a_writer_that_waits_for_a_call_goes_on_when_the_called_statement_must_w
             return len(await engine.run(plan, x=numbers(600)))
 
     assert run(main()) == 600
+
+
+@pytest.mark.parametrize("between", ['select (r, "n > 0" : s)', "distinct (r : s)"])
+def test_limit_stops_an_endless_recursion_that_is_no_tail_call(between: str) -> None:
+    plan = loads(
+        f"""PLAN forever {{ INPUT: a OUTPUT: b BODY {{
+            project (a, "n + 1 as n" : q) forever (q : r) {between} union (a, s : b) {{ALL}}
+        }} }}
+        PLAN top {{ INPUT: a OUTPUT: l BODY {{ forever (a : z) limit (z, 1 : l) }} }}"""
+    )
+
+    async def main() -> list[int]:
+        async with Engine() as engine:
+            result = await engine.run(plan, a=[{"n": 0}], timeout=60)
+            assert_nothing_left(engine)
+            return [row["n"] for row in result]
+
+    assert run(main()) == [0]
+
+
+@function(name="engine_gives_up", pure=True, returns="x number")
+async def gives_up(row: Mapping[str, Any]) -> int:
+    """Raise what a task raises that was cancelled."""
+    raise asyncio.CancelledError
+
+
+@function(name="engine_exits", pure=True, returns="x number")
+async def exits(row: Mapping[str, Any]) -> int:
+    """Try to end the process."""
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("engine_gives_up", "the call was cancelled from inside"),
+        ("engine_exits", r"the function wants to exit: SystemExit\(3\)"),
+    ],
+)
+def test_a_function_that_gives_up_or_exits_has_failed(name: str, message: str) -> None:
+    plan = loads(f'PLAN p {{ INPUT: x OUTPUT: out BODY {{ apply (x, "{name}" : out) }} }}')
+
+    async def main() -> None:
+        async with Engine() as engine:
+            with pytest.raises(RunError, match=message):
+                await engine.run(plan, x=numbers(1))
+            assert_nothing_left(engine)
+
+    run(main())
+
+
+def test_a_stream_whose_engine_was_closed_does_not_look_whole() -> None:
+    async def main() -> None:
+        async with Engine() as engine:
+            stream = engine.stream(loads(PASS), numbers=Script().row(n=1).hang())
+            await anext(aiter(stream))
+        with pytest.raises(RunError, match="the engine was closed before the run had ended"):
+            await anext(stream)
+
+    run(main())
+
+
+def test_two_readers_of_one_stream_are_refused() -> None:
+    async def main() -> None:
+        async with Engine() as engine, engine.stream(loads(PASS), numbers=Script().hang()) as stream:
+            first = asyncio.create_task(anext(stream))
+            await asyncio.sleep(1)
+            with pytest.raises(InputError, match="somebody else reads this stream already"):
+                await anext(stream)
+            first.cancel()
+
+    run(main())
+
+
+def test_an_attribute_that_a_function_lacks_at_run_time_ends_the_run_in_spite_of_errors() -> None:
+    function(name="engine_takes_m", takes="m", returns="x number")(lambda m: m)
+    plan = loads('PLAN p { INPUT: x OUTPUT: out, e BODY { apply (x, "engine_takes_m" : out) {ERRORS: e} } }')
+    with pytest.raises(RunError, match="unknown attribute 'm'"):
+        aioflow.run(plan, x=numbers(2))

@@ -9,8 +9,18 @@ from pathlib import Path
 from aioflow.cli.destination import replace_file
 from aioflow.cli.options import DrawingName
 from aioflow.cli.program import load_checked
+from aioflow.errors import InputError
 
-_BY_ENDING = {".svg": DrawingName.SVG, ".dot": DrawingName.DOT, ".gv": DrawingName.DOT}
+_BY_ENDING = {
+    "": DrawingName.MERMAID,
+    ".mmd": DrawingName.MERMAID,
+    ".mermaid": DrawingName.MERMAID,
+    ".md": DrawingName.MERMAID,
+    ".txt": DrawingName.MERMAID,
+    ".svg": DrawingName.SVG,
+    ".dot": DrawingName.DOT,
+    ".gv": DrawingName.DOT,
+}
 
 
 def draw_plan(
@@ -27,7 +37,11 @@ def draw_plan(
 
     program, _ = load_checked(path, plan, modules)
     if format is None:
-        format = _BY_ENDING.get(Path(file or "").suffix.lower(), DrawingName.MERMAID)
+        ending = Path(file or "").suffix.lower()
+        if ending not in _BY_ENDING:
+            known = ", ".join(filter(None, _BY_ENDING))
+            raise InputError(f"no drawing has the ending {ending!r} (there are: {known}); or say --format")
+        format = _BY_ENDING[ending]
     text = draw(program, str(format), all_plans=all_plans)
     if file is None:
         sys.stdout.write(text)
