@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from aioflow.errors import DepthError
@@ -11,6 +10,7 @@ from aioflow.executor import OperatorStep
 from aioflow.failures import CallFailures, FailureSink
 from aioflow.gate import Gate
 from aioflow.graph import Routine
+from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
 from aioflow.once import OnceStream
@@ -109,8 +109,11 @@ class Call:
         for stream, variable in zip(inputs, routine.inputs, strict=True):
             readers = routine.readers[variable]
             if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
-                if routine.steps[readers[0].number].needs_no_task and self.may_inline:
+                reading = routine.steps[readers[0].number]
+                if reading.needs_no_task and self.may_inline:
                     continue
+                if reading.is_call and reading.callee.once is not None:
+                    continue  # its own stream must see every row
                 adopted.add(variable)
                 taken[readers[0].number, readers[0].port] = stream
         for number, step in enumerate(routine.steps):
@@ -197,31 +200,6 @@ class Call:
                 outlet.was_read = True
 
 
-def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
-    """Let others read what one stream was to read, from its first row on."""
-    stream.listener = None
-    if not targets:
-        stream.discard()
-        return
-    relay = Outlet(targets)
-    if not any(target.reads for target in targets):  # they have left before it began
-        stream.close()
-        relay.end()
-        return
-    if stream.schema is not None:
-        relay.open(stream.schema)
-    if isinstance(stream, OnceStream):
-        stream.forward_to(relay)
-        return
-    for source in tuple(stream.sources):
-        source.replace(stream, targets)
-    while (batch := stream.take()) is not None:
-        relay.push(batch)
-    relay.end(dead=stream.dead)
-    stream.sources.clear()
-    stream.release()
-
-
 class CallStep(Gate):
     """A statement that calls a plan."""
 
@@ -266,7 +244,7 @@ class CallStep(Gate):
         for stream in self.streams:
             stream.holding = False
         # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
-        asyncio.get_running_loop().call_soon(self._unfold)
+        self.session.call_soon(self._unfold)
 
     def _unfold(self) -> None:
         if self.ended or self.session.stopping or self._end_unread():
@@ -306,6 +284,7 @@ class CallStep(Gate):
         depth = inside.depths.get(plan.key, 1)
         loop = Loop(self.session, routine, self.completion, outputs, depth, seen, self.step.where)
         hand_over(self.streams[0], [loop])
+        loop.mark_left(self.outlets)
         for outlet in self.outlets:
             outlet.end(dead=True)
         self.ended = True
@@ -345,7 +324,7 @@ class CallStep(Gate):
         )
 
     def _child_ended(self) -> None:
-        asyncio.get_running_loop().call_soon(self._end_call)
+        self.session.call_soon(self._end_call)
 
     def _end_call(self) -> None:
         if self.session.stopping or self.ended:

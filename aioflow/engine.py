@@ -118,7 +118,7 @@ class Engine:
         """Stop every run that is still under way."""
         for run in tuple(self._runs):
             run.session.fail(RunError("the engine was closed before the run had ended"))
-            await run.wait_stopped()
+            await run.stop()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with every event of later runs; returns what ends that."""

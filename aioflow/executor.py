@@ -86,6 +86,14 @@ class OperatorStep(Gate):
 
     def spawn_run(self) -> None:
         self.task = self.session.spawn(self._run())
+        self.task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """Whatever it was that ended the task, somebody learns of it."""
+        error = None if task.cancelled() else task.exception()
+        if not self.ended:
+            cause = error or asyncio.CancelledError("cancelled by something it waited for")
+            self.session.fail(operator_error(self.step.where, cause, None, None))
 
     async def _run(self) -> None:
         self.running = True
@@ -101,16 +109,14 @@ class OperatorStep(Gate):
         session.active[self] = None
         well = True
         try:
-            await self._operate()
-        except asyncio.CancelledError as error:
-            if session.stopping:
-                raise
-            if not self.unneeded:  # nobody asked for it: the operator itself gave up
+            try:
+                await self._operate()
+            except (Exception, SystemExit) as error:
                 well = False
-                await self._statement_failed(RuntimeError(f"it was cancelled from inside: {error!r}"))
-        except (Exception, SystemExit) as error:
-            well = False
-            await self._statement_failed(error)
+                await self._statement_failed(error)
+        except asyncio.CancelledError:
+            if not self.unneeded or session.stopping:
+                raise
         finally:
             if self.children:
                 await self._end_children()
@@ -118,7 +124,8 @@ class OperatorStep(Gate):
                 self._recorded.close()
             if session.baton is not None:
                 session.baton.release()
-        self.finish(well=well)
+        if session.failure is None:  # a stream that fails does not end
+            self.finish(well=well)
 
     async def _operate(self) -> None:
         step = self.step
@@ -287,7 +294,10 @@ class OperatorStep(Gate):
         while children:
             for child in tuple(children):
                 child.cancel()
-            await asyncio.wait(tuple(children))
+            try:
+                await asyncio.wait(tuple(children))
+            except asyncio.CancelledError:
+                continue  # cancelled again, being unneeded or stopped: it ends anyway
 
     # --- failing --------------------------------------------------------------------------------
 
@@ -316,6 +326,8 @@ class OperatorStep(Gate):
 
     async def _statement_failed(self, error: Exception | SystemExit) -> None:
         """The statement as a whole failed: its ERRORS, or those of a call around it, take it."""
+        if self.session.stopping or self.unneeded:
+            return
         # Of a statement that fires for tuples, ERRORS carries tuples: a failure of another kind is no data.
         own = self.errors is not None and self.step.firing != "tuple"
         taken = own or self.sink is not None or self.step.resolved.skip_errors
@@ -325,9 +337,9 @@ class OperatorStep(Gate):
             )
             return
         self.totals.errors += 1
-        packed = await self._packed_input()
         if self.step.resolved.skip_errors:
             return
+        packed = await self._packed_input()
         if own and self.errors is not None:
             if self.errors.schema is None:
                 self.errors.open(FAILED_RELATION)

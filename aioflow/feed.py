@@ -45,6 +45,12 @@ class Feed:
             self._outlet.end()
             return
         self._task = self._session.spawn(self._feed())
+        self._task.add_done_callback(self._feed_ended)
+
+    def _feed_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None or (task.cancelled() and not self._outlet.ended):
+            self._session.fail(InputError(f"input {self._name!r}: its source failed: {error or 'cancelled'}"))
 
     def _unread(self) -> None:
         if self._task is not None:

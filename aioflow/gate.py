@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from aioflow.outlet import Outlet, Target
@@ -78,7 +77,7 @@ class Gate:
             alive = False  # a recursive call unfolds for a tuple only
         if (ended and not alive) or (self.waits and any(signal.state == "never" for signal in self.waits)):
             self._let_begin()
-            asyncio.get_running_loop().call_soon(self._end_dead)
+            self.session.call_soon(self._end_dead)
         elif self._may_begin(has_rows, ended):
             self._let_begin()
             self.begin()

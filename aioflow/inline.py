@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from aioflow.failures import operator_error
-from aioflow.outlet import Outlet, Space, Target
+from aioflow.outlet import Outlet, Space, Target, when_freed
 from aioflow.relation import Batch, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
@@ -158,8 +158,8 @@ class InlineStep:
             self.outlet.pass_on(results, full)
 
     def _finish(self) -> None:
-        if self.ended:
-            return
+        if self.ended or self.session.failure is not None:
+            return  # a stream that fails does not end
         if self._function is None and not self.dead:
             self._open(None)  # an empty input of unknown attributes may still have a known result
         self.ended = True
@@ -200,7 +200,7 @@ class InlineStep:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._catch_up)
+            self.session.call_soon(self._catch_up)
 
     def _catch_up(self) -> None:
         self._scheduled = False
@@ -219,7 +219,7 @@ class InlineStep:
         self._work(rows, full)
         if full:
             self._scheduled = True
-            full[0].freed().add_done_callback(lambda _: self._catch_up())
+            when_freed(full, lambda: self.session.guard(self._catch_up))
 
     async def space(self) -> None:
         while self._late and not self.ended:

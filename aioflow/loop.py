@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from aioflow.errors import DepthError
 from aioflow.failures import operator_error
 from aioflow.graph import Routine
-from aioflow.outlet import Outlet, Space, Target
+from aioflow.outlet import Outlet, Space, Target, when_freed
 from aioflow.relation import Row, Schema, identities
+from aioflow.reordered import Reordered
 from aioflow.session import Session, Totals
 from aioflow.signals import Completion
 from aioflow.spill import KeySet
 from aioflow.step import Bound, Step
-from aioflow.stream import Reordered
 
 _LEVELS_AT_ONCE = 256
 _WAITING_AT_MOST = 64
@@ -126,7 +126,7 @@ class Loop:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._run)
+            self.session.call_soon(self._run)
 
     def _run(self) -> None:
         """Work on some levels, then let others run."""
@@ -142,7 +142,7 @@ class Loop:
             return
         if full:
             self._scheduled = True
-            full[0].freed().add_done_callback(lambda _: self._run())
+            when_freed(full, lambda: self.session.guard(self._run))
         elif self._queue:
             self._schedule()
         elif not self._producers:
@@ -253,6 +253,13 @@ class Loop:
                 if work.step is step:
                     for counted in work.bound.counted:
                         totals.counters.update(counted.take())
+
+    def mark_left(self, outlets: Sequence[Outlet]) -> None:
+        """Readers may have left between the call's beginning and its unfolding."""
+        for anchor, outlet in zip(self._anchors, outlets, strict=True):
+            anchor.was_read = outlet.was_read
+        if any(anchor.unread for anchor in self._anchors):
+            self._unread()
 
     def _unread(self) -> None:
         """If nobody reads any output any more, nobody needs the input."""

@@ -41,6 +41,11 @@ class Target(Protocol):
         """Whether it wants rows; some only want to learn of the end."""
 
 
+def when_freed(places: Sequence[Space], callback: Callable[[], None]) -> None:
+    """Call back when all of these places, not just the first, have space again."""
+    asyncio.gather(*[place.freed() for place in places]).add_done_callback(lambda _: callback())
+
+
 class Outlet:
     """The writer's end of a variable: every reader gets every row."""
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from aioflow.errors import InputError
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
+from aioflow.reordered import Reordered
 from aioflow.spill import Memory, RowBuffer
-from aioflow.stream import Reordered
 
 
 class Mailbox:
@@ -27,9 +27,12 @@ class Mailbox:
         self._reader: Future[None] | None = None
         self._blocked: list[Future[None]] = []
         self._done = False
+        self._discards = False
 
     def put(self, port: Port, rows: Sequence[Row]) -> bool:
         """Deliver rows; whether the writer should wait."""
+        if self._discards:
+            return False
         self.last_arrival = asyncio.get_running_loop().time()
         if self.first_arrival is None:
             self.first_arrival = self.last_arrival
@@ -77,6 +80,7 @@ class Mailbox:
         """Say that nothing more comes; on failure also forget what was not read."""
         self._done = True
         if discard:
+            self._discards = True
             self._letters.clear()
         self._wake()
 

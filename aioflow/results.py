@@ -70,9 +70,9 @@ class RunStream:
         if run.is_over:
             run.raise_failure()
             return None
-        if not run.has_started:
-            run.start()
         try:
+            if not run.has_started:
+                run.start()
             letter = await run.mailbox.take()
         except BaseException:
             await run.stop()

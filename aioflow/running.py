@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from aioflow.calls import Call, Surroundings
 from aioflow.errors import DeadlineError, InputError
@@ -57,7 +58,7 @@ class Run:
         self._loop = asyncio.get_running_loop()
         self._started_at = session.now()
         self._under_way.add(self)
-        session.on_failure = lambda: self.mailbox.close(discard=True)
+        session.on_failure = self._failed
         session.emit = self._emit
         if self._timeout is not None:
             error = DeadlineError(f"the run took longer than its timeout of {self._timeout:g} s")
@@ -106,12 +107,37 @@ class Run:
 
     async def stop(self) -> None:
         """End what is still under way and release everything that the run holds."""
-        if self.is_over:
+        if self._loop is None:
+            self.is_over = True
             return
-        self.is_over = True
+        self._begin_stop()
+        assert self._stopping is not None
+        interrupted: asyncio.CancelledError | None = None
+        while not self._stopping.done():
+            try:
+                await asyncio.wait([self._stopping])
+            except asyncio.CancelledError as error:
+                interrupted = error
+        self._stopping.result()
+        if interrupted is not None:
+            raise interrupted
+
+    def _failed(self) -> None:
+        """A run that failed stops at once, not when somebody reads on."""
+        self.mailbox.close(discard=True)
+        assert self._loop is not None
+        self._loop.call_soon(self._begin_stop)
+
+    def _begin_stop(self) -> None:
+        if self._stopping is None and self._loop is not None:
+            self.session.stopping = True
+            self._stopping = self._loop.create_task(self._stop())
+
+    async def _stop(self) -> None:
         try:
             await self.session.stop()
         finally:
+            self.is_over = True
             self._under_way.discard(self)
             self._release()
 
@@ -119,13 +145,8 @@ class Run:
         """Nobody reads the results any more: stop in the background. A closing engine waits for it."""
         if self.is_over or self._loop is None or self._loop.is_closed() or self._stopping is not None:
             return
-        self._stopping = self._loop.create_task(self.stop())
-
-    async def wait_stopped(self) -> None:
-        """Stop, or wait until it has stopped in the background."""
-        if self._stopping is not None:
-            await self._stopping
-        await self.stop()
+        with suppress(RuntimeError):  # the loop was closed in this moment
+            self._loop.call_soon_threadsafe(self._begin_stop)  # objects are forgotten in any thread
 
     def raise_failure(self) -> None:
         """Raise what the run failed with, if it did."""

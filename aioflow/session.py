@@ -158,6 +158,16 @@ class Session:
         task.add_done_callback(lambda ended: self.tasks.pop(ended, None))
         return task
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Have something done later; if that fails, so does the run."""
+        asyncio.get_running_loop().call_soon(self.guard, callback)
+
+    def guard(self, callback: Callable[[], None]) -> None:
+        try:
+            callback()
+        except Exception as error:
+            self.fail(error)
+
     def fail(self, error: BaseException) -> None:
         """End the run with this error, unless it already fails with another."""
         if self.failure is None and not self.stopping:
@@ -184,7 +194,10 @@ class Session:
 
     def publish(self, event: Event) -> None:
         for listener in self.listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:
+                self.fail(error)
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()

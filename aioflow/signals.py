@@ -39,24 +39,29 @@ class Signal:
 class Watch:
     """Reads a variable only to learn of its first row: what a WAIT on data needs."""
 
-    __slots__ = ("_producers", "_signal")
+    __slots__ = ("_producers", "_signal", "_sources")
 
     def __init__(self, signal: Signal) -> None:
         self._signal = signal
         self._producers = 0
+        self._sources: list[Outlet] = []
 
     def attach(self, outlet: Outlet) -> None:
         self._producers += 1
+        self._sources.append(outlet)
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         self._signal.send()
+        for source in self._sources:  # it has all it needs
+            source.drop(self)
+        self._sources = []
 
     @property
     def reads(self) -> bool:
-        return True
+        return self._signal.state == "pending"
 
     def serves(self, reader: object) -> bool:
         return reader is self

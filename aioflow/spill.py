@@ -12,6 +12,7 @@ import struct
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, BinaryIO, cast
 
@@ -62,8 +63,9 @@ class SpillFile:
         self.end = 0
 
     def close(self) -> None:
-        self._file.close()
         self._memory.count_files(-1)
+        with suppress(OSError):  # what it could not flush nobody reads
+            self._file.close()
 
 
 class RowBuffer(Spillable):

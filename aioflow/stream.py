@@ -15,7 +15,8 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from aioflow.outlet import Outlet, Space, Target
-from aioflow.relation import Batch, Record, Row, Schema, picker
+from aioflow.relation import Batch, Record, Row, Schema
+from aioflow.reordered import Reordered, SchemaMismatchError
 from aioflow.spill import Memory, RowBuffer, RowQueue
 
 _HELD_ROWS = 256
@@ -109,6 +110,8 @@ class Stream:
                 return batch
         if self._held is not None and self._held.length:
             batch = self._held.popleft()
+            if self._blocked:
+                self._unblock()
         elif self._rows:
             batch = self._rows
             self._rows = []
@@ -202,10 +205,12 @@ class Stream:
                 self._put_aside()
         elif len(self._rows) >= self.limit:
             full.append(self)
+            if len(self._rows) >= 2 * max(self.capacity, _HELD_ROWS):
+                self._put_aside()  # who cannot wait (ERRORS, what was held) must not fill the memory
 
     async def space(self) -> None:
         """Wait until the reader has taken what is there."""
-        while len(self._rows) >= self.limit and not (self.holding or self.closed or self.discarding):
+        while self.waiting_rows >= self.limit and not (self.holding or self.closed or self.discarding):
             freed = self.freed()
             try:
                 await freed
@@ -267,42 +272,6 @@ class Stream:
             if not freed.done():
                 freed.set_result(None)
         self._blocked.clear()
-
-
-class SchemaMismatchError(Exception):
-    """Two writers of one stream do not have the same attributes."""
-
-    def __init__(self, expected: Schema, found: Schema) -> None:
-        super().__init__(
-            f"the inputs differ in their attributes: {', '.join(expected.names)} and {', '.join(found.names)}"
-        )
-
-
-class Reordered:
-    """A target for a writer whose columns stand in another order."""
-
-    def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
-        self._target = target
-        self._pick = picker([given.position(name) for name in wanted.names])
-
-    @property
-    def reads(self) -> bool:
-        return True
-
-    def serves(self, reader: object) -> bool:
-        return self._target.serves(reader)
-
-    def attach(self, outlet: Outlet) -> None:
-        self._target.attach(outlet)
-
-    def accept(self, outlet: Outlet, schema: Schema) -> Target:
-        return self
-
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
-        self._target.push([self._pick(row) for row in rows], full)
-
-    def end(self, outlet: Outlet, dead: bool) -> None:
-        self._target.end(outlet, dead)
 
 
 # Iterators are classes: an async generator that is left early would be closed by a task of its own.

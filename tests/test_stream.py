@@ -9,7 +9,8 @@ import pytest
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
 from aioflow.relation import Row, Schema
-from aioflow.stream import SchemaMismatchError, Stream, interleave
+from aioflow.reordered import SchemaMismatchError
+from aioflow.stream import Stream, interleave
 from aioflow.testing import run
 
 N = Schema.of("n")

@@ -1,0 +1,44 @@
+"""Several writers of one stream: their attributes must be the same, in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aioflow.outlet import Outlet, Space, Target
+from aioflow.relation import Row, Schema, picker
+
+
+class SchemaMismatchError(Exception):
+    """Two writers of one stream do not have the same attributes."""
+
+    def __init__(self, expected: Schema, found: Schema) -> None:
+        super().__init__(
+            f"the inputs differ in their attributes: {', '.join(expected.names)} and {', '.join(found.names)}"
+        )
+
+
+class Reordered:
+    """A target for a writer whose columns stand in another order."""
+
+    def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
+        self._target = target
+        self._pick = picker([given.position(name) for name in wanted.names])
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    def serves(self, reader: object) -> bool:
+        return self._target.serves(reader)
+
+    def attach(self, outlet: Outlet) -> None:
+        self._target.attach(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        return self
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self._target.push([self._pick(row) for row in rows], full)
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._target.end(outlet, dead)
