@@ -361,7 +361,7 @@ class CallStep(Gate):
     def _end_unread(self) -> bool:
         """End a call that has not unfolded if nobody reads its outputs any more."""
         left = [outlet.unread for outlet in self.outlets if outlet.was_read]
-        if self.step.pinned or self.ended or not left or not all(left):
+        if self.is_pinned or self.ended or not left or not all(left):
             return False
         self._let_begin()
         self.ended = True

@@ -216,6 +216,8 @@ class OperatorStep(Gate):
             self.has_fired = True
             for number in self.step.enable:
                 self.signals[number].send()
+            if self.step.pinned_until_enabled and any(outlet.unread for outlet in self.outlets):
+                self.unread()
 
     @property
     def rows_in(self) -> int:
@@ -271,7 +273,7 @@ class OperatorStep(Gate):
         """Nobody reads an output any more: stop, if nobody reads any, and nothing else needs the step."""
         outlets = [*self.outlets, *([self.errors] if self.errors is not None else ())]
         if (
-            self.step.pinned
+            self.is_pinned
             or self.ended
             or not all(outlet.unread or not outlet.was_read for outlet in outlets)
         ):

@@ -108,6 +108,13 @@ class Gate:
         if not self.ended and not self.session.stopping:
             self.end_dead()
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the step must go on although nobody reads its outputs."""
+        if self.step.pinned or not self.step.pinned_until_enabled:
+            return self.step.pinned
+        return any(self.signals[number].state == "pending" for number in self.step.enable)
+
     def settle_signals(self, well: bool) -> None:
         """Send DONE; what has not been sent by now will never be."""
         if well:

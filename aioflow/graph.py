@@ -258,7 +258,8 @@ class _Builder:
             self.scope,
             recursive=isinstance(target, Plan) and self.graph.calls.is_recursive(self.plan, target),
             # Who waits for a signal needs it, whatever becomes of the statement's results.
-            pinned=effects or any(name in self.awaited for name in (*resolved.enable, *resolved.done)),
+            pinned=effects or any(name in self.awaited for name in resolved.done),
+            pinned_until_enabled=any(name in self.awaited for name in resolved.enable),
             tail=self.tails.of(index),
         )
 

@@ -54,7 +54,8 @@ class Step:
     recursive: bool = False
     urgent: bool = False
     urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
-    pinned: bool = False
+    pinned: bool = False  # never stopped for want of readers
+    pinned_until_enabled: bool = False  # nor before its ENABLE, which somebody waits for
     needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
     tail: Merged | None = None
     is_call: bool = field(init=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -708,3 +709,46 @@ def test_an_attribute_that_a_function_lacks_at_run_time_ends_the_run_in_spite_of
     plan = loads('PLAN p { INPUT: x OUTPUT: out, e BODY { apply (x, "engine_takes_m" : out) {ERRORS: e} } }')
     with pytest.raises(RunError, match="unknown attribute 'm'"):
         aioflow.run(plan, x=numbers(2))
+
+
+ENDLESS = "PLAN p {{ INPUT: x OUTPUT: out BODY {{ {} limit (a, 2 : out) log (late) }} }}"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        'apply (x, "engine_fetch" : a) select (x, "n = 0" : late) {WAIT: a}',
+        'apply (x, "engine_fetch" : a) {ENABLE: e} select (x, "n = 0" : late) {WAIT: e}',
+    ],
+)
+def test_who_waited_for_a_first_tuple_does_not_keep_its_writer_at_work(statements: str) -> None:
+    async def main() -> int:
+        async with Engine(workers=1) as engine:
+            rows = await engine.run(loads(ENDLESS.format(statements)), x=numbers(1000))
+            return len(rows)
+
+    assert run(main()) == 2
+    assert len(Fetches.started) <= 4
+
+
+def test_a_failed_run_leaves_no_file_that_looks_whole(tmp_path: Path) -> None:
+    @function(name="engine_fails_late", pure=True, returns="x number")
+    def fails_late(row: Mapping[str, Any]) -> int:
+        if row["n"] == 500:
+            raise ValueError("late")
+        return int(row["n"])
+
+    plan = loads(
+        f"""PLAN p {{ INPUT: x OUTPUT: y BODY {{
+            apply (x, "engine_fails_late" : y) write (y, "{tmp_path / "out.jsonl"}")
+        }} }}"""
+    )
+
+    async def main() -> None:
+        async with Engine(capacity_rows=1) as engine:
+            with pytest.raises(RunError, match="late"):
+                async for _ in engine.stream(plan, x=numbers(1000)):
+                    await asyncio.sleep(1)
+
+    run(main())
+    assert list(tmp_path.iterdir()) == []
