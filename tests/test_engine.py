@@ -746,9 +746,9 @@ def test_a_failed_run_leaves_no_file_that_looks_whole(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with Engine(capacity_rows=1) as engine:
-            with pytest.raises(RunError, match="late"):
-                async for _ in engine.stream(plan, x=numbers(1000)):
-                    await asyncio.sleep(1)
+            async for _ in engine.stream(plan, x=numbers(1000)):
+                await asyncio.sleep(1)  # slower than the plan: the failure overtakes the rows
 
-    run(main())
+    with pytest.raises(RunError, match="late"):
+        run(main())
     assert list(tmp_path.iterdir()) == []
