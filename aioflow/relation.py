@@ -217,6 +217,7 @@ def _bag(relation: Relation) -> tuple[tuple[str, ...], frozenset[tuple[Hashable,
 
 _PLAIN = frozenset({str, int, type(None)})
 _PLAIN_BUT_NAN = _PLAIN | {float, date, datetime}
+_PLAIN_TYPES = frozenset({Type.CHAR, Type.DATE, Type.RELATION, Type.DOCUMENT})
 _NAN = ("nan",)
 _TRUE, _FALSE = ("boolean", True), ("boolean", False)
 
@@ -245,6 +246,22 @@ def identity(row: Row) -> Hashable:
 def identities(rows: Sequence[Row]) -> Sequence[Hashable]:
     """`identity` of each row; fast when a whole batch is plain, or has floats but no NaN."""
     return rows if _are_plain(list(chain.from_iterable(rows))) else [identity(row) for row in rows]
+
+
+def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Hashable]]:
+    """`identities` for rows of a schema: values whose type leaves no doubt are not looked at."""
+    doubtful = [place for place, kind in enumerate(schema.types) if kind not in _PLAIN_TYPES]
+    if len(doubtful) == len(schema):
+        return identities
+    if not doubtful:
+        return lambda rows: rows
+    columns = [itemgetter(place) for place in doubtful]
+
+    def of_rows(rows: Sequence[Row]) -> Sequence[Hashable]:
+        values = list(chain.from_iterable([map(column, rows) for column in columns]))
+        return rows if _are_plain(values) else [identity(row) for row in rows]
+
+    return of_rows
 
 
 def _are_plain(values: list[Value]) -> bool:

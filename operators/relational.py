@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from operator import itemgetter
-from typing import Literal
+from typing import Any, Literal
 
 from aioflow import Context, InputError, Row, Schema, SettingError, Stream, operator, same_as_input
 from aioflow.expressions import Attributes, Condition, JoinCondition, Projection
@@ -20,7 +20,7 @@ from aioflow.operators.keyed import (
     matching_where,
 )
 from aioflow.operators.tally import tallied
-from aioflow.relation import Batch, Type, identities, picker
+from aioflow.relation import Batch, Type, identities_of, picker
 from aioflow.spill import KeySet
 
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -165,7 +165,9 @@ async def distinct(
         distinct (links, "url" : fresh)
         distinct (houses : different)
     """
-    keys = identities if attributes is None else keys_of(attributes.positions or ())
+    keys: Callable[[Batch], Sequence[Any]] = (
+        identities_of(rel.schema or Schema(())) if attributes is None else keys_of(attributes.positions or ())
+    )
     with KeySet(context.memory) as seen:
         async for batch in rel.batches():
             fresh = seen.add_new(keys(batch), batch)

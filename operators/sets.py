@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
 
 from aioflow import Context, Schema, SettingError, Stream, interleave, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings
 from aioflow.operators.keyed import Keyed, differing, matching
-from aioflow.relation import Batch, identities, picker
+from aioflow.relation import Batch, identities, identities_of, picker
 from aioflow.spill import KeySet
 
 
@@ -73,6 +73,7 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
     """
     schema = inputs[0].schema
     orders: dict[Stream, Callable[[Batch], Batch]] = {}
+    keys: dict[Stream, Callable[[Batch], Sequence[Hashable]]] = {}
     async with aclosing(_batches(inputs, context.ordered)) as batches:
         with KeySet(context.memory) as seen:
             async for stream, batch in batches:
@@ -83,8 +84,9 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
                         schema = stream.schema
                         yield schema
                     orders[stream] = _ordering(schema, stream.schema)
+                    keys[stream] = identities_of(stream.schema.pick(schema.names))
                 rows = orders[stream](batch)
-                fresh = rows if all else seen.add_new(identities(rows), rows)
+                fresh = rows if all else seen.add_new(keys[stream](rows), rows)
                 if fresh:
                     yield fresh
 
