@@ -14,7 +14,7 @@ from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
 from aioflow.once import OnceStream
-from aioflow.outlet import Outlet, Target
+from aioflow.outlet import Outlet, Target, has_readers
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.spill import KeySet
@@ -234,7 +234,7 @@ class CallStep(Gate):
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
         outlet = Outlet([*targets, *self._watches], self.unread)
-        outlet.was_read = bool(targets)
+        outlet.was_read = has_readers(targets)
         return outlet
 
     def waited_for_input(self, seconds: float) -> None:

@@ -54,7 +54,7 @@ class Outlet:
     def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
         self.targets: list[Target] = list(targets)
         self.on_unread = on_unread
-        self.was_read = bool(self.targets)
+        self.was_read = has_readers(self.targets)
         self.schema: Schema | None = None
         self.sent = 0
         self.ended = False
@@ -132,3 +132,8 @@ class Outlet:
             accepted.append(target if self.schema is None else target.accept(self, self.schema))
         kept = [target for target in self.targets if not target.serves(reader)]
         self.targets = kept + accepted
+
+
+def has_readers(targets: Iterable[Target]) -> bool:
+    """Whether anybody reads the rows; who only looks for the first one or for the end does not."""
+    return any(not getattr(target, "only_watches", False) for target in targets)

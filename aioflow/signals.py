@@ -39,6 +39,7 @@ class Signal:
 class Watch:
     """Reads a variable only to learn of its first row: what a WAIT on data needs."""
 
+    only_watches = True
     __slots__ = ("_producers", "_signal", "_sources")
 
     def __init__(self, signal: Signal) -> None:
@@ -94,6 +95,7 @@ class Completion:
 class EndWatch:
     """Keeps a call from counting as ended while an input that is also an output still flows."""
 
+    only_watches = True
     __slots__ = ("_completion", "_producers")
 
     def __init__(self, completion: Completion) -> None:

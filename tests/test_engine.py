@@ -752,3 +752,25 @@ def test_a_failed_run_leaves_no_file_that_looks_whole(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="late"):
         run(main())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_is_raised_although_only_a_wait_looks_at_the_statement() -> None:
+    @function(name="engine_fails_second", pure=True, returns="x number")
+    async def fails_second(row: Mapping[str, Any]) -> int:
+        await asyncio.sleep(1)
+        if row["n"] == 1:
+            raise ValueError("second")
+        return 0
+
+    plan = loads(
+        """PLAN p { INPUT: x OUTPUT: out BODY {
+            apply (x, "engine_fails_second" : watched) project (x, "n" : out) {WAIT: watched}
+        } }"""
+    )
+
+    async def main() -> None:
+        async with Engine(workers=1) as engine:
+            await engine.run(plan, x=numbers(2))
+
+    with pytest.raises(RunError, match="second"):
+        run(main())
