@@ -120,10 +120,6 @@ class Outlet:
         if self.unread and self.on_unread is not None and not self.ended:
             self.on_unread()
 
-    def detach(self, reader: Target) -> None:
-        """A reader has all it needs, but the writer is to go on."""
-        self.targets = [target for target in self.targets if target is not reader]
-
     def replace(self, reader: object, targets: Sequence[Target]) -> None:
         """Let others read in the place of one reader."""
         accepted = []
