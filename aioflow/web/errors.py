@@ -1,0 +1,73 @@
+"""What can go wrong between a request and its answer; each becomes the `error-kind` of an error tuple.
+
+WebError
+├── RequestRefusedError      aioflow does not send this request
+│   ├── AddressRefusedError  the address is private, or the scheme is not http(s)
+│   ├── RobotsRefusedError   robots.txt forbids it
+│   ├── CircuitOpenError     the host failed too often; it is left alone for a while
+│   └── NotRecordedError     offline or replaying, and no stored answer
+├── ConnectionFailedError    no connection, reset, or the other side broke off
+├── ResponseTimeoutError     connect, first byte, idle or total limit
+├── BadResponseError         framing, headers, encoding or redirects that make no sense
+├── ResponseTooLargeError    body, headers or decoding ratio over the limit
+├── HttpStatusError          an answer with an error status
+└── ExtractionError          the page was fetched, but a required field is missing or it cannot be read
+"""
+
+from __future__ import annotations
+
+from aioflow.errors import AioflowError
+
+
+class WebError(AioflowError):
+    """A request failed; `attempts` counts how often it was sent."""
+
+    attempts: int = 1
+
+
+class RequestRefusedError(WebError):
+    """The request was not sent."""
+
+
+class AddressRefusedError(RequestRefusedError):
+    """The address is not one that a plan may reach."""
+
+
+class RobotsRefusedError(RequestRefusedError):
+    """The host's robots.txt forbids the request."""
+
+
+class CircuitOpenError(RequestRefusedError):
+    """The host failed too often and is left alone for a while."""
+
+
+class NotRecordedError(RequestRefusedError):
+    """There is no stored answer, and the network is not to be used."""
+
+
+class ConnectionFailedError(WebError):
+    """The connection could not be made, or broke."""
+
+
+class ResponseTimeoutError(WebError):
+    """The answer took longer than a limit."""
+
+
+class BadResponseError(WebError):
+    """The answer makes no sense."""
+
+
+class ResponseTooLargeError(WebError):
+    """The answer is larger than a limit."""
+
+
+class HttpStatusError(WebError):
+    """The answer has an error status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ExtractionError(WebError):
+    """The page cannot be read as its wrapper says."""

@@ -1,0 +1,116 @@
+"""Requests and responses as values; who makes and who answers them meets here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from aioflow.web.cookies import CookieStore
+
+# A host's name and what the firing is about -> what to hold while the network is used, and only then.
+Permit: TypeAlias = Callable[[str, str], AbstractAsyncContextManager[None]]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def no_permit(source: str, label: str) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of whom.
+
+    `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
+    any other comes with its whole body. `robots` is False where its author says that robots.txt does
+    not apply.
+    """
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    is_safe: bool = True
+    streamed: bool = False
+    robots: bool = True
+    urgent: bool = False
+    cookies: CookieStore | None = None
+    timeout_seconds: float | None = None  # in place of the configured total
+    permit: Permit = field(default=no_permit, repr=False, compare=False)
+
+
+class BodyStream(Protocol):
+    """A decoded body on its way; it fails with a WebError when it is cut, too slow or too large."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Timing:
+    """When things happened, in seconds after the request was first handed over."""
+
+    waited_seconds: float = 0.0  # for politeness and permits
+    first_byte_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer. Its body is whole, or a stream that has to be read to its end or closed.
+
+    `url` is where it came from after redirects, `hops` the addresses that led there. `headers` are
+    case-insensitive. `stored` says that no body crossed the network: "cache", "revalidated" or "replay".
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | BodyStream
+    set_cookies: tuple[str, ...] = ()
+    hops: tuple[str, ...] = ()
+    attempts: int = 1
+    stored: str | None = None
+    timing: Timing = field(default_factory=Timing)
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        if isinstance(self.body, bytes):
+            return self.body
+        async with self:
+            self.body = b"".join([chunk async for chunk in self.body])
+        return self.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body piece by piece; a body that is whole is one piece."""
+        if isinstance(self.body, bytes):
+            yield self.body
+            return
+        async for chunk in self.body:
+            yield chunk
+
+    async def close(self) -> None:
+        """Let go of a body that nobody reads on."""
+        if not isinstance(self.body, bytes):
+            await self.body.close()
+
+    async def __aenter__(self) -> Response:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Fetcher(Protocol):
+    """Anything that answers requests: the network, or a layer of manners around another fetcher.
+
+    An error status is an answer, not an exception. Failures are WebErrors.
+    """
+
+    async def fetch(self, request: Request) -> Response: ...
+    async def close(self) -> None: ...

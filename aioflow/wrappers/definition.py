@@ -1,0 +1,118 @@
+"""A wrapper as frozen data: what its text says, before a request is made or a page read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from aioflow.relation import Schema, Type, Value
+from aioflow.source import Span
+
+# Where a field's value is looked for: in each item, in the page around the items, in the answer itself
+# (url, status, a header, the time), or nowhere because it is constant.
+Scope: TypeAlias = Literal["item", "page", "response", "constant"]
+
+
+@dataclass(frozen=True)
+class WrapperInput:
+    """An input of a wrapper; an optional one may be null or missing."""
+
+    name: str
+    type: Type | None = None
+    optional: bool = False
+    default: Value = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Processing:
+    """One word behind a selector, with its arguments: `number "de"`, `split ","`."""
+
+    name: str
+    arguments: tuple[str | int | float | bool | None, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Field:
+    """An attribute of the result.
+
+    `selector` is a text in the reader's own language. A field with `fields` embeds a relation: `selector`
+    is then the iterating element.
+    """
+
+    name: str
+    selector: str = ""
+    scope: Scope = "item"
+    processing: tuple[Processing, ...] = ()
+    required: bool = False
+    default: Value = None
+    fields: tuple[Field, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    selector_span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What is to be read from a page: all that a reader needs to know."""
+
+    reader: str = "html"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    each: str | None = None  # None: the page is the only item
+    fields: tuple[Field, ...] = ()
+    next_page: Field | None = None  # for paging: a field of the page that is no attribute
+    charset: str | None = None
+    outer: bool = False  # a page without items gives one tuple with its page fields
+    each_span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Paging:
+    """How a wrapper goes on to further pages by itself."""
+
+    kind: Literal["next", "number", "offset", "cursor"]
+    parameter: str | None = None  # of the query
+    start: int = 1
+    step: int = 1
+    most_pages: int = 1000
+
+
+@dataclass(frozen=True)
+class RequestTemplate:
+    """The request of a wrapper; texts may hold `{name}` of inputs, `url` is an RFC 6570 template."""
+
+    method: str = "GET"
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    form: tuple[tuple[str, Any], ...] | None = None  # values are templates or constants
+    json: tuple[tuple[str, Any], ...] | None = None  # dotted names make objects
+    body: str | None = None
+    auth: str | None = None
+    safe: bool = False
+    robots: bool = True
+    timeout_seconds: float | None = None
+    empty: tuple[int, ...] = ()  # statuses that mean: no result
+    url_span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A wrapper, whole: after LIKE was resolved."""
+
+    name: str
+    inputs: tuple[WrapperInput, ...]
+    request: RequestTemplate
+    extraction: Extraction
+    paging: Paging | None
+    schema: Schema
+
+    @property
+    def has_effects(self) -> bool:
+        """Requests other than GET change the world, unless their author calls them safe."""
+        return self.request.method not in ("GET", "HEAD") and not self.request.safe
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(given.name for given in self.inputs)
