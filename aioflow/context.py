@@ -66,8 +66,11 @@ class StepHost(Protocol):
     def folder(self) -> Path: ...
     @property
     def where(self) -> str: ...
+    @property
+    def urgent(self) -> bool: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
-    def permit(self, source: str | None) -> AbstractAsyncContextManager[None]: ...
+    def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
+    def service(self, kind: type[Any]) -> Any: ...
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
     def fired(self) -> None: ...
     def count(self, what: str, number: int) -> None: ...
@@ -115,9 +118,18 @@ class Context:
         """The statement's place, for messages."""
         return self._step.where
 
-    def permit(self, source: str | None = None) -> AbstractAsyncContextManager[None]:
-        """`async with` this around whatever waits on the outside world."""
-        return self._step.permit(source)
+    @property
+    def urgent(self) -> bool:
+        """Whether the results lead into a recursive call: such firings go first."""
+        return self._step.urgent
+
+    def permit(self, source: str | None = None, label: str = "") -> AbstractAsyncContextManager[None]:
+        """`async with` this around whatever waits on the outside world; traces show the label."""
+        return self._step.permit(source, label)
+
+    def service(self, kind: type[T]) -> T:
+        """What operators share through their engine or run, by its class (`aioflow.services`)."""
+        return cast(T, self._step.service(kind))
 
     def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:
         """Report that the firing for this tuple failed: to the statement's ERRORS, or the run ends."""
@@ -179,14 +191,16 @@ def map_concurrently(
     *,
     permit: bool = True,
     source: str | None = None,
+    window: int | None = None,
 ) -> AsyncIterator[tuple[Row, T]]:
     """Call a function for each tuple, several at once, each under a permit.
 
     Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
     tuples when the statement is ORDERED.
-    A call that fails is reported to `context.fail`, and the rest goes on.
+    A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
+    themselves, and may wait for something else before, can be under way for a `window` of tuples.
     """
-    return _ConcurrentMap(function, rows, context, permit, source)
+    return _ConcurrentMap(function, rows, context, permit, source, window)
 
 
 class _NoMore:
@@ -214,8 +228,10 @@ class _ConcurrentMap(Generic[T]):
         context: Context,
         permit: bool,
         source: str | None,
+        window: int | None,
     ) -> None:
         self._function = function
+        self._window = window or context.workers
         self._rows = rows
         self._context = context
         self._permit = permit
@@ -262,7 +278,7 @@ class _ConcurrentMap(Generic[T]):
             self._early.append((row, result))
 
     def _start_calls(self) -> None:
-        while len(self._running) < self._context.workers:
+        while len(self._running) < self._window:
             if not self._pending and not self._read():
                 return
             row = self._pending.popleft()

@@ -22,6 +22,7 @@ from aioflow.relation import Record
 from aioflow.results import RunStream
 from aioflow.rows import RowsIn
 from aioflow.running import Run
+from aioflow.services import Services
 from aioflow.session import MODES, Mode, Session
 from aioflow.spill import Memory
 from aioflow.statistics import RunStatistics
@@ -75,7 +76,8 @@ class Engine:
 
     `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
     permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
-    operators that must remember go to disk.
+    operators that must remember go to disk. `configuration` holds the tables that services read (`http`,
+    `host`, …; see `aioflow.configuration`); `services` stands in for services, by class.
     """
 
     def __init__(
@@ -88,6 +90,8 @@ class Engine:
         partitions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
         timing: bool = False,
+        configuration: Mapping[str, Any] | None = None,
+        services: Mapping[type[Any], Any] | None = None,
     ) -> None:
         for name, value in (
             ("workers", workers),
@@ -103,6 +107,7 @@ class Engine:
         self.mode: Mode = mode
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
+        self.services = Services(configuration or {}, services or {})
         self._listeners: list[Listener] = []
         self._runs: set[Run] = set()
 
@@ -119,6 +124,7 @@ class Engine:
         for run in tuple(self._runs):
             run.session.fail(RunError("the engine was closed before the run had ended"))
             await run.stop()
+        await self.services.close()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with every event of later runs; returns what ends that."""
@@ -204,6 +210,7 @@ class Engine:
             self.capacity_rows,
             tuple(self._listeners),
             self.timing,
+            self.services,
         )
 
 
@@ -238,7 +245,16 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
     """Run a plan without a loop of one's own; keywords as for Engine and Engine.run."""
     settings = {
         name: keywords.pop(name)
-        for name in ("workers", "capacity_rows", "memory_bytes", "partitions", "registry", "timing")
+        for name in (
+            "workers",
+            "capacity_rows",
+            "memory_bytes",
+            "partitions",
+            "registry",
+            "timing",
+            "configuration",
+            "services",
+        )
         if name in keywords
     }
 

@@ -72,6 +72,7 @@ class FiringStarted(StepEvent):
 
     firing: int = 0
     waited_seconds: float = 0.0
+    label: str = ""  # what it is about, such as an address
 
 
 @dataclass(frozen=True)

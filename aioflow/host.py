@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -72,24 +71,15 @@ class Host:
         task.add_done_callback(lambda ended: children.pop(ended, None))
         return task
 
-    @asynccontextmanager
-    async def permit(self, source: str | None) -> AsyncIterator[None]:
-        session = self._step.session
-        permits = session.permits_of_run or session.budget.permits_for(source)
-        limit = session.limit_of(self._step.step)
-        started = session.now()
-        if limit is not None:
-            await limit.acquire(self._step.urgent)
-        try:
-            await permits.acquire(self._step.urgent)
-            try:
-                with Firing(self._step, session.now() - started):
-                    yield
-            finally:
-                permits.release()
-        finally:
-            if limit is not None:
-                limit.release()
+    @property
+    def urgent(self) -> bool:
+        return self._step.urgent
+
+    def permit(self, source: str | None, label: str) -> Firing:
+        return Firing(self._step, source, label)
+
+    def service(self, kind: type[Any]) -> Any:
+        return self._step.session.services.service(kind)
 
     def count(self, what: str, number: int) -> None:
         self._step.totals.counters[what] += number
@@ -112,25 +102,46 @@ class Host:
 
 
 class Firing:
-    """Counts and reports one firing that waits on the outside world."""
+    """One firing that waits on the outside world: holds its permits while it does, counts and reports it."""
 
-    def __init__(self, step: HostedStep, waited_seconds: float) -> None:
+    __slots__ = ("_label", "_limit", "_number", "_permits", "_step")
+
+    def __init__(self, step: HostedStep, source: str | None, label: str) -> None:
+        session = step.session
         self._step = step
-        self._waited = waited_seconds
+        self._label = label
+        self._limit = session.limit_of(step.step)
+        self._permits = session.permits_of_run or session.budget.permits_for(source)
         self._number = 0
 
-    def __enter__(self) -> None:
+    async def __aenter__(self) -> None:
+        step = self._step
+        started = step.session.now()
+        if self._limit is not None:
+            await self._limit.acquire(step.urgent)
+        try:
+            await self._permits.acquire(step.urgent)
+        except BaseException:
+            if self._limit is not None:
+                self._limit.release()
+            raise
+        self._start(step.session.now() - started)
+
+    def _start(self, waited_seconds: float) -> None:
         session = self._step.session
         totals = self._step.totals
         totals.firings += 1
-        totals.waiting_permit_seconds += self._waited
+        totals.waiting_permit_seconds += waited_seconds
         session.firings += 1
         self._number = session.firings
         if session.listeners:
-            session.publish(FiringStarted(*self._step.place(), self._number, self._waited))
+            session.publish(FiringStarted(*self._step.place(), self._number, waited_seconds, self._label))
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         session = self._step.session
+        self._permits.release()
+        if self._limit is not None:
+            self._limit.release()
         if session.listeners:
             message = None if error is None else str(error) or type(error).__name__
             session.publish(FiringEnded(*self._step.place(), self._number, message))

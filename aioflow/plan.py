@@ -7,11 +7,12 @@ Comments are kept as written, line breaks included; an empty one stands for a bl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
+from aioflow.errors import Diagnostic
 from aioflow.relation import Schema
 from aioflow.source import Source, Span
 
@@ -187,6 +188,12 @@ class Item:
     @property
     def key(self) -> tuple[str, str]:
         return self.kind.lower(), self.name.lower()
+
+
+class CheckedContent(Protocol):
+    """What an item means, if that can be wrong beside the other items of its program."""
+
+    def problems(self, program: Program) -> Iterable[Diagnostic]: ...
 
 
 @dataclass(frozen=True)

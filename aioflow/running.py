@@ -76,7 +76,7 @@ class Run:
             depths={plan.key: 1} if plan.max_depth is not None else {},
             once={plan.key: seen} if seen is not None else {},
         )
-        call = Call(session, routine, Completion(self.mailbox.close), around)
+        call = Call(session, routine, Completion(self._completed), around)
         feeds = [Feed(session, declared, self._inputs[declared.name], seen) for declared in plan.inputs]
         targets = [self._targets(name) for name in self.outputs]
         call.open([feed.stream for feed in feeds], targets, self._left_out())
@@ -133,9 +133,19 @@ class Run:
             self.session.stopping = True
             self._stopping = self._loop.create_task(self._stop())
 
+    def _completed(self) -> None:
+        """Every statement has ended."""
+        self.session.services.ended_well = self.session.failure is None
+        self.mailbox.close()
+
     async def _stop(self) -> None:
+        session = self.session
         try:
-            await self.session.stop()
+            await session.stop()
+            session.services.ended_well &= session.failure is None
+            await session.services.close()
+        except Exception as error:
+            session.failure = session.failure or error
         finally:
             self.is_over = True
             self._under_way.discard(self)

@@ -15,6 +15,7 @@ from aioflow.context import RunInfo
 from aioflow.events import Event, Listener, Warned
 from aioflow.graph import Graph
 from aioflow.relation import Row, Schema
+from aioflow.services import Services
 from aioflow.spill import Memory
 from aioflow.step import Step
 from aioflow.stream import Stream
@@ -106,6 +107,7 @@ class Session:
         capacity_rows: int,
         listeners: Sequence[Listener],
         timing: bool,
+        services: Services,
     ) -> None:
         self.graph = graph
         self.budget = budget
@@ -115,6 +117,7 @@ class Session:
         self.capacity_rows = capacity_rows
         self.listeners = listeners
         self.timing = timing
+        self.services = services.for_run(info, self.warn)
         self.streaming = mode == "D+S+"
         self.baton = Baton() if mode == "D-" else None
         self.workers = 1 if mode == "D-" else budget.most

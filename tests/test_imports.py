@@ -23,7 +23,9 @@ ENGINE_ORDER = (
     "budget",
     "events",
     "context",
+    "services",
     "docstring",
+    "setting",
     "operator",
     "function",
     "builder",
@@ -68,8 +70,19 @@ ENGINE_ORDER = (
 DOORS = ("__init__", "__main__")
 # Where operators may import public names from, besides each other: packages that list them, and the
 # modules that are written for operators' authors.
-OPERATORS_MAY_IMPORT = ("aioflow", "aioflow.expressions")
-AUTHORS_MODULES = ("context", "errors", "function", "operator", "relation", "rows", "spill", "stream")
+OPERATORS_MAY_IMPORT = ("aioflow", "aioflow.expressions", "aioflow.web", "aioflow.wrappers")
+AUTHORS_MODULES = (
+    "context",
+    "errors",
+    "function",
+    "operator",
+    "relation",
+    "rows",
+    "services",
+    "setting",
+    "spill",
+    "stream",
+)
 # Folders that are importable in a checkout only.
 CHECKOUT_ONLY = ("operators", "plans", "tests", "benchmarks")
 LINES_AT_MOST = 400

@@ -25,11 +25,16 @@ class Findings:
     program: Program
     _found: list[tuple[Place, Diagnostic]] = field(default_factory=list)
     _mistaken: set[str] = field(default_factory=set)
+    _in_items: list[Diagnostic] = field(default_factory=list)
 
     def add(self, place: Place, diagnostic: Diagnostic) -> None:
         if diagnostic.severity == "error":
             self._mistaken.add(place.plan.key)
         self._found.append((place, diagnostic))
+
+    def in_item(self, diagnostic: Diagnostic) -> None:
+        """What is found in an item that is no plan."""
+        self._in_items.append(diagnostic)
 
     def at(self, plan: Plan, statement: int = HEADER) -> Callable[[Diagnostic], None]:
         """A function that adds what is found at this place."""
@@ -41,14 +46,15 @@ class Findings:
         return plan.key in self._mistaken
 
     def in_order(self) -> list[Diagnostic]:
-        """Everything in the order of the text, the main plan's file first."""
+        """Everything in the order of the text, the main plan's file first; items come before plans."""
         ranks = self._plan_ranks()
 
         def position(found: tuple[Place, Diagnostic]) -> tuple[int, int, int]:
             place, diagnostic = found
             return ranks[place.plan.key], place.statement, diagnostic.span.start if diagnostic.span else -1
 
-        return [_placed(place, diagnostic) for place, diagnostic in sorted(self._found, key=position)]
+        placed = [_placed(place, diagnostic) for place, diagnostic in sorted(self._found, key=position)]
+        return [*self._in_items, *placed]
 
     def _plan_ranks(self) -> dict[str, int]:
         files: dict[str, int] = {}

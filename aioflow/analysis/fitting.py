@@ -12,6 +12,7 @@ from aioflow.errors import Diagnostic, SettingError
 from aioflow.operator import Operator, Settings
 from aioflow.plan import Constant
 from aioflow.relation import Schema
+from aioflow.setting import SettingPort
 from aioflow.source import Span
 
 _Result = TypeVar("_Result")
@@ -101,6 +102,10 @@ class _Fitting:
         """Each setting by itself, so that every wrong one is found."""
         bound: dict[str, Any] = {}
         given = self.resolved.settings
+
+        def bind(port: SettingPort, value: Any) -> Any:
+            return port.bind(value, self.inputs, self.operator.program)
+
         for port in self.operator.settings:
             if port.name not in given:
                 bound[port.name] = port.default
@@ -109,7 +114,7 @@ class _Fitting:
             if value is UNKNOWN:
                 continue
             # Bound at once: the closures do not outlive this round.
-            converted = self._attempt(lambda port=port, value=value: (port.bind(value, self.inputs),))  # type: ignore[misc]
+            converted = self._attempt(lambda port=port, value=value: (bind(port, value),))  # type: ignore[misc]
             if converted is not None:
                 bound[port.name] = converted[0]
         return bound if len(bound) == len(self.operator.settings) else None

@@ -85,6 +85,8 @@ def resolve_statement(
         hint = suggestion(statement.operator, known)
         report(Diagnostic(f"unknown operator {statement.operator!r}{hint}", statement.name_span))
         return None
+    if isinstance(target, Operator):
+        target = target.within(program)
     return _Binding(statement, target, report, variables, parameters).resolved()
 
 

@@ -11,7 +11,8 @@ from aioflow.cli.ending import colours
 from aioflow.cli.program import load_modules
 from aioflow.cli.quantities import byte_text
 from aioflow.errors import InputError, suggestion
-from aioflow.operator import Operator, SettingPort, registry
+from aioflow.operator import Operator, registry
+from aioflow.setting import SettingPort
 
 _FIRINGS = {
     "stream": "on rows as they come",

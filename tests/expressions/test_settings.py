@@ -14,8 +14,8 @@ from aioflow.expressions import (
     SortKeys,
     Template,
 )
-from aioflow.operator import SettingPort
 from aioflow.relation import Document, Schema, Type
+from aioflow.setting import SettingPort
 
 SCHEMA = Schema.of("any", price="number", city="char", sold="date", open="boolean", houses="relation")
 ROW = (1, 500, "Irvine", None, True, None)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from aioflow import AioflowError, function, loads
-from aioflow.operator import InputPort, Operator, SettingPort
+from aioflow.operator import InputPort, Operator
 from aioflow.plugins import load_operators
+from aioflow.setting import SettingPort
 from aioflow.testing import Script, rows
 from tests.operators.running import NO_MEMORY, Mode, bag, out, run
 

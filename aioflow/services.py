@@ -1,0 +1,105 @@
+"""Services: things with a lifetime that operators share, such as an HTTP client or the cookies of a run.
+
+An operator asks for one by its class; it is opened when first asked for, and closed with its engine or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+
+from aioflow.context import RunInfo
+
+Scope: TypeAlias = Literal["engine", "run"]
+S = TypeVar("S", bound="Service")
+
+
+class ServiceHost(Protocol):
+    """What a service may ask of the engine or run that it belongs to."""
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The tables of the configuration, by name."""
+        ...
+
+    @property
+    def run(self) -> RunInfo | None:
+        """The run, for a service that belongs to one."""
+        ...
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the run came to its end: neither failed nor stopped. Known when services close."""
+        ...
+
+    def service(self, kind: type[S]) -> S:
+        """Another service, of the same or a longer lifetime."""
+        ...
+
+    def warn(self, message: str) -> None: ...
+
+
+class Service(Protocol):
+    """A class of services; `scope` says whether all runs of an engine share one, or each run has its own."""
+
+    scope: ClassVar[Scope]
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Any:
+        """Make the service; whatever takes time is left for its first use."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything. What it raises fails the run."""
+        ...
+
+
+class Services:
+    """The services that are open in one scope. Those that are `given` belong to whoever gave them."""
+
+    def __init__(
+        self,
+        configuration: Mapping[str, Any],
+        given: Mapping[type[Any], Any],
+        *,
+        around: Services | None = None,
+        run: RunInfo | None = None,
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self.configuration = configuration
+        self.run = run
+        self.warn = warn
+        self.ended_well = False
+        self._given = given
+        self._around = around
+        self._open: dict[type[Any], Any] = {}
+
+    def for_run(self, run: RunInfo, warn: Callable[[str], None]) -> Services:
+        """A scope for one run within this one."""
+        return Services(self.configuration, self._given, around=self, run=run, warn=warn)
+
+    def service(self, kind: type[S]) -> S:
+        found = self._open.get(kind)
+        if found is None:
+            found = self._find(kind)
+        return found  # type: ignore[no-any-return]  # kept by its class
+
+    def _find(self, kind: type[S]) -> Any:
+        if kind in self._given:
+            return self._given[kind]
+        if kind.scope == "engine" and self._around is not None:
+            return self._around.service(kind)
+        opened = self._open[kind] = kind.open_service(self)
+        return opened
+
+    async def close(self) -> None:
+        """Close all, the latest first, each whatever became of the others; raises the first error."""
+        errors = []
+        while self._open:
+            _, opened = self._open.popitem()
+            try:
+                await opened.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
