@@ -1,0 +1,157 @@
+"""Addresses as text, cheaply: links of a page resolved, and the host and origin of a URL.
+
+What is common is cut and joined as text; what looks unusual goes through urllib.parse, to the same result.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+# What browsers strip from both ends of a link, and what they leave out of it.
+_BLANK = "".join(map(chr, range(0x21)))
+_LEFT_OUT = str.maketrans("", "", "\t\n\r")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SLASH, _QUESTION, _DOT = "/", "?", "."
+_PLAIN_ORIGIN = re.compile(r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::[1-9][0-9]{0,3})?", re.ASCII)
+# In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
+_ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
+
+
+class Base:
+    """What the links of one page are relative to: the page's own URL, or what its <base href> says."""
+
+    __slots__ = ("_directory", "_origin", "_page", "url")
+
+    def __init__(self, url: str) -> None:
+        end = url.find("/", 8)
+        if end > 0 and _is_plain_origin(url[:end]) and url.isprintable() and not _ODD_PATH.match(url, end):
+            self.url = url
+            self._origin = url[:end]
+            question = url.find("?", end)
+            self._page = url if question < 0 else url[:question]
+            self._directory = self._page[: self._page.rindex("/") + 1]
+        else:
+            self._begin_slowly(url)
+
+    def _begin_slowly(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in _DEFAULT_PORTS or not parts.netloc:
+            raise ValueError(f"{without_userinfo(url)!r} is no http(s) URL that links could be relative to")
+        self.url = urlunsplit(parts._replace(fragment=""))
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._page = urljoin(url, "?x")[:-2]
+        self._directory = urljoin(url, "x")[:-1]
+
+    def resolve(self, link: str) -> str | None:
+        """The absolute http(s) URL that a link leads to, without fragment; None where it leads elsewhere."""
+        text = link
+        if "#" in text:
+            text = text[: text.index("#")]
+        if not text:
+            return self.url
+        # Not printable: what browsers leave out. At an end: what they strip, or what urllib drops.
+        if not text.isprintable() or text[-1] in " ?" or ";" in text:
+            return self._resolve_slowly(link)
+        first = text[0]
+        if first == _SLASH:
+            if text[1:2] != _SLASH and "/." not in text:
+                return self._origin + text
+        elif first == _QUESTION:
+            return self._page + text
+        elif ":" not in text:
+            if "//" not in text and first != " ":
+                if first != _DOT and "/." not in text:
+                    return self._directory + text
+                if text.startswith("../"):
+                    return self._resolve_upwards(text) or self._resolve_slowly(link)
+        elif text.startswith(("http://", "https://")):
+            end = text.find("/", 8)
+            if end > 0 and _is_plain_origin(text[:end]):
+                return text
+        return self._resolve_slowly(link)
+
+    def rebased(self, href: str) -> Base:
+        """The base of a page that has a <base href>; one that makes no sense changes nothing."""
+        url = self.resolve(href)
+        return self if url is None else Base(url)
+
+    def _resolve_upwards(self, text: str) -> str | None:
+        directory = self._directory
+        while text.startswith("../"):
+            text = text[3:]
+            directory = directory[: max(directory.rindex("/", 0, -1), len(self._origin)) + 1]
+        return None if text[:1] == _DOT or "/." in text else directory + text
+
+    def _resolve_slowly(self, link: str) -> str | None:
+        try:
+            joined = urljoin(self.url, link.strip(_BLANK).translate(_LEFT_OUT))
+            parts = urlsplit(joined)
+            if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.port == 0:
+                return None
+            joined.encode()
+        except ValueError:  # a port, a bracket or a character that no URL has
+            return None
+        return urlunsplit(parts._replace(fragment=""))
+
+
+def resolve(base: str, link: str) -> str | None:
+    """The absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
+    return _base(base).resolve(link)
+
+
+def host_key(url: str) -> str:
+    """The host that manners are kept towards: `host:port`, in lower case and ASCII.
+
+    Raises ValueError for what is no http(s) URL with a host.
+    """
+    return _parts(_head(url))[1]
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port: whom credentials were meant for. Raises ValueError as `host_key` does."""
+    return _parts(_head(url))[0]
+
+
+def without_userinfo(url: str) -> str:
+    """The URL as it may be shown: a user and password before the host are left out."""
+    return _USERINFO.sub(r"\1\2", url) if "@" in url else url
+
+
+def _head(url: str) -> str:
+    """The URL up to its path: few differ, so that what is made of it can be kept."""
+    end = url.find("/", 8)
+    return url if end < 0 else url[:end]
+
+
+@lru_cache(maxsize=4096)
+def _parts(head: str) -> tuple[str, str]:
+    """Origin and host key."""
+    parts = urlsplit(head)
+    host, scheme = parts.hostname, parts.scheme
+    if scheme not in _DEFAULT_PORTS or not host:
+        raise ValueError(f"{without_userinfo(head)!r} is no http(s) URL with a host")
+    if not host.isascii() or "%" in host:
+        host = _ascii_host(head)
+    if ":" in host:
+        host = f"[{host}]"
+    port = parts.port if parts.port is not None else _DEFAULT_PORTS[scheme]
+    return f"{scheme}://{host}:{port}", f"{host.removesuffix('.')}:{port}"
+
+
+def _ascii_host(url: str) -> str:
+    from yarl import URL
+
+    return URL(url).raw_host or ""
+
+
+@lru_cache(maxsize=256)
+def _base(url: str) -> Base:
+    return Base(url)
+
+
+@lru_cache(maxsize=4096)
+def _is_plain_origin(text: str) -> bool:
+    return _PLAIN_ORIGIN.fullmatch(text) is not None
