@@ -268,7 +268,7 @@ class _ConcurrentMap(Generic[T]):
         self._start_calls()
         error = RuntimeError("the call was cancelled from inside") if task.cancelled() else task.exception()
         if error is not None:
-            self._context.fail(row, error)
+            self._context.fail(row, error, getattr(error, "attempts", 1))
             return
         self._context.fired()
         result = task.result()

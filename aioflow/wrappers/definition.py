@@ -107,11 +107,17 @@ class Wrapper:
     extraction: Extraction
     paging: Paging | None
     schema: Schema
+    file: str = field(default="", compare=False)
 
     @property
     def has_effects(self) -> bool:
         """Requests other than GET change the world, unless their author calls them safe."""
         return self.request.method not in ("GET", "HEAD") and not self.request.safe
+
+    @property
+    def health_key(self) -> str:
+        """What the history of its extraction is kept by."""
+        return f"{self.file}:{self.name}" if self.file else self.name
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:

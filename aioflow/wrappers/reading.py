@@ -61,6 +61,10 @@ class Extractor(Protocol):
 
     is_incremental: bool  # whether rows leave before the page has ended
 
+    def prefers_process(self, size_bytes: int) -> bool:
+        """Whether a page of that size would keep the loop waiting even from a thread."""
+        ...
+
     def open(self, page: PageHead) -> Reading: ...
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]: ...
 

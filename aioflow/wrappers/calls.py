@@ -1,0 +1,254 @@
+"""Calls of a wrapper for tuples: request, answer, rows. What `map_concurrently` calls for each tuple."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, TypeAlias
+
+from aioflow.context import Context
+from aioflow.relation import Batch, Row, Schema
+from aioflow.rows import row_of_mapping, value_of
+from aioflow.web.messages import Request, Response
+from aioflow.wrappers.answers import accepted
+from aioflow.wrappers.definition import Wrapper, WrapperInput
+from aioflow.wrappers.naming import AnyWrapper
+from aioflow.wrappers.paging import Pages
+from aioflow.wrappers.python import PythonWrapper, Web
+from aioflow.wrappers.reading import Extractor, PageHead
+from aioflow.wrappers.registry import compiled
+from aioflow.wrappers.requests import RequestMaker
+from aioflow.wrappers.session import WrapperSession
+
+Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]
+Values: TypeAlias = tuple[Any, ...]
+
+# Larger pages are read on a worker thread, or in a process if their reader asks for it: the loop goes on.
+LARGE_PAGE_BYTES = 256 * 1024
+
+
+class Calls(Protocol):
+    """A wrapper made ready for the tuples of one statement."""
+
+    window: int
+
+    def caller(self) -> Caller: ...
+    def once(self) -> AsyncGenerator[tuple[Row, Batch], None]: ...
+
+
+def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
+    """A wrapper made ready for tuples with these attributes."""
+    session = context.service(WrapperSession)
+    if isinstance(wrapper, PythonWrapper):
+        return PythonCalls(wrapper, schema, session, context)
+    return PageCalls(wrapper, schema, session, context)
+
+
+def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row], Values | None]:
+    """The values of a wrapper's inputs in a tuple; None when one that must be there is null."""
+    positions = [schema.position(given.name) if given.name in schema else None for given in inputs]
+    if len(inputs) == 1 and positions[0] is not None and not inputs[0].optional:
+        only = positions[0]
+        return lambda row: None if row[only] is None else (row[only],)
+
+    def values(row: Row) -> Values | None:
+        found = []
+        for given, position in zip(inputs, positions, strict=True):
+            value = None if position is None else row[position]
+            if value is None:
+                value = given.default
+                if value is None and not given.optional:
+                    return None
+            found.append(value)
+        return tuple(found)
+
+    return values
+
+
+class _Calls:
+    """What all calls have in common: the values of inputs, and what a null among them means."""
+
+    def __init__(
+        self, wrapper: AnyWrapper, schema: Schema, session: WrapperSession, context: Context
+    ) -> None:
+        self.window = max(context.workers, session.settings.window_rows)
+        self._session = session
+        self._context = context
+        self._values = values_of(wrapper.inputs, schema)
+        self._tally = session.tally(wrapper.health_key, wrapper.schema.names)
+        self._request_settings: Mapping[str, Any] = {
+            "permit": context.permit,
+            "cookies": session.cookies,
+            "urgent": context.urgent,
+        }
+
+    def caller(self) -> Caller:
+        raise NotImplementedError
+
+    async def once(self) -> AsyncGenerator[tuple[Row, Batch], None]:
+        """One call, for a statement without tuples."""
+        called = self.caller()(())
+        try:
+            if isinstance(called, AsyncGenerator):
+                async with aclosing(called):
+                    async for rows in called:
+                        yield (), rows
+            else:
+                yield (), await called
+        except Exception as error:
+            self._context.fail((), error, getattr(error, "attempts", 1))
+        else:
+            self._context.fired()
+
+    def _no_request(self) -> Batch:
+        self._context.count("null inputs")
+        return []
+
+
+# --- declared wrappers --------------------------------------------------------------------------
+
+
+class PageCalls(_Calls):
+    """Calls of a declared wrapper: its request is made, its pages are read."""
+
+    def __init__(self, wrapper: Wrapper, schema: Schema, session: WrapperSession, context: Context) -> None:
+        super().__init__(wrapper, schema, session, context)
+        self._wrapper = wrapper
+        self._extractor = compiled(wrapper.extraction)
+        streamed = self._extractor.is_incremental
+        self._maker = RequestMaker(
+            wrapper, secret=session.secret, streamed=streamed, **self._request_settings
+        )
+
+    def caller(self) -> Caller:
+        """Rows of one page come together; those of several, or of a page that is read bit by bit, do not."""
+        if self._extractor.is_incremental or self._wrapper.paging is not None:
+            return self.bit_by_bit
+        return self.at_once
+
+    async def at_once(self, row: Row) -> Batch:
+        values = self._values(row)
+        if values is None:
+            return self._no_request()
+        response = await self._session.fetch(self._maker.make(values))
+        if response.status in self._wrapper.request.empty:
+            return []
+        accepted(response)
+        rows = await self._read(response)
+        self._tally.add(rows)
+        return rows
+
+    async def bit_by_bit(self, row: Row) -> AsyncGenerator[Batch, None]:
+        values = self._values(row)
+        if values is None:
+            yield self._no_request()
+            return
+        is_empty = True
+        async with aclosing(self._pages(self._maker.make(values))) as batches:
+            async for rows in batches:
+                self._tally.add(rows)
+                is_empty = False
+                yield rows
+        if is_empty:
+            yield []
+
+    async def _pages(self, request: Request) -> AsyncGenerator[Batch, None]:
+        """The rows of a page, and of those that follow it, as far as there are any."""
+        pages = Pages(self._wrapper.paging)
+        following: Request | None = request
+        while following is not None:
+            response = await self._session.fetch(following)
+            if response.status in self._wrapper.request.empty:
+                await response.close()
+                return
+            async with accepted(response):
+                reading = self._extractor.open(_head(response))
+                count = 0
+                if isinstance(response.body, bytes) and len(response.body) >= LARGE_PAGE_BYTES and (
+                    not self._extractor.is_incremental
+                ):
+                    rows, next_page = await self._read_aside(_head(response), response.body)
+                else:
+                    async for chunk in response.chunks():
+                        if rows := reading.feed(chunk):
+                            count += len(rows)
+                            yield rows
+                    rows, next_page = reading.end(), reading.next_page
+            if rows:
+                count += len(rows)
+                yield rows
+            following = pages.following(following, response.url, next_page, count)
+
+    async def _read(self, response: Response) -> Batch:
+        body = await response.read()
+        if len(body) >= LARGE_PAGE_BYTES:
+            rows, _ = await self._read_aside(_head(response), body)
+            return rows
+        reading = self._extractor.open(_head(response))
+        rows = reading.feed(body)
+        return rows + reading.end() if rows else reading.end()
+
+    async def _read_aside(self, head: PageHead, body: bytes) -> tuple[Batch, Any]:
+        """Read a large page off the loop."""
+        extractor = self._extractor
+        if extractor.prefers_process(len(body)):
+            return await self._context.in_process(read_page, extractor, head, body)
+        return await self._context.in_thread(read_page, extractor, head, body)
+
+
+def _head(response: Response) -> PageHead:
+    return PageHead(response.url, response.status, response.headers)
+
+
+def read_page(extractor: Extractor, head: PageHead, body: bytes) -> tuple[Batch, Any]:
+    """The rows of a whole page, and its link to the next."""
+    reading = extractor.open(head)
+    rows = [*reading.feed(body), *reading.end()]
+    return rows, reading.next_page
+
+
+# --- wrappers in Python -------------------------------------------------------------------------
+
+
+class PythonCalls(_Calls):
+    """Calls of a wrapper function."""
+
+    def __init__(
+        self, wrapper: PythonWrapper, schema: Schema, session: WrapperSession, context: Context
+    ) -> None:
+        super().__init__(wrapper, schema, session, context)
+        self._wrapper = wrapper
+        self._web = Web(session.fetch, self._request_settings)
+
+    def caller(self) -> Caller:
+        return self.one_by_one if inspect.isasyncgenfunction(self._wrapper.call) else self.at_once
+
+    async def at_once(self, row: Row) -> Batch:
+        values = self._values(row)
+        if values is None:
+            return self._no_request()
+        answer: Any = await self._wrapper.call(self._web, *values)  # type: ignore[misc]  # no generator
+        if answer is None or isinstance(answer, Mapping):
+            answer = () if answer is None else (answer,)
+        return self._rows(answer)
+
+    async def one_by_one(self, row: Row) -> AsyncGenerator[Batch, None]:
+        values = self._values(row)
+        if values is None:
+            yield self._no_request()
+            return
+        is_empty = True
+        results: Any = self._wrapper.call(self._web, *values)
+        async with aclosing(results):
+            async for result in results:
+                is_empty = False
+                yield self._rows((result,))
+        if is_empty:
+            yield []
+
+    def _rows(self, results: Iterable[Mapping[str, Any]]) -> Batch:
+        schema = self._wrapper.schema
+        rows = [tuple(map(value_of, row_of_mapping(schema, result))) for result in results]
+        self._tally.add(rows)
+        return rows

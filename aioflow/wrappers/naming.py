@@ -1,0 +1,58 @@
+"""The setting by which a statement names a wrapper: found, and fitted to the tuples, when the plan is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from aioflow.errors import SettingError, suggestion
+from aioflow.plan import Program
+from aioflow.relation import Schema
+from aioflow.wrappers.definition import Wrapper
+from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrapper_names
+
+AnyWrapper: TypeAlias = Wrapper | PythonWrapper
+
+
+class WrapperName:
+    """A setting that names a wrapper of the program, or one registered in Python."""
+
+    kind_name: ClassVar[str] = "the name of a wrapper"
+
+    @classmethod
+    def bind_item(
+        cls, value: Any, inputs: Sequence[Schema | None], program: Program | None
+    ) -> AnyWrapper:
+        found = find_wrapper(value, program)
+        schema = inputs[0] if inputs else Schema(())
+        if schema is not None:
+            check_inputs(found, schema)
+        return found
+
+
+def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
+    """The wrapper of that name; a SettingError with a suggestion when there is none."""
+    if not isinstance(name, str):
+        raise SettingError(f"must be the name of a wrapper, not {name!r}")
+    if program is not None and program.item("wrapper", name) is not None:
+        from aioflow.wrappers.resolving import resolve
+
+        return resolve(name, program)
+    registered = python_wrapper(name)
+    if registered is not None:
+        return registered
+    items = program.items if program is not None else ()
+    known = [item.name for item in items if item.kind.lower() == "wrapper"] + python_wrapper_names()
+    listed = f" (there are: {', '.join(known)})" if known else "; the program has none"
+    raise SettingError(f"unknown wrapper {name!r}{suggestion(name, known) or listed}")
+
+
+def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:
+    """Every input that must be there is an attribute of the tuples."""
+    for given in wrapper.inputs:
+        if not given.optional and given.name not in schema:
+            has = ", ".join(schema.names) or "no attributes"
+            raise SettingError(
+                f"wrapper {wrapper.name!r} needs the attribute {given.name!r}"
+                f"{suggestion(given.name, schema.names)} (the tuples have: {has})"
+            )

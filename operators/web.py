@@ -1,0 +1,57 @@
+"""Web sources: wrapper, which fetches and extracts for each tuple."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import cast
+
+from aioflow import Context, Row, Schema, Stream, map_concurrently, operator
+from aioflow.operator import Settings
+from aioflow.operators.dependent_join import DependentJoin
+from aioflow.relation import Batch
+from aioflow.wrappers import AnyWrapper, WrapperName, wrapper_calls
+
+
+def _wrapper_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    results: Schema = settings["name"].schema
+    if not inputs:
+        return results
+    return None if inputs[0] is None else inputs[0].add(results)
+
+
+@operator(
+    schema=_wrapper_schema, firing="tuple", effects=lambda settings: bool(settings["name"].has_effects)
+)
+async def wrapper(
+    rel: Stream | None = None, *, name: WrapperName, outer: bool = False, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Fetch and extract with a wrapper for each tuple, and add what it found.
+
+    The wrapper's inputs are taken from the tuple by name. A null input that the wrapper does not call
+    optional makes no request and gives no result, and is counted: so a recursion along Next links ends.
+    Several requests are under way at once, as many as workers and each host's own limits allow. Without
+    tuples the wrapper, which then can have no input that must be there, is asked once.
+
+    Arguments:
+        rel: the tuples.
+        name: a WRAPPER of the plan's files, or one registered in Python.
+        outer: keep tuples without result, beside nulls.
+
+    Examples:
+        wrapper ("search", criteria : page)
+        wrapper ("detail", urls : details) {ERRORS: failed; WORKERS: 8}
+    """
+    chosen = cast(AnyWrapper, name)
+    schema = Schema(()) if rel is None else rel.schema
+    if schema is None:
+        return
+    calls = wrapper_calls(chosen, schema, context)
+    with DependentJoin(schema, chosen.schema, outer, context.memory) as joining:
+        results: AsyncIterator[tuple[Row, Batch]]
+        if rel is None:
+            results = calls.once()
+        else:
+            results = map_concurrently(calls.caller(), rel, context, permit=False, window=calls.window)
+        async for row, found in results:
+            if joined := joining.rows(row, found):
+                yield joined
