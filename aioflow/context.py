@@ -278,7 +278,8 @@ class _ConcurrentMap(Generic[T]):
             self._early.append((row, result))
 
     def _start_calls(self) -> None:
-        while len(self._running) < self._window:
+        # Results that nobody took yet count: a slow reader slows the calls down.
+        while len(self._running) + len(self._finished) < self._window:
             if not self._pending and not self._read():
                 return
             row = self._pending.popleft()

@@ -135,3 +135,36 @@ def test_ordered_results_of_generators_stay_together() -> None:
     plan = 'PLAN p { INPUT: x OUTPUT: out BODY { apply (x, "context_ticks" : out) {ORDERED} } }'
     result = run_plan(plan, x=[{"n": 3}, {"n": 1}, {"n": 2}])
     assert [(row["n"], row["tick"]) for row in result] == [(3, 0), (3, 1), (3, 2), (1, 0), (2, 0), (2, 1)]
+
+
+@operator(schema=same_as_input, firing="tuple", name="context_at_once")
+async def at_once(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Pass each tuple on after a moment, and count the calls that were begun."""
+
+    async def call(row: Row) -> None:
+        begun.append(row)
+        await asyncio.sleep(0)
+
+    async for row, _ in map_concurrently(call, rows, context, permit=False, window=8):
+        yield row
+
+
+begun: list[Row] = []
+
+
+def test_calls_do_not_run_ahead_of_a_slow_reader() -> None:
+    plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { context_at_once (x : out) } }")
+
+    async def main() -> int:
+        begun.clear()
+        most = taken = 0
+        async with Engine(capacity_rows=1) as engine:
+            async with engine.stream(plan, x=[{"n": number} for number in range(200)]) as stream:
+                async for _ in stream:
+                    taken += 1
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                    most = max(most, len(begun) - taken)
+        return most
+
+    assert asyncio.run(main()) < 20
