@@ -158,13 +158,13 @@ def test_calls_do_not_run_ahead_of_a_slow_reader() -> None:
     async def main() -> int:
         begun.clear()
         most = taken = 0
-        async with Engine(capacity_rows=1) as engine:
-            async with engine.stream(plan, x=[{"n": number} for number in range(200)]) as stream:
-                async for _ in stream:
-                    taken += 1
-                    for _ in range(20):
-                        await asyncio.sleep(0)
-                    most = max(most, len(begun) - taken)
+        rows = [{"n": number} for number in range(200)]
+        async with Engine(capacity_rows=1) as engine, engine.stream(plan, x=rows) as stream:
+            async for _ in stream:
+                taken += 1
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                most = max(most, len(begun) - taken)
         return most
 
     assert asyncio.run(main()) < 20
