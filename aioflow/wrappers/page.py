@@ -1,0 +1,54 @@
+"""The page that is being read, as conversions see it: its address, and what in it could not be read."""
+
+from __future__ import annotations
+
+from aioflow.web.urls import Base
+from aioflow.wrappers.reading import PageHead
+
+
+class Page:
+    """One page on its way in.
+
+    `unreadable` counts, by field, what was found but could not be converted: the attribute is null, as
+    it is where nothing was found. `rows` counts the rows so far.
+    """
+
+    __slots__ = ("_base", "_links", "head", "rows", "unreadable")
+
+    def __init__(self, head: PageHead) -> None:
+        self.head = head
+        self.rows = 0
+        self.unreadable: dict[str, int] = {}
+        self._links = ""
+        self._base: Base | None = None
+
+    def set_base(self, link: str) -> None:
+        """Links are relative to this one from now on (`<base href>`, `xml:base`)."""
+        self._links = link
+        self._base = None
+
+    def resolve(self, link: str) -> str | None:
+        """The http(s) address of a link; None for a blank one, and for one that leads elsewhere."""
+        if self._base is None:
+            self._base = self._make_base()
+        return self._base.resolve(link) if link and not link.isspace() else None
+
+    @property
+    def resolver(self) -> Base:
+        """What resolves many links of this page; unlike `resolve` it takes a blank link for the page."""
+        if self._base is None:
+            self._base = self._make_base()
+        return self._base
+
+    def _make_base(self) -> Base:
+        try:
+            base = Base(self.head.url)
+        except ValueError:  # a page that was saved: only whole links lead anywhere
+            base = Base(_NOWHERE)
+        return base.rebased(self._links) if self._links else base
+
+    def note_unreadable(self, name: str) -> None:
+        self.unreadable[name] = self.unreadable.get(name, 0) + 1
+
+
+_NOWHERE = "http://localhost/"
