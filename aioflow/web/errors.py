@@ -20,13 +20,20 @@ from aioflow.errors import AioflowError
 
 
 class WebError(AioflowError):
-    """A request failed; `attempts` counts how often it was sent."""
+    """A request failed; `attempts` counts how often it was sent.
+
+    `sent` is False where certainly nothing of it reached the host: then even an effect may be tried again.
+    """
 
     attempts: int = 1
+    sent: bool = True
 
 
 class RequestRefusedError(WebError):
     """The request was not sent."""
+
+    attempts = 0
+    sent = False
 
 
 class AddressRefusedError(RequestRefusedError):
