@@ -1,0 +1,121 @@
+"""Redirects, hop by hop: each goes through all the manners and guards below and takes no credential along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from string import printable
+from urllib.parse import quote
+
+from aioflow.web.errors import BadResponseError, WebError
+from aioflow.web.headers import harmless
+from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.settings import HttpSettings
+from aioflow.web.urls import origin, resolve, without_userinfo
+
+STATUSES = frozenset({301, 302, 303, 307, 308})
+
+
+class RedirectFetcher:
+    """Follows `Location`, at most `redirects` times and never in a circle."""
+
+    def __init__(self, inner: Fetcher, settings: HttpSettings) -> None:
+        self._inner = inner
+        self._most = settings.redirects
+
+    async def fetch(self, request: Request) -> Response:
+        response = await self._inner.fetch(request)
+        if response.status not in STATUSES:
+            return response
+        return await self._follow(request, response)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def _follow(self, request: Request, response: Response) -> Response:
+        passed = [response]
+        # The first answer may have set cookies since its request was sent; then nothing is known of that one.
+        seen = set() if response.set_cookies else {_state(request)}
+        first = request.url
+        hops: tuple[str, ...] = (first,)
+        while response.status in STATUSES:
+            await response.close()
+            if len(passed) > self._most:
+                raise BadResponseError(f"{_shown(hops)}: redirected more often than {self._most} times")
+            request = _next(request, response)
+            if _state(request) in seen:
+                raise BadResponseError(f"{_shown((*hops, request.url))}: redirected in a circle")
+            seen.add(_state(request))
+            try:
+                response = await self._inner.fetch(request)
+            except WebError as error:
+                _say_where_from(error, first)
+                raise
+            if response.status in STATUSES:
+                hops += (request.url,)
+            passed.append(response)
+        return _told(response, passed[:-1], hops)
+
+
+def _next(request: Request, response: Response) -> Request:
+    """The request that a redirect asks for."""
+    url = _target(request, response)
+    method, body, headers = request.method, request.body, request.headers
+    if response.status == 303 or (response.status in (301, 302) and method == "POST"):
+        method, body = ("HEAD" if method == "HEAD" else "GET"), None
+        headers = {name: value for name, value in headers.items() if not _is_about_body(name)}
+    if origin(url) != origin(request.url):
+        headers = harmless(headers)
+        if body is not None and request.url.startswith("https:") and url.startswith("http:"):
+            raise BadResponseError(
+                f"{_shown((request.url, url))}: the redirect would send the request's body unencrypted"
+            )
+    is_safe = request.is_safe or method != request.method
+    return replace(request, url=url, method=method, headers=headers, body=body, is_safe=is_safe)
+
+
+def _target(request: Request, response: Response) -> str:
+    location = response.headers.get("Location", "").strip()
+    shown = without_userinfo(request.url)
+    if not location:
+        raise BadResponseError(f"{shown}: status {response.status} without a Location to go to")
+    if not location.isprintable():
+        # Bytes that are no UTF-8 are sent back as they are, which is what browsers do.
+        location = quote(location.encode("utf-8", "surrogateescape"), safe=printable)
+    url = resolve(request.url, location)
+    if url is None:
+        raise BadResponseError(
+            f"{shown}: status {response.status} leads to {without_userinfo(location)[:200]!r}, "
+            "which is no http(s) URL"
+        )
+    return url
+
+
+def _state(request: Request) -> tuple[str, str, str | None]:
+    """What an answer can depend on: the same state again is a circle."""
+    cookies = None if request.cookies is None else request.cookies.header(request.url)
+    return request.method, request.url, cookies
+
+
+def _told(response: Response, passed: list[Response], hops: tuple[str, ...]) -> Response:
+    """The last answer, with what it took to come to it."""
+    earlier_seconds = sum(each.timing.total_seconds for each in passed)
+    response.hops = hops
+    response.attempts += sum(each.attempts - 1 for each in passed)
+    response.timing.waited_seconds += sum(each.timing.waited_seconds for each in passed)
+    response.timing.first_byte_seconds += earlier_seconds
+    response.timing.total_seconds += earlier_seconds
+    return response
+
+
+def _is_about_body(name: str) -> bool:
+    return name.lower().startswith("content-")
+
+
+def _say_where_from(error: WebError, url: str) -> None:
+    if error.args and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]} (redirected from {without_userinfo(url)})", *error.args[1:])
+
+
+def _shown(urls: tuple[str, ...]) -> str:
+    shown = (urls[0], "…", urls[-1]) if len(urls) > 4 else urls
+    return " -> ".join(without_userinfo(url) for url in shown)

@@ -1,0 +1,93 @@
+"""A network that a test makes up: answers by URL, and a list of what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from aioflow.web.messages import Request, Response
+
+Answer: TypeAlias = Response | Exception | Callable[[Request], Response]
+
+
+def answer(
+    status: int = 200,
+    headers: dict[str, str] | Iterable[tuple[str, str]] = (),
+    body: Any = b"",
+    **more: Any,
+) -> Response:
+    fields = CIMultiDict(headers)
+    more.setdefault("set_cookies", tuple(fields.getall("Set-Cookie", ())))
+    return Response("", status, CIMultiDictProxy(fields), body, **more)
+
+
+def redirect(location: str, status: int = 302, **more: Any) -> Response:
+    return answer(status, {"Location": location}, **more)
+
+
+class Chunks:
+    """A body that comes piece by piece, each after a while, and fails where an exception stands."""
+
+    def __init__(self, *pieces: bytes | Exception, seconds: float = 0.0) -> None:
+        self._pieces = iter(pieces)
+        self._seconds = seconds
+        self.given = 0
+        self.is_closed = False
+        self.has_ended = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        assert not self.is_closed, "read after it was closed"
+        await asyncio.sleep(self._seconds)
+        piece = next(self._pieces, None)
+        if isinstance(piece, Exception):
+            raise piece
+        if piece is None:
+            self.has_ended = True
+            raise StopAsyncIteration
+        self.given += 1
+        return piece
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Script:
+    """Answers each URL with the next of its answers, the last one again and again, after `seconds`."""
+
+    def __init__(self, answers: Mapping[str, Answer | Sequence[Answer]], *, seconds: float = 0.0) -> None:
+        self._answers = {
+            url: list(each) if isinstance(each, Sequence) else [each] for url, each in answers.items()
+        }
+        self._seconds = seconds
+        self.requests: list[Request] = []
+        self.cancelled = 0
+        self.is_closed = False
+
+    @property
+    def asked(self) -> list[str]:
+        return [f"{request.method} {request.url}" for request in self.requests]
+
+    async def fetch(self, request: Request) -> Response:
+        self.requests.append(request)
+        answers = self._answers[request.url]
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        try:
+            await asyncio.sleep(self._seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if isinstance(found, Exception):
+            raise found
+        if callable(found):
+            found = found(request)
+        found.url = request.url
+        return found
+
+    async def close(self) -> None:
+        self.is_closed = True
