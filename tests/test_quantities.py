@@ -2,7 +2,7 @@
 
 import pytest
 
-from aioflow.cli.quantities import byte_count, byte_text, count_text, duration_text, seconds
+from aioflow.quantities import byte_count, byte_text, count_text, duration_text, seconds
 from aioflow.errors import InputError
 
 

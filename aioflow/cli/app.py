@@ -88,7 +88,7 @@ def run(
         plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout
     )
     given = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity, "memory": memory}
-    run_plan(options, effective_settings(given))
+    run_plan(options, effective_settings(given, plan_path))
 
 
 @app.command()
@@ -104,7 +104,8 @@ def check(
     from aioflow.cli.checking import check_files
     from aioflow.cli.config import effective_settings
 
-    sys.exit(check_files(plans, as_json=json, modules=effective_settings({"ops": ops}).ops))
+    modules = {module: None for path in plans for module in effective_settings({"ops": ops}, path).ops}
+    sys.exit(check_files(plans, as_json=json, modules=tuple(modules)))
 
 
 @app.command()
@@ -139,7 +140,8 @@ def graph(
     from aioflow.cli.config import effective_settings
     from aioflow.cli.graphing import draw_plan
 
-    draw_plan(plan_path, plan, format, file, all_plans=all, modules=effective_settings({"ops": ops}).ops)
+    modules = effective_settings({"ops": ops}, plan_path).ops
+    draw_plan(plan_path, plan, format, file, all_plans=all, modules=modules)
 
 
 @app.command()
@@ -166,7 +168,7 @@ def explain(
 
     options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
     given = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity, "memory": memory}
-    explain_plan(options, effective_settings(given), analyze=analyze)
+    explain_plan(options, effective_settings(given, plan_path), analyze=analyze)
 
 
 @app.command()
@@ -187,12 +189,17 @@ def ops(
 
 @app.command()
 @guarded
-def config() -> None:
+def config(
+    plan_path: Annotated[
+        str | None,
+        typer.Argument(metavar="PLAN", help="A plan file, for the settings that a run of it would have."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each setting.")] = False,
+) -> None:
     """Show the settings in force and where each came from."""
-    from aioflow.cli.config import effective_settings
-    from aioflow.cli.reference import show_settings
+    from aioflow.cli.config import effective_settings, show_settings
 
-    show_settings(effective_settings({}))
+    show_settings(effective_settings({}, plan_path), as_json=json)
 
 
 @app.command()

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aioflow.analysis.infer import Activation, reachable
-from aioflow.cli.config import Settings, engine_defaults
+from aioflow.cli.config import engine_defaults
 from aioflow.cli.ending import colours
 from aioflow.cli.inputs import read_parameters
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_checked
-from aioflow.cli.quantities import byte_text, count_text, duration_text
 from aioflow.cli.run import RunOptions, progress_of, stream_arguments
+from aioflow.configuration import Configuration
 from aioflow.errors import SettingError
 from aioflow.graph import Graph, Routine
 from aioflow.plan import Plan, Program, Statement
+from aioflow.quantities import byte_text, count_text, duration_text
 from aioflow.relation import Schema
 from aioflow.step import Step
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from aioflow.statistics import RunStatistics, StepStatistics
 
 
-def explain_plan(options: RunOptions, settings: Settings, *, analyze: bool) -> None:
+def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool) -> None:
     """Print how a plan will run, and on request how it did."""
     program, registry = load_checked(options.plan_path, options.plan, settings.ops)
     arguments = stream_arguments(options, program) if analyze else None
@@ -44,7 +45,7 @@ def explain_plan(options: RunOptions, settings: Settings, *, analyze: bool) -> N
         print("\n".join(["", *_analysis(statistics)]))
 
 
-async def _analyze(program: Program, settings: Settings, arguments: dict[str, Any]) -> RunStatistics:
+async def _analyze(program: Program, settings: Configuration, arguments: dict[str, Any]) -> RunStatistics:
     from aioflow.engine import Engine
 
     async with Engine(timing=True, **settings.engine_arguments()) as engine:

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
 from aioflow.cli.loop import last_words
-from aioflow.cli.quantities import count_text, duration_text
 from aioflow.drawing.diagram import constant_text
 from aioflow.plan import Program, Setting, Statement
+from aioflow.quantities import count_text, duration_text
 
 if TYPE_CHECKING:
     from aioflow.statistics import RunStatistics, StepStatistics

@@ -1,4 +1,4 @@
-"""`aioflow ops`: what operators there are, from their signatures and docstrings; `aioflow config`."""
+"""`aioflow ops`: what operators there are, from their signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from aioflow.cli.config import ENGINE_ARGUMENTS, Settings, engine_defaults
 from aioflow.cli.ending import colours
 from aioflow.cli.program import load_modules
-from aioflow.cli.quantities import byte_text
 from aioflow.errors import InputError, suggestion
 from aioflow.operator import Operator, registry
 from aioflow.setting import SettingPort
@@ -180,19 +178,3 @@ def _markdown(described: Operator, heading: str) -> Iterator[str]:
         yield "```"
         yield from described.examples
         yield "```"
-
-
-# --- settings -----------------------------------------------------------------------------------
-
-
-def show_settings(settings: Settings) -> None:
-    """The settings in force, the engine's defaults among them."""
-    defaults = engine_defaults()
-    values = {"ops": ", ".join(settings.ops) or "-"}
-    for name, argument in ENGINE_ARGUMENTS.items():
-        value = settings.get(name) or defaults[argument]
-        values[name] = byte_text(value) if name == "memory" else str(value)
-    width = max(map(len, values.values()))
-    for name, value in values.items():
-        origin = settings.origins.get(name)
-        print(f"{name:<8}  {value:<{width}}  {origin.where if origin else 'default'}")

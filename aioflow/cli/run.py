@@ -11,7 +11,6 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioflow.cli.config import Settings
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, format_for, present
@@ -19,10 +18,11 @@ from aioflow.cli.inputs import read_inputs, read_parameters
 from aioflow.cli.logs import logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
-from aioflow.cli.quantities import count_text, duration_text, seconds
 from aioflow.cli.writer import BackgroundWriter
+from aioflow.configuration import Configuration
 from aioflow.errors import InputError, suggestion
 from aioflow.plan import Program
+from aioflow.quantities import count_text, duration_text, seconds
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
@@ -50,7 +50,7 @@ class RunOptions:
     timeout: str | None = None
 
 
-def run_plan(options: RunOptions, settings: Settings) -> None:
+def run_plan(options: RunOptions, settings: Configuration) -> None:
     """Run a plan; whatever can be found wrong beforehand is."""
     if options.append and options.overwrite:
         raise InputError("-o appends and -O overwrites: give one of them")
@@ -86,7 +86,9 @@ def _emits(program: Program) -> bool:
     return any(statement.operator.lower() == "emit" for plan in program for statement in plan.statements)
 
 
-async def _run(options: RunOptions, settings: Settings, program: Program, arguments: dict[str, Any]) -> None:
+async def _run(
+    options: RunOptions, settings: Configuration, program: Program, arguments: dict[str, Any]
+) -> None:
     from aioflow.engine import Engine
 
     destination = Destination(options.append, options.overwrite)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aioflow.cli.app import app
+from tests.cli.program import own_folders
 
 PLANS = {
     "double.plan": """\
@@ -185,6 +186,8 @@ def command(
     for name in list(os.environ):
         if name.startswith("AIOFLOW_"):
             monkeypatch.delenv(name)
+    for name, path in own_folders(folder).items():
+        monkeypatch.setenv(name, path)
     monkeypatch.chdir(folder)
 
     def run(*arguments: str) -> Ended:

@@ -22,6 +22,11 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "LINES": "30", **changes}
 
 
+def own_folders(folder: Path) -> dict[str, str]:
+    """Variables that put the user's settings, data and cache into a folder of the test."""
+    return {f"XDG_{kind}_HOME": str(folder / f".{kind.lower()}") for kind in ("CONFIG", "DATA", "CACHE")}
+
+
 def aioflow(
     *arguments: str, cwd: Path, input: str | None = None, **changes: str
 ) -> subprocess.CompletedProcess[str]:
@@ -34,7 +39,7 @@ def aioflow(
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
-        env=environment(**changes),
+        env=environment(**{**own_folders(cwd), **changes}),
     )
 
 
@@ -65,7 +70,7 @@ def start(*arguments: str, cwd: Path, **changes: str) -> Iterator[Process]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(**changes),
+        env=environment(**{**own_folders(cwd), **changes}),
     )
     assert process.stdin is not None
     assert process.stdout is not None

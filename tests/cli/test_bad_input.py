@@ -64,7 +64,7 @@ RUN = ("run", "double.plan")
         ),
         (
             (*RUN, "-i", "[]", "--memory", "much"),
-            "--memory: memory: not an amount of memory: 'much' (like 64MB, 1GiB or 65536)",
+            "--memory: memory must be a number of bytes or a text like '32MiB', not 'much'",
         ),
         (("ops", "jion"), "no operator 'jion'; did you mean 'join'?"),
         (("graph", "nowhere.txt"), "there is no file nowhere.txt"),

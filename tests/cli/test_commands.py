@@ -195,20 +195,6 @@ def test_ops_writes_the_page_of_the_documentation(command: Command) -> None:
         assert f"\n### {name}\n" in page
 
 
-def test_config_tells_every_setting_and_its_origin(
-    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "aioflow.toml").write_text("workers = 3\n")
-    monkeypatch.setenv("AIOFLOW_MEMORY", "64MB")
-    assert command("config").output == (
-        "ops       -      default\n"
-        "workers   3      aioflow.toml\n"
-        "capacity  256    default\n"
-        "memory    64 MB  AIOFLOW_MEMORY\n"
-        "mode      D+S+   default\n"
-    )
-
-
 # --- demo ---------------------------------------------------------------------------------------
 
 

@@ -1,85 +1,113 @@
-"""Settings from command line, environment and files."""
+"""`aioflow config`, and settings of commands from their options, the environment and files."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from aioflow.cli.config import effective_settings
-from aioflow.errors import InputError
+from tests.cli.conftest import Ended
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("OPS", "WORKERS", "CAPACITY", "MEMORY", "MODE"):
-        monkeypatch.delenv(f"AIOFLOW_{name}", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def _here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
 
 
-def test_nothing_set_leaves_everything_to_the_engine() -> None:
-    settings = effective_settings({"workers": None, "ops": None})
+def listed(text: str) -> dict[str, tuple[str, str]]:
+    """Value and origin of each setting, from the columns of the command."""
+    lines = [[part for part in line.split("  ") if part] for line in text.splitlines()]
+    return {name: (value.strip(), where.strip()) for name, value, where in lines}
+
+
+def test_options_that_were_not_given_leave_everything_to_the_engine() -> None:
+    settings = effective_settings({"workers": None, "ops": None, "http": {"offline": None}})
     assert settings.engine_arguments() == {}
     assert settings.ops == ()
 
 
-def test_the_command_line_wins_over_environment_over_both_files(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "pyproject.toml").write_text(
-        '[tool.aioflow]\nworkers = 1\ncapacity = 1\nmemory = "1MB"\nmode = "D-"\n'
-    )
-    (folder / "aioflow.toml").write_text('workers = 2\ncapacity = 2\nmemory = "2MB"\n')
+def test_an_option_wins_and_is_shown_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIOFLOW_WORKERS", "3")
-    monkeypatch.setenv("AIOFLOW_CAPACITY", "3")
-    settings = effective_settings({"workers": 4})
-    assert settings.engine_arguments() == {
-        "workers": 4,
-        "capacity_rows": 3,
-        "memory_bytes": 2_000_000,
-        "mode": "D-",
-    }
-    assert {name: origin.where for name, origin in settings.origins.items()} == {
-        "workers": "--workers",
-        "capacity": "AIOFLOW_CAPACITY",
-        "memory": "aioflow.toml",
-        "mode": "pyproject.toml [tool.aioflow]",
-    }
+    settings = effective_settings({"workers": 4, "http": {"offline": True}})
+    assert settings.engine_arguments() == {"workers": 4}
+    assert settings.where("workers") == "--workers"
+    assert settings.where("http", "offline") == "--offline"
 
 
-def test_modules_of_operators_are_taken_from_everywhere(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_config_shows_every_setting_with_its_origin(
+    command: Callable[..., Ended], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "aioflow.toml").write_text('ops = ["files", "shared"]\n')
-    monkeypatch.setenv("AIOFLOW_OPS", "environment, shared")
-    assert effective_settings({"ops": ["mine"]}).ops == ("mine", "environment", "shared", "files")
+    (folder / "aioflow.toml").write_text(
+        'memory = "64MB"\n[http]\ncontact = "me@example.org"\n[host."Example.org:8080"]\nconcurrency = 4\n'
+    )
+    monkeypatch.setenv("AIOFLOW_HTTP_CONNECT_SECONDS", "1m30s")
+    ended = command("config")
+    assert ended.code == 0
+    found = listed(ended.output)
+    assert found["workers"] == ("15", "default")
+    assert found["memory"] == ("64 MB", "aioflow.toml")
+    assert found["http.contact"] == ("me@example.org", "aioflow.toml")
+    assert found["http.connect_seconds"] == ("90 s", "AIOFLOW_HTTP_CONNECT_SECONDS")
+    assert found["http.body_bytes"] == ("32 MiB", "default")
+    assert found['host."example.org:8080".concurrency'] == ("4", "aioflow.toml")
+    assert found['host."example.org:8080".rate'] == ("-", "default")
 
 
-def test_tables_are_left_to_the_services_they_belong_to(folder: Path) -> None:
-    (folder / "aioflow.toml").write_text("workers = 2\n[databases]\nmain = 'sqlite:x'\n")
-    assert effective_settings({}).get("workers") == 2
+def test_config_of_a_plan_reads_the_file_beside_it(command: Callable[..., Ended], folder: Path) -> None:
+    (folder / "plans").mkdir()
+    (folder / "plans" / "aioflow.toml").write_text("workers = 2\n[http]\nrobots = false\n")
+    (folder / "aioflow.toml").write_text("workers = 3\n")
+    found = listed(command("config", "plans/some.plan").output)
+    assert found["workers"] == ("3", "aioflow.toml")
+    assert found["http.robots"] == ("false", "plans/aioflow.toml")
+    assert listed(command("config").output)["http.robots"] == ("true", "default")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("worker = 2", r"aioflow.toml: unknown setting 'worker'; did you mean 'workers'\?"),
-        ("workers = 0", "aioflow.toml: workers: must be a whole number of at least 1, not 0"),
-        ("workers = true", "aioflow.toml: workers: must be a whole number of at least 1, not True"),
-        ("ops = [1]", r"aioflow.toml: ops: must be a list of module names, not \[1\]"),
-        ('memory = "much"', "aioflow.toml: memory: not an amount of memory: 'much'"),
-        ('mode = "fast"', r"aioflow.toml: mode: must be one of D-, D\+S-, D\+S\+, not 'fast'"),
-        ("workers = ", "aioflow.toml: Invalid value"),
-    ],
-)
-def test_mistakes_in_a_file_name_it(folder: Path, text: str, message: str) -> None:
-    (folder / "aioflow.toml").write_text(text)
-    with pytest.raises(InputError, match=message):
-        effective_settings({})
+def test_config_as_json_has_an_object_for_each_setting(command: Callable[..., Ended], folder: Path) -> None:
+    (folder / "aioflow.toml").write_text('[http]\nallow = ["127.0.0.1:80"]\nrecord = "pages.jsonl"\n')
+    entries = {
+        entry["setting"]: entry for entry in map(json.loads, command("config", "--json").output.splitlines())
+    }
+    assert entries["http.allow"] == {
+        "setting": "http.allow",
+        "value": ["127.0.0.1:80"],
+        "from": "aioflow.toml",
+    }
+    assert entries["http.record"]["value"] == str(folder / "pages.jsonl")
+    assert entries["workers"] == {"setting": "workers", "value": 15, "from": "default"}
 
 
-def test_a_mistake_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIOFLOW_WORKERS", "many")
-    with pytest.raises(
-        InputError, match="AIOFLOW_WORKERS: workers: must be a whole number of at least 1, not 'many'"
-    ):
-        effective_settings({})
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_config_masks_credentials_and_shows_references(
+    command: Callable[..., Ended], folder: Path, form: tuple[str, ...]
+) -> None:
+    (folder / "aioflow.toml").write_text(
+        '[http]\nproxy = "http://me:hunter2@proxy.example:3128"\n'
+        '[host."example.org"]\nauth = "bearer secret:TOKEN"\n'
+        'headers = {Authorization = "Bearer hunter2", X-Api-Key = "secret:KEY", Accept = "text/html"}\n'
+    )
+    output = command("config", *form).output
+    assert "hunter2" not in output
+    for shown in ("********@proxy.example:3128", "bearer secret:TOKEN", "secret:KEY", "text/html"):
+        assert shown in output
+
+
+def test_modules_beside_a_plan_are_found_from_elsewhere(command: Callable[..., Ended], folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    for name in ("houses.plan", "functions.py"):
+        (folder / name).rename(folder / "elsewhere" / name)
+    (folder / "elsewhere" / "aioflow.toml").write_text('ops = ["functions"]\n')
+    ended = command("run", "elsewhere/houses.plan", "-i", '{"page": 3}')
+    assert ended.messages == ""
+    assert ended.output.splitlines() == ['{"house": "3-1"}', '{"house": "3-2"}']
+
+
+def test_a_mistake_in_a_file_ends_a_command_with_a_message(
+    command: Callable[..., Ended], folder: Path
+) -> None:
+    (folder / "aioflow.toml").write_text('[http]\nrate = "fast"\n')
+    for arguments in (("config",), ("run", "double.plan", "-i", "[]"), ("check", "double.plan")):
+        ended = command(*arguments)
+        assert (ended.code, ended.output) == (2, "")
+        assert ended.messages == "error: aioflow.toml: http.rate must be a number, not 'fast'\n"

@@ -1,0 +1,330 @@
+"""Settings in force, and where each came from.
+
+Layers, the first that sets a key wins: what the caller says, the environment, `aioflow.toml` in the current
+folder, `aioflow.toml` beside the plan, `[tool.aioflow]` of `pyproject.toml`, the user's own `aioflow.toml`,
+the default. What tables there are is said by entry points in the group `aioflow.settings`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aioflow.errors import InputError, suggestion
+from aioflow.folders import config_folder, shown_path
+from aioflow.section import ENGINE, ENGINE_ARGUMENTS, Key, Place, Section, Setting, is_sensitive
+
+T = TypeVar("T")
+
+ENTRY_POINTS = "aioflow.settings"
+FILE_NAME = "aioflow.toml"
+DEFAULT = "default"
+
+_VARIABLE = "AIOFLOW_"
+
+
+class Configuration(Mapping[str, Any]):
+    """The settings in force. As a mapping: what was set, in tables as in a file."""
+
+    def __init__(self, settings: Iterable[Setting] = ()) -> None:
+        self._settings = {setting.place: setting for setting in settings}
+
+    def section(self, section: Section[T]) -> T:
+        """A table's settings, the defaults among them."""
+        return section.kind(**self._values((section.name,) if section.name else (), section))
+
+    def sections(self, section: Section[T]) -> dict[str, T]:
+        """The settings of each table of a named section, by name."""
+        return {
+            name: section.kind(**self._values((section.name, name), section)) for name in self._names(section)
+        }
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """Modules with operators of the user's own."""
+        return self.section(ENGINE).ops
+
+    def engine_arguments(self) -> dict[str, Any]:
+        """The keyword arguments of Engine that were set."""
+        found = {argument: self._settings.get((key,)) for key, argument in ENGINE_ARGUMENTS.items()}
+        return {argument: setting.value for argument, setting in found.items() if setting is not None}
+
+    def where(self, *place: str) -> str:
+        """Who set a value: a file, a variable, an option, or `default`."""
+        setting = self._settings.get(place)
+        return setting.where if setting else DEFAULT
+
+    def settings(self) -> list[Setting]:
+        """Every setting, also those that nobody set."""
+        found = list(self._all_of((), ENGINE))
+        for name in section_names():
+            section = find_section(name)
+            tables: list[Place] = (
+                [(name, each) for each in self._names(section)] if section.named else [(name,)]
+            )
+            for table in tables:
+                found += self._all_of(table, section)
+        return found
+
+    def _all_of(self, table: Place, section: Section[Any]) -> Iterator[Setting]:
+        for key in section.keys.values():
+            place = (*table, key.name)
+            inside = (
+                [each for each in self._settings.values() if each.place[:-1] == place] if key.is_table else []
+            )
+            yield from inside or [self._settings.get(place) or Setting(place, key.default, DEFAULT, key.unit)]
+
+    def _names(self, section: Section[Any]) -> list[str]:
+        tables = (place[1] for place in self._settings if place[0] == section.name and len(place) > 2)
+        return list(dict.fromkeys(tables))
+
+    def _values(self, table: Place, section: Section[Any]) -> dict[str, Any]:
+        depth = len(table)
+        values: dict[str, Any] = {}
+        for place, setting in self._settings.items():
+            if place[:depth] != table or len(place) == depth or place[depth] not in section.keys:
+                continue
+            if len(place) == depth + 1:
+                values[place[depth]] = setting.value
+            else:
+                values.setdefault(place[depth], {})[place[-1]] = setting.value
+        return values
+
+    def __getitem__(self, name: str) -> Any:
+        if (name,) in self._settings:
+            return self._settings[(name,)].value
+        table: dict[str, Any] = {}
+        for place, setting in self._settings.items():
+            if place[0] == name:
+                inner = table
+                for part in place[1:-1]:
+                    inner = inner.setdefault(part, {})
+                inner[place[-1]] = setting.value
+        if not table:
+            raise KeyError(name)
+        return table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(place[0] for place in self._settings))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Configuration({', '.join(f'{setting.name}={setting}' for setting in self._settings.values())})"
+        )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Tables that came from one place; `folder` is what paths in them are relative to."""
+
+    tables: Mapping[str, Any]
+    where: Callable[[Place], str]
+    folder: Path
+    is_text: bool = False
+
+
+def read_configuration(
+    plan_folder: str | Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    label: Callable[[Place], str] = lambda place: "overrides",
+) -> Configuration:
+    """The settings in force here; `overrides` are tables as in a file and win over everything.
+
+    `plan_folder` is where the plan lies, whose own aioflow.toml is read as well. `label` says how a setting
+    of the overrides is shown.
+    """
+    here = Path.cwd()
+    layers = [_Layer(_given(overrides or {}), label, here), _environment(here), _file(here / FILE_NAME)]
+    if plan_folder is not None and Path(plan_folder).resolve() != here.resolve():
+        layers.append(_file(Path(os.path.abspath(plan_folder)) / FILE_NAME))
+    layers.append(_file(here / "pyproject.toml", ("tool", "aioflow")))
+    layers.append(_file(config_folder() / FILE_NAME))
+    return _merged(layers)
+
+
+def as_configuration(tables: Mapping[str, Any]) -> Configuration:
+    """Plain tables as a Configuration, checked in the same way; nothing else is read."""
+    if isinstance(tables, Configuration):
+        return tables
+    return _merged([_Layer(_given(tables), lambda place: "configuration", Path.cwd())])
+
+
+def _merged(layers: Iterable[_Layer]) -> Configuration:
+    found: dict[Place, Setting] = {}
+    for layer in layers:
+        for setting, key in _read(layer):
+            known = found.get(setting.place)
+            if known is None:
+                found[setting.place] = setting
+            elif key.united:
+                joined = tuple(dict.fromkeys((*known.value, *setting.value)))
+                found[setting.place] = Setting(setting.place, joined, f"{known.where}, {setting.where}")
+    return Configuration(found.values())
+
+
+def _given(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without what was left open: options that nobody gave are None or an empty list."""
+    return {
+        name: _given(value) if isinstance(value, Mapping) else value
+        for name, value in tables.items()
+        if value is not None and not (isinstance(value, list | tuple) and not value)
+    }
+
+
+def _environment(here: Path) -> _Layer:
+    tables: dict[str, Any] = {}
+    for variable, text in os.environ.items():
+        if not variable.startswith(_VARIABLE) or not text:
+            continue
+        name = variable.removeprefix(_VARIABLE).lower()
+        if name.startswith("secret"):
+            continue
+        if name in ENGINE.keys:
+            tables[name] = text
+            continue
+        for table in section_names():
+            if name.startswith(f"{table}_"):
+                if find_section(table).named:
+                    raise InputError(f"{variable}: tables [{table}.…] can only be set in files")
+                tables.setdefault(table, {})[name.removeprefix(f"{table}_")] = text
+    return _Layer(tables, lambda place: _VARIABLE + "_".join(place).upper(), here, is_text=True)
+
+
+def _file(path: Path, tables: tuple[str, ...] = ()) -> _Layer:
+    shown = shown_path(path)
+    try:
+        content: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        content = {}
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot read configuration: {reason}: {shown!r}") from error
+    except ValueError as error:
+        raise InputError(f"{shown}: {error}") from error
+    for table in tables:
+        content = content.get(table, {})
+        if not isinstance(content, dict):
+            raise InputError(f"{shown}: [{'.'.join(tables)}] must be a table")
+    where = f"{shown} [{'.'.join(tables)}]" if tables else shown
+    return _Layer(content, lambda place: where, path.parent)
+
+
+def _read(layer: _Layer) -> Iterator[tuple[Setting, Key]]:
+    for name, value in layer.tables.items():
+        if name in ENGINE.keys:
+            yield from _read_key((name,), value, ENGINE, layer)
+            continue
+        if name not in section_names():
+            known = (*ENGINE.keys, *section_names())
+            raise InputError(f"{layer.where((name,))}: unknown setting {name!r}{suggestion(name, known)}")
+        section = find_section(name)
+        for key, inner in _table((name,), value, layer).items():
+            if section.named:
+                yield from _read_named(section, key, inner, layer)
+            else:
+                yield from _read_key((name, key), inner, section, layer)
+
+
+def _read_named(section: Section[Any], name: str, value: Any, layer: _Layer) -> Iterator[tuple[Setting, Key]]:
+    place = (section.name, name)
+    table = _table(place, value, layer)
+    for key, inner in table.items():
+        if key not in section.keys and isinstance(inner, dict):
+            # In [host.example.org] TOML sees a table `org` inside of `example`.
+            whole = _dotted(f"{name}.{key}", inner)
+            raise InputError(
+                f'{layer.where(place)}: a name with dots stands in quotes: [{section.name}."{whole}"]'
+            )
+    try:
+        place = (section.name, section.read_name(name))
+    except InputError as error:
+        raise InputError(f"{layer.where(place)}: [{section.name}.{name!r}]: {error}") from None
+    for key, inner in table.items():
+        yield from _read_key((*place, key), inner, section, layer)
+
+
+def _read_key(
+    place: Place, value: Any, section: Section[Any], layer: _Layer
+) -> Iterator[tuple[Setting, Key]]:
+    try:
+        key = section.key(place[-1])
+    except InputError as error:
+        raise InputError(f"{layer.where(place)}: {error}") from None
+    if not key.is_table:
+        yield _setting(place, key, value, section, layer), key
+        return
+    for name, inner in _table(place, value, layer).items():
+        yield _setting((*place, name), key, inner, section, layer), key
+
+
+def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _Layer) -> Setting:
+    where = layer.where(place)
+    try:
+        converted = section.read(key, value, is_text=layer.is_text, folder=layer.folder)
+    except InputError as error:
+        shown = "" if is_sensitive(place) else f", not {_shown(value)}"
+        raise InputError(f"{where}: {Setting(place, None, where).name} must be {error}{shown}") from None
+    if place == ("ops",):
+        converted = tuple(_module(name, layer.folder) for name in converted)
+    return Setting(place, converted, where, key.unit)
+
+
+def _module(name: str, folder: Path) -> str:
+    """A module as it can be loaded from here; one beside the file that names it is meant first."""
+    if folder == Path.cwd():
+        return name
+    beside = folder / (name if name.endswith(".py") else name.replace(".", "/") + ".py")
+    return str(beside) if beside.exists() else name
+
+
+def _table(place: Place, value: Any, layer: _Layer) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        where = layer.where(place)
+        raise InputError(f"{where}: {Setting(place, None, where).name} must be a table, not {_shown(value)}")
+    return value
+
+
+def _dotted(name: str, table: Mapping[str, Any]) -> str:
+    inner = next(((key, value) for key, value in table.items() if isinstance(value, dict)), None)
+    return name if inner is None else _dotted(f"{name}.{inner[0]}", inner[1])
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+# --- sections -----------------------------------------------------------------------------------
+
+
+@cache
+def section_names() -> tuple[str, ...]:
+    """The tables that installed packages declare."""
+    return tuple(sorted({found.name for found in entry_points(group=ENTRY_POINTS)}))
+
+
+@cache
+def find_section(name: str) -> Section[Any]:
+    """A table's declaration; its package is imported only now."""
+    (found, *_) = entry_points(group=ENTRY_POINTS, name=name)
+    try:
+        section = found.load()
+    except Exception as error:
+        raise InputError(
+            f"settings [{name}] of the installed package {found.value!r} cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    assert isinstance(section, Section)
+    return section
