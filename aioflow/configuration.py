@@ -63,13 +63,11 @@ class Configuration(Mapping[str, Any]):
     def settings(self) -> list[Setting]:
         """Every setting, also those that nobody set."""
         found = list(self._all_of((), ENGINE))
-        for name in section_names():
-            section = find_section(name)
-            tables: list[Place] = (
-                [(name, each) for each in self._names(section)] if section.named else [(name,)]
-            )
-            for table in tables:
-                found += self._all_of(table, section)
+        for section in sorted(map(find_section, section_names()), key=lambda each: (each.named, each.name)):
+            if not section.named:
+                found += self._all_of((section.name,), section)
+            for name in self._names(section) if section.named else ():
+                found += self._all_of((section.name, name), section)
         return found
 
     def _all_of(self, table: Place, section: Section[Any]) -> Iterator[Setting]:

@@ -286,8 +286,8 @@ class Setting:
             return "true" if value else "false"
         if self.unit == "bytes":
             return byte_text(value)
-        if self.unit == "seconds":
-            return f"{value:g} s"
+        if isinstance(value, float):
+            return f"{value:g} s" if self.unit == "seconds" else f"{value:g}"
         return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from aioflow.cli.ending import guarded
 from aioflow.cli.options import (
     AppendTo,
+    Cache,
     Capacity,
     DrawingName,
     FormatOption,
@@ -18,10 +19,13 @@ from aioflow.cli.options import (
     MemoryLimit,
     ModeOption,
     Modules,
+    Offline,
     OutputName,
     Overwrite,
     PlanName,
     PlanPath,
+    Record,
+    Replay,
     Sets,
     Timeout,
     TraceFile,
@@ -76,18 +80,23 @@ def run(
     ops: Modules = None,
     capacity: Capacity = None,
     memory: MemoryLimit = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
 ) -> None:
     """Run a plan and show its output as it comes.
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
-    from aioflow.cli.config import effective_settings
+    from aioflow.cli.config import effective_settings, web_options
     from aioflow.cli.run import RunOptions, run_plan
 
     options = RunOptions(
         plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout
     )
-    given = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity, "memory": memory}
+    given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
+    given |= {"memory": memory, **web_options(offline, cache, record, replay)}
     run_plan(options, effective_settings(given, plan_path))
 
 
@@ -160,14 +169,19 @@ def explain(
     ops: Modules = None,
     capacity: Capacity = None,
     memory: MemoryLimit = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
 ) -> None:
     """Show a plan as it will run: steps, schemas, buffers, permits, effects and tail calls."""
-    from aioflow.cli.config import effective_settings
+    from aioflow.cli.config import effective_settings, web_options
     from aioflow.cli.explaining import explain_plan
     from aioflow.cli.run import RunOptions
 
     options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
-    given = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity, "memory": memory}
+    given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
+    given |= {"memory": memory, **web_options(offline, cache, record, replay)}
     explain_plan(options, effective_settings(given, plan_path), analyze=analyze)
 
 

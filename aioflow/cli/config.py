@@ -29,11 +29,19 @@ def engine_defaults() -> dict[str, Any]:
 
 def effective_settings(options: Mapping[str, Any], plan_path: str | None = None) -> Configuration:
     """The settings in force for a command; options that were not given are None or empty."""
-    return read_configuration(None if plan_path is None else Path(plan_path).parent, options, label=_option)
+
+    def label(place: Place) -> str:
+        is_off = place == ("http", "cache") and options["http"]["cache"] is False
+        return f"--{'no-' if is_off else ''}{place[-1]}"
+
+    return read_configuration(None if plan_path is None else Path(plan_path).parent, options, label=label)
 
 
-def _option(place: Place) -> str:
-    return f"--{place[-1].replace('_', '-')}"
+def web_options(
+    offline: bool, cache: bool | None, record: str | None, replay: str | None
+) -> dict[str, dict[str, Any]]:
+    """The options about answers that are kept, as the table that they stand for."""
+    return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}
 
 
 def show_settings(configuration: Configuration, *, as_json: bool) -> None:

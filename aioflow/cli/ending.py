@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, TypeVar
 
 from aioflow.errors import AioflowError, Diagnostic, PlanError, RunError, SettingError
+from aioflow.secrets import mask
 
 OK: Final = 0
 FAILED: Final = 1
@@ -83,7 +84,7 @@ def os_error_text(error: OSError) -> str:
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     """Every mistake and warning, as `file:line:column: …` with its source line."""
     for diagnostic in diagnostics:
-        text = str(diagnostic)
+        text = mask(str(diagnostic))
         if colours(sys.stderr):
             first, newline, rest = text.partition("\n")
             code = "31" if diagnostic.severity == "error" else "33"
@@ -99,7 +100,7 @@ def tell(label: str, message: str) -> None:
     if colours(sys.stderr):
         code = {"error": "1;31", "warning": "1;33"}.get(label, "1")
         shown = f"\x1b[{code}m{label}\x1b[0m"
-    print(f"{shown}: {message}", file=sys.stderr)
+    print(f"{shown}: {mask(message)}", file=sys.stderr)
 
 
 def colours(file: object) -> bool:

@@ -48,7 +48,7 @@ def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool)
 async def _analyze(program: Program, settings: Configuration, arguments: dict[str, Any]) -> RunStatistics:
     from aioflow.engine import Engine
 
-    async with Engine(timing=True, **settings.engine_arguments()) as engine:
+    async with Engine(timing=True, configuration=settings, **settings.engine_arguments()) as engine:
         async with engine.stream(program, **arguments) as stream:
             with progress_of(stream, program):
                 async for _ in stream.batches():

@@ -89,3 +89,17 @@ Timeout: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End the run with an error after this long: 90s, 5m, 1h30m."),
 ]
+Offline: TypeAlias = Annotated[
+    bool, typer.Option("--offline", help="Use no network: answers come from the HTTP cache.")
+]
+Cache: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--cache/--no-cache", help="Keep answers in the HTTP cache, and take fresh ones from it."),
+]
+Record: TypeAlias = Annotated[
+    str | None, typer.Option("--record", metavar="FILE", help="Write every answer to a file, for --replay.")
+]
+Replay: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="FILE", help="Use no network: answers come from a recording."),
+]

@@ -94,7 +94,7 @@ async def _run(
     destination = Destination(options.append, options.overwrite)
     try:
         presentation = _presentation(options, program, destination)
-        async with Engine(**settings.engine_arguments()) as engine:
+        async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
                     whole = await _pour(stream, program, presentation, destination)

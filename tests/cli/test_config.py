@@ -1,12 +1,14 @@
 """`aioflow config`, and settings of commands from their options, the environment and files."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from aioflow.cli.config import effective_settings
+from aioflow.version import __version__
 from tests.cli.conftest import Ended
 
 
@@ -111,3 +113,17 @@ def test_a_mistake_in_a_file_ends_a_command_with_a_message(
         ended = command(*arguments)
         assert (ended.code, ended.output) == (2, "")
         assert ended.messages == "error: aioflow.toml: http.rate must be a number, not 'fast'\n"
+
+
+def test_the_page_about_configuration_lists_every_setting_with_its_default(
+    command: Callable[..., Ended], folder: Path
+) -> None:
+    (folder / "aioflow.toml").write_text('[host."x"]\nheaders = {}\nrate = 0\n')
+    described = {}
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for heading, prefix in (("Settings of the engine", ""), ("http", "http."), ("host", "host.x.")):
+        section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        for key, default in re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE):
+            described[prefix + key] = default.strip("`").replace("none", "-").replace("VERSION", __version__)
+    actual = {name: value for name, (value, _) in listed(command("config").output).items()}
+    assert described == {**actual, "host.x.rate": "-"}
