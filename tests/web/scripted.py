@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from aioflow.budget import Permits
 from aioflow.web.messages import Request, Response
 
 Answer: TypeAlias = Response | Exception | Callable[[Request], Response]
@@ -91,3 +93,58 @@ class Script:
 
     async def close(self) -> None:
         self.is_closed = True
+
+
+class Site:
+    """Answers whatever is asked by a function, after `seconds`; knows when what was sent."""
+
+    def __init__(self, respond: Callable[[Request], Answer] | None = None, *, seconds: float = 0.0) -> None:
+        self._respond = respond or (lambda request: answer())
+        self._seconds = seconds
+        self.sent: list[tuple[float, str]] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.is_closed = False
+
+    @property
+    def urls(self) -> list[str]:
+        return [url for _, url in self.sent]
+
+    def times(self, start: str = "") -> list[float]:
+        """When requests were sent to URLs that start so."""
+        return [when for when, url in self.sent if url.startswith(start)]
+
+    async def fetch(self, request: Request) -> Response:
+        self.sent.append((asyncio.get_running_loop().time(), request.url))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self._seconds)
+        finally:
+            self.in_flight -= 1
+        found = self._respond(request)
+        if isinstance(found, Exception):
+            raise found
+        if callable(found):
+            found = found(request)
+        found.url = request.url
+        return found
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Allowance:
+    """Permits as an engine gives them; `held` are in use now."""
+
+    def __init__(self, count: int) -> None:
+        self.permits = Permits(count)
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def held(self) -> int:
+        return self.permits.used
+
+    def __call__(self, source: str, label: str) -> AbstractAsyncContextManager[None]:
+        self.asked.append((source, label))
+        return self.permits

@@ -1,0 +1,141 @@
+"""Retries of what may be repeated, as long as the host is worth it: budget, Retry-After, circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from aioflow.web.errors import ConnectionFailedError, RequestRefusedError, ResponseTimeoutError, WebError
+from aioflow.web.hosts import Host, Hosts
+from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.retry_after import retry_after_seconds
+
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Server errors that say something about the request, not that the host is in trouble.
+_NO_TROUBLE = frozenset({501, 505})
+
+
+class RetryFetcher:
+    """Repeats requests that failed for a reason that may pass.
+
+    The last answer is returned whatever its status is; `attempts` of the answer or the error says how
+    often the request was sent. During a wait nothing is held.
+    """
+
+    def __init__(self, inner: Fetcher, hosts: Hosts, random: Random | None = None) -> None:
+        self._inner = inner
+        self._hosts = hosts
+        self._random = random or Random()
+
+    async def fetch(self, request: Request) -> Response:
+        host = self._hosts.at(request.url)
+        host.save_retry()
+        host.users += 1
+        try:
+            return await self._fetch(host, request)
+        finally:
+            host.users -= 1
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def _fetch(self, host: Host, request: Request) -> Response:
+        time = asyncio.get_running_loop().time
+        started = last = time()
+        waited = 0.0
+        attempt = 1
+        while True:
+            try:
+                response = await self._attempt(host, request)
+            except RequestRefusedError as error:
+                error.attempts = attempt - 1
+                raise
+            except WebError as error:
+                error.attempts = attempt
+                seconds = self._seconds_after_error(host, request, error)
+                if seconds is None:
+                    raise
+            else:
+                response.attempts = attempt
+                seconds = None
+                if response.status in RETRIED:
+                    seconds = self._seconds_after_answer(host, request, response)
+                if seconds is None:
+                    if attempt > 1:
+                        _count_from(started, last, waited, response)
+                    return response
+                await response.close()
+            await self._wait(host, seconds)
+            waited += seconds
+            last = time()
+            attempt += 1
+
+    async def _attempt(self, host: Host, request: Request) -> Response:
+        """One try, of which the circuit breaker learns."""
+        breaker = host.breaker
+        probe = False
+        if breaker.is_open:
+            try:
+                probe = breaker.enter(host.name, request.url)
+            except RequestRefusedError as error:
+                host.counters.failed(error)
+                raise
+        try:
+            response = await self._inner.fetch(request)
+        except (ConnectionFailedError, ResponseTimeoutError) as error:
+            breaker.failed(str(error), probe)
+            raise
+        except WebError as error:
+            if isinstance(error, RequestRefusedError):
+                breaker.leave(probe)
+            else:
+                breaker.succeeded(probe)
+            raise
+        except BaseException:
+            breaker.leave(probe)
+            raise
+        if response.status >= 500 and response.status not in _NO_TROUBLE:
+            breaker.failed(f"status {response.status}", probe)
+        else:
+            breaker.succeeded(probe)
+        return response
+
+    def _seconds_after_error(self, host: Host, request: Request, error: WebError) -> float | None:
+        """How long to wait before the next attempt; None: there is none."""
+        if not isinstance(error, ConnectionFailedError | ResponseTimeoutError):
+            return None
+        if error.sent and not request.is_safe:
+            return None
+        return self._backoff(host, error.attempts)
+
+    def _seconds_after_answer(self, host: Host, request: Request, response: Response) -> float | None:
+        if not request.is_safe:
+            return None
+        # The wait itself is the host's pause, which all requests to it share.
+        if (retry_after_seconds(response.headers) or 0.0) > self._hosts.http.retry_after_seconds:
+            return None
+        seconds = self._backoff(host, response.attempts)
+        return seconds if seconds is None or response.stored is None else 0.0
+
+    def _backoff(self, host: Host, attempts: int) -> float | None:
+        """A random part of a time that doubles with each attempt: who failed together, returns apart."""
+        http = self._hosts.http
+        if attempts > http.retries or host.breaker.is_open or not host.spend_retry():
+            return None
+        longest = http.retry_base_seconds * 2.0 ** min(attempts - 1, 64)
+        return self._random.uniform(0.0, min(longest, http.retry_most_seconds))
+
+    async def _wait(self, host: Host, seconds: float) -> None:
+        host.aside += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            host.aside -= 1
+
+
+def _count_from(started: float, last: float, waited: float, response: Response) -> None:
+    """Have the times of the last attempt count from the first."""
+    timing = response.timing
+    timing.waited_seconds += waited
+    timing.first_byte_seconds += last - started
+    timing.total_seconds += last - started

@@ -1,0 +1,90 @@
+"""`Retry-After`: seconds or a date, or whatever hosts make of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = "(?P<month>" + "|".join(_MONTHS) + ")"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+# The three forms of RFC 9110, section 5.6.7: the one to be sent, and two that old servers send.
+_DATES = tuple(
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        rf"[a-z]{{3}}, (?P<day>\d\d) {_MONTH} (?P<year>\d{{4}}) {_TIME} (?:GMT|UTC)",
+        rf"[a-z]{{6,9}}, (?P<day>\d\d)-{_MONTH}-(?P<year>\d\d) {_TIME} (?:GMT|UTC)",
+        rf"[a-z]{{3}} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})",
+    )
+)
+_SECONDS = re.compile(r"(?P<seconds>-?\d+(?:\.\d*)?)", re.ASCII)
+_NEXT = re.compile(r"\s*(?:,\s*|$)", re.ASCII)
+_CHARACTERS_AT_MOST = 200
+
+
+def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float | None = None) -> float | None:
+    """How long the host wants to be left alone: 0 if that is over, None if it says nothing that makes sense.
+
+    A date is compared with the answer's own `Date`, so that it does not matter whether both clocks agree;
+    without one, with ours, or with `wall_seconds`. Of several values the longest counts.
+    """
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    now = parse_date(headers.get("Date", ""))
+    if now is None:
+        now = time.time() if wall_seconds is None else wall_seconds
+    return _longest(value.strip(), now)
+
+
+def parse_date(text: str, wall_seconds: float | None = None) -> float | None:
+    """An HTTP date as seconds since 1970; None if it is none."""
+    for pattern in _DATES:
+        if (found := pattern.fullmatch(text.strip())) is not None:
+            return _timestamp(found, time.time() if wall_seconds is None else wall_seconds)
+    return None
+
+
+def _longest(value: str, now: float) -> float | None:
+    """The longest of a list; a list with anything that makes no sense makes none."""
+    if len(value) > _CHARACTERS_AT_MOST:
+        return None
+    longest: float | None = None
+    position = 0
+    while position < len(value):
+        found = next(filter(None, (each.match(value, position) for each in (_SECONDS, *_DATES))), None)
+        end = found and _NEXT.match(value, found.end())
+        if found is None or not end:
+            return None
+        seconds = _seconds(found, now)
+        if seconds is None:
+            return None
+        longest = max(longest or 0.0, seconds)
+        position = end.end()
+    return longest
+
+
+def _seconds(found: re.Match[str], now: float) -> float | None:
+    if found.re is _SECONDS:
+        return float(found["seconds"])
+    date = _timestamp(found, now)
+    return None if date is None else date - now
+
+
+def _timestamp(found: re.Match[str], now: float) -> float | None:
+    year = int(found["year"])
+    if len(found["year"]) == 2:
+        # More than 50 years ahead means the century before (RFC 9110).
+        this_year = datetime.fromtimestamp(now, UTC).year
+        year += this_year - this_year % 100
+        if year > this_year + 50:
+            year -= 100
+    month = _MONTHS.index(found["month"].capitalize()) + 1
+    # A leap second is the last one of its minute here.
+    clock = (int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59))
+    try:
+        return datetime(year, month, int(found["day"]), *clock, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

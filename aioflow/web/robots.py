@@ -1,0 +1,283 @@
+"""robots.txt (RFC 9309): asked for once per origin, before anything else is, and heeded."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aioflow.web.errors import (
+    NotRecordedError,
+    RequestRefusedError,
+    ResponseTooLargeError,
+    RobotsRefusedError,
+    WebError,
+)
+from aioflow.web.hosts import Host, Hosts
+from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.urls import origin, resolve, without_userinfo
+
+if TYPE_CHECKING:
+    from protego import Protego
+
+KEPT_SECONDS = 24 * 3600.0
+UNREACHABLE_SECONDS = 60.0  # until a robots.txt that could not be read is asked for again
+REDIRECTS_AT_MOST = 5
+# Of hosts that nobody uses, as text; parsed, rules take up to 70 times as much.
+RULES_BYTES_KEPT = 2 * 1024 * 1024
+_BYTES_OF_A_HOST = 256
+_PARSED_ON_THE_LOOP_BYTES = 32 * 1024
+_FOR_NOW = frozenset({408, 425, 429})  # client errors that say nothing about whether there is a robots.txt
+_AGENT_LINE = re.compile(r"user(?:-|\s+)?agent(?:\s*:\s*|\s+|$)(.*)", re.IGNORECASE)
+_SITE_LINE = re.compile(r"(?:site-?maps?|host)\s*:", re.IGNORECASE)
+_TOKEN = re.compile(r"[^\s/*(;,]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRules:
+    """What a robots.txt says, until it has to be asked for again; without a parser, all or nothing."""
+
+    state: str  # rules, absent or unreachable
+    until: float
+    parser: Protego | None = None
+    crawl_delay_seconds: float = 0.0
+    text_bytes: int = 0
+    why: str = ""
+
+    def allows(self, url: str) -> bool:
+        if self.parser is None:
+            return self.state != "unreachable"
+        return self.parser.can_fetch(url, "*")
+
+
+class RobotsFetcher:
+    """Refuses what the host's robots.txt forbids, and has the host's pace follow its crawl-delay."""
+
+    def __init__(self, inner: Fetcher, hosts: Hosts) -> None:
+        self._inner = inner
+        self._hosts = hosts
+        self._agent = product_token(hosts.http.user_agent)
+        self._readings: dict[str, _Reading] = {}  # under way, by origin
+        self._sizes: dict[str, int] = {}  # of the rules of each host, the oldest first
+        self._bytes = 0
+
+    async def fetch(self, request: Request) -> Response:
+        if request.robots:
+            host = self._hosts.at(request.url)
+            if host.heeds_robots:
+                rules = host.robots.get(_scheme(request.url))
+                if rules is None or asyncio.get_running_loop().time() >= rules.until:
+                    rules = await self._rules(host, request)
+                if not rules.allows(request.url):
+                    self._refuse(host, request.url, rules)
+        return await self._inner.fetch(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _refuse(self, host: Host, url: str, rules: RobotsRules) -> None:
+        shown, robots_url = without_userinfo(url), _robots_url(url)
+        if rules.parser is not None:
+            found = f"{robots_url} forbids it to the user agent {self._agent}"
+        elif shown.partition("?")[0] == robots_url:
+            return  # it cannot forbid that it is read
+        else:
+            left = max(rules.until - asyncio.get_running_loop().time(), 0)
+            found = f"{robots_url} could not be read ({rules.why}); nothing may be fetched for {left:.0f} s"
+        switch = f'set robots = false under [host."{host.name}"] in aioflow.toml'
+        error = RobotsRefusedError(f"{shown}: {found}; if the host is yours, {switch}")
+        host.counters.failed(error)
+        raise error
+
+    # --- asked for once, whoever waits for it ---
+
+    async def _rules(self, host: Host, request: Request) -> RobotsRules:
+        asked = origin(request.url)
+        host.users += 1
+        host.aside += 1
+        try:
+            while (reading := self._readings.get(asked)) is not None:
+                await reading.ended.wait()
+                if reading.refusal is not None:
+                    raise type(reading.refusal)(*reading.refusal.args)
+                if reading.rules is not None:
+                    return reading.rules
+                # Its reader was cancelled: the first of us takes over.
+            return await self._lead(host, asked, request)
+        finally:
+            host.aside -= 1
+            host.users -= 1
+
+    async def _lead(self, host: Host, asked: str, request: Request) -> RobotsRules:
+        reading = self._readings[asked] = _Reading()
+        host.reading_robots += 1
+        try:
+            rules = await self._read(request)
+            self._keep(host, _scheme(request.url), rules)
+            reading.rules = rules
+            return rules
+        except RequestRefusedError as refusal:
+            reading.refusal = refusal
+            raise
+        finally:
+            host.reading_robots -= 1
+            del self._readings[asked]
+            reading.ended.set()
+
+    def _keep(self, host: Host, scheme: str, rules: RobotsRules) -> None:
+        host.robots[scheme] = rules
+        if rules.state != "unreachable":
+            limit = self._hosts.http.retry_after_seconds  # what is waited for at most
+            host.follow_crawl_delay(min(rules.crawl_delay_seconds, limit))
+        size = rules.text_bytes + _BYTES_OF_A_HOST
+        self._bytes += size - self._sizes.pop(host.key, 0)
+        self._sizes[host.key] = size
+        if self._bytes > RULES_BYTES_KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget the oldest rules; those of hosts in use stay, or they would be asked for each time."""
+        for key in tuple(self._sizes):
+            host = self._hosts.known(key)
+            if host is None or not host.is_used:
+                self._bytes -= self._sizes.pop(key)
+                if host is not None:
+                    host.robots.clear()
+            if self._bytes <= RULES_BYTES_KEPT:
+                return
+
+    # --- reading it ---
+
+    async def _read(self, request: Request) -> RobotsRules:
+        url = _robots_url(request.url)
+        try:
+            for _ in range(REDIRECTS_AT_MOST + 1):
+                asked = Request(url, streamed=True, robots=False, urgent=True, permit=request.permit)
+                async with await self._inner.fetch(asked) as response:
+                    if not 300 <= response.status < 400:
+                        return await self._understand(response)
+                    location = response.headers.get("Location")
+                target = resolve(url, location) if location else None
+                if target is None:
+                    break
+                url = target
+        except NotRecordedError:  # nothing is sent to the host then
+            return RobotsRules("absent", _now() + UNREACHABLE_SECONDS)
+        except WebError as error:
+            if isinstance(error, RequestRefusedError) and url == _robots_url(request.url):
+                raise  # the host itself may not be asked
+            return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, why=str(error))
+        return RobotsRules("absent", _now() + KEPT_SECONDS)
+
+    async def _understand(self, response: Response) -> RobotsRules:
+        if response.status >= 500:
+            why = f"status {response.status}"
+            return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, why=why)
+        if response.status >= 400:
+            seconds = UNREACHABLE_SECONDS if response.status in _FOR_NOW else KEPT_SECONDS
+            return RobotsRules("absent", _now() + seconds)
+        body = await self._beginning(response)
+        if len(body) > _PARSED_ON_THE_LOOP_BYTES:
+            parsed = await asyncio.to_thread(parse, body, self._agent)
+        else:
+            parsed = parse(body, self._agent)
+        parser, crawl_delay, text_bytes = parsed
+        return RobotsRules("rules", _now() + KEPT_SECONDS, parser, crawl_delay, text_bytes)
+
+    async def _beginning(self, response: Response) -> bytes:
+        """The body, or as much of it as is read at most, without the line that is cut there."""
+        if isinstance(response.body, bytes):
+            body, whole = response.body, True
+        else:
+            pieces, whole = bytearray(), True
+            try:
+                async for chunk in response.body:
+                    pieces += chunk
+                    if len(pieces) > self._hosts.http.robots_bytes:
+                        break
+            except ResponseTooLargeError:
+                whole = False
+            body = bytes(pieces)
+        limit = self._hosts.http.robots_bytes
+        if whole and len(body) <= limit:
+            return body
+        return body[: body.rfind(b"\n", 0, limit) + 1]
+
+
+class _Reading:
+    """A robots.txt under way, for those who wait for it; neither rules nor refusal if it was given up."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.rules: RobotsRules | None = None
+        self.refusal: RequestRefusedError | None = None
+
+
+def product_token(user_agent: str) -> str:
+    """What a robots.txt calls us: the name of the first product in the user agent."""
+    found = _TOKEN.match(user_agent.strip())
+    return found[0].lower() if found else "*"
+
+
+def parse(body: bytes, agent: str) -> tuple[Protego | None, float, int]:
+    """The rules for an agent, the seconds to leave between two requests, and how long the rules' text is."""
+    from protego import Protego
+
+    lines = lines_for(body.decode("utf-8-sig", "replace"), agent)
+    if not lines:
+        return None, 0.0, 0
+    text = "\n".join(["User-agent: *", *lines])
+    parser = Protego.parse(text)
+    delay = parser.crawl_delay("*") or 0.0
+    rate = parser.request_rate("*")
+    if rate is not None:
+        longest = int(KEPT_SECONDS) * rate.requests  # numbers may be too large for a float
+        delay = max(delay, min(rate.seconds, longest) / rate.requests)
+    return parser, delay, len(text)
+
+
+def lines_for(text: str, agent: str) -> list[str]:
+    """The rules in the groups that name the agent, or else in those for all.
+
+    Only these are parsed: with thousands of agents sharing thousands of rules, a parser of all groups
+    takes minutes and gigabytes. And a group applies to the agent that it names, not to longer names.
+    """
+    own: list[str] = []
+    common: list[str] = []
+    is_named = is_own = is_common = False
+    after_agent = False
+    for raw in text.splitlines():
+        line = raw.partition("#")[0].strip()
+        if not line or _SITE_LINE.match(line):
+            continue
+        found = _AGENT_LINE.fullmatch(line)
+        if found is None:
+            after_agent = False
+            if is_own:
+                own.append(line)
+            if is_common:
+                common.append(line)
+            continue
+        if not after_agent:
+            is_own = is_common = False
+        after_agent = True
+        token = _TOKEN.match(found[1])
+        is_own = is_own or (token is not None and token[0].lower() == agent)
+        is_common = is_common or found[1].startswith("*")
+        is_named = is_named or is_own
+    return own if is_named else common
+
+
+def _robots_url(url: str) -> str:
+    """As one writes it: without the port that the scheme means anyway."""
+    root = origin(url)
+    return f"{root.removesuffix(':443' if root.startswith('https:') else ':80')}/robots.txt"
+
+
+def _scheme(url: str) -> str:
+    return url[:5].lower()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

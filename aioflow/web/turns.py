@@ -1,0 +1,157 @@
+"""Turns: each host gets as many requests at once and a second as it should, and no permit is held before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from aioflow.web.errors import WebError
+from aioflow.web.hosts import Host, Hosts
+from aioflow.web.messages import BodyStream, Fetcher, Request, Response, Timing
+from aioflow.web.rate import Place
+from aioflow.web.retry_after import retry_after_seconds
+from aioflow.web.urls import without_userinfo
+
+# Statuses whose `Retry-After` speaks of the host, not of this one request.
+PAUSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class TurnFetcher:
+    """Sends a request when its host may be sent to; holds a slot and the permit only while it is answered.
+
+    Slots are taken before permits by everyone, so that nobody can wait for another in a circle.
+    """
+
+    def __init__(self, inner: Fetcher, hosts: Hosts) -> None:
+        self._inner = inner
+        self._hosts = hosts
+
+    async def fetch(self, request: Request) -> Response:
+        host = self._hosts.at(request.url)
+        loop = asyncio.get_running_loop()
+        asked = host.touched = loop.time()
+        place: Place | None = None
+        host.inside += 1
+        try:
+            while True:
+                if not host.pace.is_free(loop.time()):
+                    place = place or host.pace.place(request.urgent)
+                    await host.pace.turn(place)
+                response = await self._try(host, request, asked)
+                if response is not None:
+                    return response
+        finally:
+            host.inside -= 1
+
+    async def _try(self, host: Host, request: Request, asked: float) -> Response | None:
+        """The answer, or None if the moment had passed when everything that sending needs was there."""
+        pace, time = host.pace, asyncio.get_running_loop().time
+        sent = False
+        try:
+            await host.slots.acquire(request.urgent)
+            try:
+                if not pace.may_send(time()):
+                    return None
+                async with request.permit(host.name, without_userinfo(request.url)):
+                    now = time()
+                    sent = pace.send(now)
+                    return await self._exchange(host, request, asked, now) if sent else None
+            finally:
+                host.slots.release()
+        finally:
+            if not sent:
+                pace.give_back()
+
+    async def _exchange(self, host: Host, request: Request, asked: float, sent: float) -> Response:
+        counters = host.counters
+        counters.requests += 1
+        host.in_flight += 1
+        try:
+            response = await self._inner.fetch(request)
+        except WebError as error:
+            counters.failed(error)
+            raise
+        except BaseException:
+            counters.cancelled += 1
+            raise
+        finally:
+            host.in_flight -= 1
+        answered = asyncio.get_running_loop().time()
+        counters.answered(response.status, answered - sent)
+        _shift(response.timing, sent - asked)
+        if response.status in PAUSING and response.stored is None:
+            self._pause(host, response, answered)
+        if isinstance(response.body, bytes):
+            counters.bytes_in += len(response.body)
+        else:
+            response.body = _TurnBody(response.body, host, request, response.timing)
+        return response
+
+    def _pause(self, host: Host, response: Response, now: float) -> None:
+        seconds = retry_after_seconds(response.headers)
+        if seconds:
+            host.pace.pause(now + min(seconds, self._hosts.http.retry_after_seconds))
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _shift(timing: Timing, seconds: float) -> None:
+    """Count from when the request was handed over here."""
+    timing.waited_seconds += seconds
+    timing.first_byte_seconds += seconds
+    timing.total_seconds += seconds
+
+
+class _TurnBody:
+    """A body whose reader may take its time: slot and permit are held while the next piece is waited for."""
+
+    def __init__(self, body: BodyStream, host: Host, request: Request, timing: Timing) -> None:
+        self._body = body
+        self._host: Host | None = host
+        self._request = request
+        self._timing = timing
+        self._chunks: AsyncIterator[bytes] | None = None
+        host.users += 1
+
+    def __aiter__(self) -> _TurnBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        host = self._host
+        if host is None:
+            raise StopAsyncIteration
+        try:
+            chunk = await self._read(host)
+        except WebError as error:
+            host.counters.failed(error)
+            self._let_go()
+            raise
+        if chunk is None:
+            self._let_go()
+            raise StopAsyncIteration
+        host.counters.bytes_in += len(chunk)
+        return chunk
+
+    async def _read(self, host: Host) -> bytes | None:
+        time = asyncio.get_running_loop().time
+        asked = time()
+        # What has begun goes first: an open connection that nobody reads from helps no one.
+        await host.slots.acquire(urgent=True)
+        try:
+            async with self._request.permit(host.name, without_userinfo(self._request.url)):
+                self._timing.waited_seconds += time() - asked
+                if self._chunks is None:
+                    self._chunks = aiter(self._body)
+                return await anext(self._chunks, None)
+        finally:
+            host.slots.release()
+
+    async def close(self) -> None:
+        self._let_go()
+        await self._body.close()
+
+    def _let_go(self) -> None:
+        if self._host is not None:
+            self._host.users -= 1
+            self._host = None
