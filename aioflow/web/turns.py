@@ -47,20 +47,26 @@ class TurnFetcher:
         """The answer, or None if the moment had passed when everything that sending needs was there."""
         pace, time = host.pace, asyncio.get_running_loop().time
         sent = False
+        response: Response | None = None
         try:
             await host.slots.acquire(request.urgent)
             try:
-                if not pace.may_send(time()):
-                    return None
-                async with request.permit(host.name, without_userinfo(request.url)):
-                    now = time()
-                    sent = pace.send(now)
-                    return await self._exchange(host, request, asked, now) if sent else None
+                if pace.may_send(time()):
+                    async with request.permit(host.name, without_userinfo(request.url)):
+                        now = time()
+                        sent = pace.send(now)
+                        if sent:
+                            response = await self._exchange(host, request, asked, now)
             finally:
                 host.slots.release()
+        except BaseException:
+            if response is not None:  # cancelled while the permit was given back
+                await response.close()
+            raise
         finally:
             if not sent:
                 pace.give_back()
+        return response
 
     async def _exchange(self, host: Host, request: Request, asked: float, sent: float) -> Response:
         counters = host.counters
