@@ -1,0 +1,120 @@
+"""From the text of a WRAPPER item to a WrapperText, or to every mistake of the text at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aioflow.errors import PlanError
+from aioflow.language.mistakes import Mistakes
+from aioflow.language.scanner import NAME
+from aioflow.source import Source, Span
+from aioflow.wrappers.definition import Field
+from aioflow.wrappers.language.cutting import (
+    Entry,
+    Line,
+    closing_token,
+    entries_of,
+    report_bad,
+    tokens_of,
+)
+from aioflow.wrappers.language.directives import DirectiveReader
+from aioflow.wrappers.language.fields import FieldReader, report_no_key, report_repeated
+from aioflow.wrappers.language.header import HeaderReader
+from aioflow.wrappers.language.pieces import DIRECTIVES, Directive, Removal, WrapperText, near_directive
+
+
+def parse_wrapper(name: str, header: str = "", body: str = "") -> WrapperText:
+    """The wrapper that a header and a body say; a PlanError lists every mistake in them."""
+    text = f"{header}\n{{\n{body}\n}}"
+    source = Source(f"<WRAPPER {name}>", text)
+    start = len(header) + 3
+    return parse_item(name, Span(source, 0, len(header)), Span(source, start, start + len(body)))
+
+
+def parse_item(name: str, header: Span, body: Span, *, header_is_scanned: bool = False) -> WrapperText:
+    """The same for stretches of a source; `header_is_scanned` says that its bad tokens are reported."""
+    mistakes, scanned = Mistakes(body.source), Mistakes(body.source)
+    tokens = tokens_of(header)
+    report_bad(tokens, scanned)
+    reader = HeaderReader(Line(tokens, closing_token(header, "{")), mistakes)
+    reader.read()
+    directives, fields = _read_body(body, mistakes)
+    found = mistakes.diagnostics()
+    if not header_is_scanned:
+        found = scanned.diagnostics() + found
+    if found or scanned:
+        raise PlanError(found)
+    like = reader.like
+    return WrapperText(
+        name,
+        reader.inputs,
+        like.text if like else None,
+        directives,
+        fields,
+        like_span=like.span if like else None,
+        header_span=header,
+        body_span=body,
+    )
+
+
+def _read_body(body: Span, mistakes: Mistakes) -> tuple[tuple[Directive, ...], tuple[Field | Removal, ...]]:
+    tokens = tokens_of(body)
+    report_bad(tokens, mistakes)
+    entries = entries_of(tokens, closing_token(body, "}"), mistakes)
+    directive_reader, field_reader = DirectiveReader(mistakes), FieldReader(mistakes)
+    directives: list[Directive] = []
+    fields: list[Field | Removal] = []
+    for entry in entries:
+        if _is_directive(entry):
+            directive = directive_reader.read(entry) if entry.is_keyed else directive_reader.read_flag(entry)
+            directives += [directive] if directive else []
+        elif not entry.is_keyed:
+            report_no_key(entry, mistakes)
+        elif not _report_unknown(entry, mistakes):
+            field = field_reader.read(entry)
+            fields += [field] if field else []
+    report_repeated(fields, mistakes)
+    _report_words(fields, mistakes)
+    return tuple(directives), tuple(fields)
+
+
+def _is_directive(entry: Entry) -> bool:
+    if not entry.tokens or entry.key.type != NAME or entry.key.text.upper() not in DIRECTIVES:
+        return False
+    return entry.is_keyed or (len(entry.tokens) == 1 and entry.opening is None)
+
+
+def _report_unknown(entry: Entry, mistakes: Mistakes) -> bool:
+    """A name in capitals that is nearly a directive is taken for one that is misspelt."""
+    key = entry.key
+    near = near_directive(key.text) if key.type == NAME else ""
+    if not near:
+        return False
+    message = f"unknown directive {key.text!r}{near} A field of this name stands in backticks: `{key.text}`"
+    mistakes.add(message, key.start, key.end)
+    return True
+
+
+# --- the words of fields -------------------------------------------------------------------------
+
+
+def _report_words(fields: list[Field | Removal], mistakes: Mistakes) -> None:
+    if not any(field.processing for field in _leaves(fields)):
+        return
+    # Imported late: most of the time goes into what a text without words does not need.
+    from aioflow.wrappers.processing import processing_mistakes
+
+    for field in _leaves(fields):
+        for word, error in processing_mistakes(field):
+            span = word.span if word is not None else field.span
+            if span is not None:
+                message = error.message.removeprefix(f"field {field.name!r}: ")
+                is_unknown = word is not None and message.startswith("unknown")
+                end = span.start + len(word.name) if word is not None and is_unknown else span.end
+                mistakes.add(message, span.start, end)
+
+
+def _leaves(fields: tuple[Field, ...] | list[Field | Removal]) -> Iterator[Field]:
+    for field in fields:
+        if isinstance(field, Field):
+            yield from _leaves(field.fields) if field.fields else (field,)

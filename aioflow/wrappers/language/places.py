@@ -1,0 +1,23 @@
+"""Where a part of a string's value stands in the source, behind quotes and escapes."""
+
+from __future__ import annotations
+
+import re
+
+from aioflow.source import Span
+
+_CHARACTER = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
+
+
+def place_in(literal: Span, start: int, end: int | None = None) -> Span:
+    """The place of characters of the value of a string literal; that of all of it when it is no string."""
+    text = literal.source.text[literal.start : literal.end]
+    if text[:1] not in ("'", '"'):
+        return literal
+    width = 3 if text.startswith('"""') else 1
+    last = len(text) - width
+    offsets = [match.start() for match in _CHARACTER.finditer(text, width, last)] + [last]
+    wanted_end = start + 1 if end is None else max(end, start + 1)
+    first = offsets[min(start, len(offsets) - 1)]
+    behind = offsets[min(wanted_end, len(offsets) - 1)]
+    return Span(literal.source, literal.start + first, literal.start + max(behind, first + 1))

@@ -1,0 +1,132 @@
+"""What is wrong with the reading part of a wrapper: the reader, its selectors, paging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from aioflow.errors import AioflowError, SettingError
+from aioflow.source import Span
+from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.findings import Findings
+from aioflow.wrappers.language.pieces import PagingText
+from aioflow.wrappers.language.places import place_in
+from aioflow.wrappers.reading import Reader
+from aioflow.wrappers.registry import reader
+from aioflow.wrappers.resolving import Merged, extraction_of
+
+_COUNTING = ("number", "offset")
+
+
+def check_reading(merged: Merged, findings: Findings) -> None:
+    """Add every mistake and warning in what a wrapper reads."""
+    _check_paging(merged, findings)
+    _check_shape(merged, findings)
+    read = merged.directives.get("READ")
+    choice = read.value if read else None
+    extraction = extraction_of(merged)
+    try:
+        chosen = reader(extraction.reader)
+    except AioflowError as error:
+        findings.add(str(error), choice.span if choice else None)
+        return
+    _ReaderCheck(chosen, extraction, choice.span if choice else None, findings).run()
+
+
+def _check_paging(merged: Merged, findings: Findings) -> None:
+    paging, most = merged.directives.get("PAGING"), merged.directives.get("MAX_PAGES")
+    if most is not None and paging is None:
+        findings.add("MAX_PAGES limits PAGING, and there is none", most.span)
+    if paging is None:
+        return
+    text: PagingText = paging.value
+    if text.kind in _COUNTING and "EACH" not in merged.directives:
+        message = f"PAGING {text.kind} ends at a page without items, and without EACH every page is one"
+        findings.add(message, text.span)
+
+
+def _check_shape(merged: Merged, findings: Findings) -> None:
+    outer = merged.directives.get("OUTER")
+    if outer is not None and outer.value and "EACH" not in merged.directives:
+        findings.warn("OUTER is for pages without items, and without EACH every page is one", outer.span)
+    request = merged.value("REQUEST")
+    if not merged.fields and request is not None and request.method == "GET":
+        findings.warn(f"wrapper {merged.text.name!r} has no fields", merged.text.span)
+
+
+class _ReaderCheck:
+    """Has the reader compile every selector by itself, so that each wrong one is found."""
+
+    def __init__(
+        self, chosen: Reader, extraction: Extraction, read_span: Span | None, findings: Findings
+    ) -> None:
+        self._reader = chosen
+        self._whole = extraction
+        self._bare = replace(extraction, each=None, fields=(), next_page=None)
+        self._read_span = read_span
+        self._findings = findings
+
+    def run(self) -> None:
+        if not self._compiles(self._bare, {}, self._read_span):
+            return
+        bare, each_is_sound = self._bare, True
+        if self._whole.each is not None:
+            bare = replace(self._bare, each=self._whole.each)
+            element = Field("EACH", self._whole.each, selector_span=self._whole.each_span)
+            each_is_sound = self._compiles(bare, {"EACH": element}, self._whole.each_span)
+            bare = bare if each_is_sound else self._bare
+        sound = each_is_sound
+        for field in self._whole.fields:
+            if each_is_sound or field.selector:
+                sound = self._check_field(bare, field) and sound
+        following = self._whole.next_page
+        if following is not None:
+            with_next = replace(bare, next_page=following)
+            sound = self._compiles(with_next, {following.name: following}, following.selector_span) and sound
+        if sound:
+            fields = {path: field for each in self._whole.fields for path, field in _paths(each)}
+            self._compiles(self._whole, fields, self._read_span)
+
+    def _check_field(self, bare: Extraction, field: Field) -> bool:
+        sound = True
+        for variant in _variants(field):
+            paths = dict(_paths(variant))
+            leaf = list(paths.values())[-1]
+            place = leaf.selector_span or leaf.span
+            sound = self._compiles(replace(bare, fields=(variant,)), paths, place) and sound
+        return sound
+
+    def _compiles(self, extraction: Extraction, fields: dict[str, Field], place: Span | None) -> bool:
+        try:
+            self._reader.compile(extraction)
+        except SettingError as error:
+            self._report(error, fields.get(error.setting or ""), place)
+            return False
+        except AioflowError as error:
+            self._findings.add(str(error), place)
+            return False
+        return True
+
+    def _report(self, error: SettingError, field: Field | None, place: Span | None) -> None:
+        message = error.message
+        if field is not None:
+            message = message.removeprefix(f"field {field.name!r}: ")
+            place = field.selector_span or field.span or place
+            if error.offset is not None and field.selector_span is not None:
+                place = place_in(field.selector_span, error.offset)
+        self._findings.add(message, place)
+
+
+def _variants(field: Field) -> Iterator[Field]:
+    """The field itself, or for an embedded relation one for each field in it."""
+    if not field.fields:
+        yield field
+    for inner in field.fields:
+        for variant in _variants(inner):
+            yield replace(field, fields=(variant,))
+
+
+def _paths(field: Field, path: str = "") -> Iterator[tuple[str, Field]]:
+    yield f"{path}{field.name}", field
+    for inner in field.fields:
+        yield from _paths(inner, f"{path}{field.name}.")
