@@ -1,0 +1,144 @@
+"""The sources of the campaign query: contributors to candidates of 2000, and facts about zip codes.
+
+Every name and number is invented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from random import Random
+
+from aioflow.demo.site import words
+
+YEAR = 2000
+CONTRIBUTIONS = 1200
+CANDIDATES = ("Bradley", "Buchanan", "Bush", "Forbes", "Gore", "Keyes", "McCain", "Nader")
+_SHARES = (8, 3, 30, 6, 28, 2, 18, 5)
+
+PLACES = (
+    ("01060", "Northampton", "MA"), ("02138", "Cambridge", "MA"), ("02906", "Providence", "RI"),
+    ("03755", "Hanover", "NH"), ("04101", "Portland", "ME"), ("05401", "Burlington", "VT"),
+    ("06520", "New Haven", "CT"), ("07030", "Hoboken", "NJ"), ("08540", "Princeton", "NJ"),
+    ("10003", "New York", "NY"), ("10024", "New York", "NY"), ("11201", "Brooklyn", "NY"),
+    ("12207", "Albany", "NY"), ("14607", "Rochester", "NY"), ("15213", "Pittsburgh", "PA"),
+    ("19104", "Philadelphia", "PA"), ("19801", "Wilmington", "DE"), ("20008", "Washington", "DC"),
+    ("20814", "Bethesda", "MD"), ("21218", "Baltimore", "MD"), ("22203", "Arlington", "VA"),
+    ("23220", "Richmond", "VA"), ("25301", "Charleston", "WV"), ("27514", "Chapel Hill", "NC"),
+    ("28203", "Charlotte", "NC"), ("29401", "Charleston", "SC"), ("30307", "Atlanta", "GA"),
+    ("32114", "Daytona Beach", "FL"), ("33131", "Miami", "FL"), ("35203", "Birmingham", "AL"),
+    ("37203", "Nashville", "TN"), ("38103", "Memphis", "TN"), ("39201", "Jackson", "MS"),
+    ("40202", "Louisville", "KY"), ("43210", "Columbus", "OH"), ("44106", "Cleveland", "OH"),
+    ("46204", "Indianapolis", "IN"), ("48104", "Ann Arbor", "MI"), ("49503", "Grand Rapids", "MI"),
+    ("50309", "Des Moines", "IA"), ("53703", "Madison", "WI"), ("55403", "Minneapolis", "MN"),
+    ("57104", "Sioux Falls", "SD"), ("58102", "Fargo", "ND"), ("59801", "Missoula", "MT"),
+    ("60614", "Chicago", "IL"), ("60637", "Chicago", "IL"), ("63108", "Saint Louis", "MO"),
+    ("64111", "Kansas City", "MO"), ("66044", "Lawrence", "KS"), ("68102", "Omaha", "NE"),
+    ("70115", "New Orleans", "LA"), ("72201", "Little Rock", "AR"), ("73104", "Oklahoma City", "OK"),
+    ("75205", "Dallas", "TX"), ("77005", "Houston", "TX"), ("78704", "Austin", "TX"),
+    ("80302", "Boulder", "CO"), ("82001", "Cheyenne", "WY"), ("83702", "Boise", "ID"),
+    ("84103", "Salt Lake City", "UT"), ("85281", "Tempe", "AZ"), ("87501", "Santa Fe", "NM"),
+    ("89101", "Las Vegas", "NV"), ("90024", "Los Angeles", "CA"), ("90210", "Beverly Hills", "CA"),
+    ("91101", "Pasadena", "CA"), ("92093", "La Jolla", "CA"), ("92612", "Irvine", "CA"),
+    ("92660", "Newport Beach", "CA"), ("94110", "San Francisco", "CA"), ("94301", "Palo Alto", "CA"),
+    ("94704", "Berkeley", "CA"), ("95060", "Santa Cruz", "CA"), ("96813", "Honolulu", "HI"),
+    ("97214", "Portland", "OR"), ("98105", "Seattle", "WA"), ("99201", "Spokane", "WA"),
+    ("99501", "Anchorage", "AK"), ("00901", "San Juan", "PR"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Money that somebody gave to a candidate."""
+
+    name: str
+    city: str
+    state: str
+    zip: str
+    day: date
+    amount: int
+    candidate: str
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """Who lives where a zip code is."""
+
+    zip: str
+    place: str
+    state: str
+    population: int
+    median_age: float
+    income: int
+    home_value: int | None
+
+
+@dataclass(frozen=True)
+class Crime:
+    """How safe a zip code is: 1 is safest, 10 is not; the nation's average is 5."""
+
+    zip: str
+    place: str
+    state: str
+    index: int
+    burglary: int
+    theft: int
+    assault: int
+
+
+class Campaign:
+    """What the three sources know."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._seed = seed
+
+    @cached_property
+    def contributions(self) -> tuple[Contribution, ...]:
+        dice = Random(f"{self._seed} contributions")
+        return tuple(_contribution(dice) for _ in range(CONTRIBUTIONS))
+
+    @cached_property
+    def neighborhoods(self) -> dict[str, Neighborhood]:
+        """By zip code; some zip codes are unknown here."""
+        known = (_neighborhood(Random(f"{self._seed} neighborhood {place}"), *place) for place in PLACES)
+        return {each.zip: each for each in known if each is not None}
+
+    @cached_property
+    def crimes(self) -> dict[str, Crime]:
+        """By zip code; some zip codes are unknown here, others than for neighborhoods."""
+        known = (_crime(Random(f"{self._seed} crime {place}"), *place) for place in PLACES)
+        return {each.zip: each for each in known if each is not None}
+
+
+def _contribution(dice: Random) -> Contribution:
+    zip_code, city, state = dice.choice(PLACES)
+    name = f"{dice.choice(words.LAST_NAMES)}, {dice.choice(words.FIRST_NAMES)} {dice.choice('ABCDEJLMRST')}."
+    return Contribution(
+        name=name,
+        city=city,
+        state=state,
+        zip=zip_code,
+        day=date(1999, 4, 1) + timedelta(days=dice.randint(0, 570)),
+        amount=dice.choice((200, 250, 250, 300, 500, 500, 500, 750, 1000, 1000, 1000, 1000)),
+        candidate=dice.choices(CANDIDATES, _SHARES)[0],
+    )
+
+
+def _neighborhood(dice: Random, zip_code: str, place: str, state: str) -> Neighborhood | None:
+    if dice.random() < 0.08:
+        return None
+    income = dice.randint(240, 1180) * 100
+    value = None if dice.random() < 0.1 else int(income * dice.uniform(2.2, 5.5)) // 1000 * 1000
+    return Neighborhood(
+        zip_code, place, state, dice.randint(3_000, 62_000), dice.randint(241, 469) / 10, income, value
+    )
+
+
+def _crime(dice: Random, zip_code: str, place: str, state: str) -> Crime | None:
+    if dice.random() < 0.1:
+        return None
+    index = dice.choices(range(1, 11), (4, 8, 12, 15, 18, 15, 12, 8, 5, 3))[0]
+    return Crime(
+        zip_code, place, state, index, *(max(1, min(10, index + dice.randint(-2, 2))) for _ in range(3))
+    )
