@@ -54,9 +54,10 @@ class RobotsRules:
 class RobotsFetcher:
     """Refuses what the host's robots.txt forbids, and has the host's pace follow its crawl-delay."""
 
-    def __init__(self, inner: Fetcher, hosts: Hosts) -> None:
+    def __init__(self, inner: Fetcher, hosts: Hosts, *, rules_bytes_kept: int = RULES_BYTES_KEPT) -> None:
         self._inner = inner
         self._hosts = hosts
+        self._rules_bytes_kept = rules_bytes_kept
         self._agent = product_token(hosts.http.user_agent)
         self._readings: dict[str, _Reading] = {}  # under way, by origin
         self._sizes: dict[str, int] = {}  # of the rules of each host, the oldest first
@@ -133,7 +134,7 @@ class RobotsFetcher:
         size = rules.text_bytes + _BYTES_OF_A_HOST
         self._bytes += size - self._sizes.pop(host.key, 0)
         self._sizes[host.key] = size
-        if self._bytes > RULES_BYTES_KEPT:
+        if self._bytes > self._rules_bytes_kept:
             self._forget()
 
     def _forget(self) -> None:
@@ -144,7 +145,7 @@ class RobotsFetcher:
                 self._bytes -= self._sizes.pop(key)
                 if host is not None:
                     host.robots.clear()
-            if self._bytes <= RULES_BYTES_KEPT:
+            if self._bytes <= self._rules_bytes_kept:
                 return
 
     # --- reading it ---
