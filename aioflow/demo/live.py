@@ -1,51 +1,73 @@
-"""What moves in the demonstration: a bar and the steps of a run; and a line of when its houses came."""
+"""What moves in the demonstration: the first houses as they come, and how far a run is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from textwrap import indent
 from typing import TYPE_CHECKING
 
-from aioflow.demo.modes import HOUSES
+from aioflow.demo.modes import HOUSES, PAGES
+from aioflow.demo.timeline import Timeline
+from aioflow.relation import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aioflow.plan import Program
-    from aioflow.results import RunStream
+    from aioflow.cli.progress import Progress
 
-_BAR_WIDTH = 40
-_LINE_WIDTH = 60
-_HEIGHTS = "▁▂▃▄▅▆▇█"
-
-
-@contextmanager
-def live(console: Console, stream: RunStream, program: Program, arrivals: Sequence[float]) -> Iterator[None]:
-    """Show how the run is going, if there is a terminal to show it on."""
-    if not console.is_terminal:
-        yield
-        return
-    from aioflow.cli.progress import Progress, labels_of, render_steps
-
-    labels = labels_of(program)
-
-    def render(width: int, height: int) -> str:
-        statistics = stream.statistics()
-        done = len(arrivals) * _BAR_WIDTH // HOUSES
-        bar = "█" * done + "░" * (_BAR_WIDTH - done)
-        line = f"      {bar}  {len(arrivals):>2} of {HOUSES} houses  {statistics.elapsed_seconds:.1f} s\n"
-        return line + indent(render_steps(statistics.steps, labels, width - 6, height - 1), 6 * " ")
-
-    with Progress(render, file=console.file, first_seconds=0.05):
-        yield
+_BAR_WIDTH = 36
+_SHOWN_HOUSES = 8
+_INDENT = 6 * " "
 
 
-def arrivals_line(arrivals: Sequence[float], span_seconds: float) -> str:
-    """When tuples arrived, on a line that is as long as the slowest run."""
-    counts = [0] * _LINE_WIDTH
-    for arrival in arrivals:
-        counts[min(_LINE_WIDTH - 1, int(arrival / span_seconds * _LINE_WIDTH))] += 1
-    most = max(counts)
-    marks = [_HEIGHTS[(count * (len(_HEIGHTS) - 1)) // most] if count else "·" for count in counts]
-    return f"0 s {''.join(marks)} {span_seconds:.1f} s"
+class Display:
+    """Shows one run; on a terminal there is a bar below what it says."""
+
+    def __init__(self, console: Console, timeline: Timeline, *, shows_houses: bool) -> None:
+        self.arrivals: list[float] = []
+        self._console = console
+        self._timeline = timeline
+        self._shows_houses = shows_houses
+        self._progress: Progress | None = None
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Keep the bar moving, if there is a terminal to show it on."""
+        if not self._console.is_terminal:
+            yield
+            return
+        from aioflow.cli.progress import Progress
+
+        with Progress(self._bar, file=self._console.file, first_seconds=0.05) as self._progress:
+            yield
+
+    def add(self, house: Record, after_seconds: float) -> None:
+        """A house came out of the plan."""
+        self.arrivals.append(after_seconds)
+        if not self._shows_houses or len(self.arrivals) > _SHOWN_HOUSES:
+            return
+        line = self._line(house, after_seconds)
+        if self._progress is None:
+            self._say(line)
+        else:
+            self._progress.aside(lambda: self._say(line))
+
+    def _say(self, line: str) -> None:
+        self._console.file.write(f"{line}\n")
+        self._console.file.flush()
+
+    def _line(self, house: Record, after_seconds: float) -> str:
+        followed = self._pages_answered()
+        state = f"page {followed + 1} is on its way" if followed < PAGES else "all pages are there"
+        address, price, beds = house["address"], house["price"], house["beds"]
+        return f"{_INDENT}{after_seconds:5.2f} s  {address:<24} $ {price:>9,}  {beds} bedrooms   {state}"
+
+    def _bar(self, width: int, height: int) -> str:
+        done = len(self.arrivals)
+        filled = done * _BAR_WIDTH // HOUSES
+        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
+        counts = f"{done:>2} of {HOUSES} houses, {self._pages_answered():>2} of {PAGES} pages"
+        return f"{_INDENT}{bar}  {counts}, {self._timeline.under_way:>2} requests under way"[:width] + "\n"
+
+    def _pages_answered(self) -> int:
+        return self._timeline.count("search page") + self._timeline.count("next page")

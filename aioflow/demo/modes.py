@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from aioflow.demo import site
 from aioflow.session import Mode
 
 WORKERS = 15
-HOUSES = site.PAGES * site.HOUSES_PER_PAGE
+PAGES = 12
+HOUSES_PER_PAGE = 6
+HOUSES = PAGES * HOUSES_PER_PAGE
 
 
 @dataclass(frozen=True)
@@ -18,36 +19,31 @@ class DemoMode:
 
     name: Mode
     meaning: str
+    workers: int
     first_limit: float
     last_limit: float
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run in one mode took."""
-
-    mode: DemoMode
-    houses: int
-    first_seconds: float
-    last_seconds: float
-
-
-def demo_modes() -> tuple[DemoMode, ...]:
-    """From the slowest to the fastest."""
-    request = site.LATENCY_SECONDS
+def demo_modes(latency_seconds: float) -> tuple[DemoMode, ...]:
+    """From the slowest to the fastest, where each request takes so long."""
     # A page is known only from the page before it, so the pages alone take so many requests in a row.
-    pages = site.PAGES * request
-    one_by_one = pages + HOUSES * request
-    pages_then_houses = pages + math.ceil(HOUSES / WORKERS) * request
+    pages = PAGES * latency_seconds
+    one_by_one = pages + HOUSES * latency_seconds
+    pages_then_houses = pages + math.ceil(HOUSES / WORKERS) * latency_seconds
     return (
-        DemoMode("D-", "one request at a time", one_by_one, one_by_one),
+        DemoMode("D-", "one request at a time", 1, one_by_one, one_by_one),
         DemoMode(
-            "D+S-", "in parallel; each step waits for its whole input", pages_then_houses, pages_then_houses
+            "D+S-",
+            "in parallel, each step on its whole input",
+            WORKERS,
+            pages_then_houses,
+            pages_then_houses,
         ),
         DemoMode(
             "D+S+",
             "in parallel, streaming: a house is fetched as soon as its page is there",
-            2 * request,
-            pages + request,
+            WORKERS,
+            2 * latency_seconds,
+            pages + latency_seconds,
         ),
     )

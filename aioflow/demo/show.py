@@ -2,98 +2,118 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioflow.cli.loop import run_interruptibly
-from aioflow.demo import site
-from aioflow.demo.modes import WORKERS, DemoMode, Outcome, demo_modes
+from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
+from aioflow.demo.picture import run_picture
+from aioflow.demo.running import Site, running_site
+from aioflow.demo.timeline import Outcome, Timeline
+from aioflow.language.loader import LIBRARY
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aioflow.engine import Engine
     from aioflow.plan import Program
 
-PLAN = Path(__file__).with_name("houses.plan")
+PLAN = LIBRARY / "homeseekers" / "get_houses.plan"
+PICTURE = "aioflow-demo.svg"
+_CRITERIA = {"city": "Irvine", "state": "CA", "max-price": 550_000, "min-beds": 2}
 
 
-def show_demo() -> None:
-    """Run the plan in each mode and compare the times with what is physically possible."""
+def show(latency_seconds: float) -> None:
+    """Run the plan in each mode against the site, and compare the times with what is physically possible."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    _introduce(console)
-    outcomes = run_interruptibly(_run_modes(console))
+    with running_site(latency=latency_seconds) as site:
+        _introduce(console, latency_seconds)
+        outcomes = run_interruptibly(_run_modes(console, site, latency_seconds))
     _compare(console, outcomes)
+    console.print(f"\nWhich request was under way when: {_save(run_picture(outcomes, latency_seconds))}")
     _suggest(console)
 
 
-def _introduce(console: Console) -> None:
+def _introduce(console: Console, latency_seconds: float) -> None:
     from rich.text import Text
 
     console.print(
-        f"A site of {site.PAGES} result pages with {site.HOUSES_PER_PAGE} houses each; every request takes "
-        f"{site.LATENCY_SECONDS * 1000:.0f} ms; {WORKERS} workers.\n"
-        "The plan follows the Next links by recursion:\n"
+        f"A web site on this machine: {HOUSES} houses in Irvine on {PAGES} result pages, every answer takes "
+        f"{latency_seconds * 1000:.0f} ms.\nThe plan follows the Next links by recursion and looks at each "
+        f"house, with {WORKERS} workers:\n"
     )
-    for line in _essence(PLAN.read_text(encoding="utf-8")):
-        console.print(Text(f"    {line}", style="bold" if line.startswith("PLAN") else "cyan"))
+    for path in (PLAN, PLAN.with_name("get_urls.plan")):
+        for line in _essence(path.read_text(encoding="utf-8")):
+            console.print(Text(f"    {line}", style="bold" if line.startswith("PLAN") else "cyan"))
     console.print()
 
 
 def _essence(plan: str) -> Iterator[str]:
-    """The plan in brief: one line for each plan's header, then its statements."""
-    header: list[str] = []
+    """The plan in brief: its name, then its statements."""
     for line in map(str.strip, plan.splitlines()):
-        if line.startswith(("PLAN", "INPUT", "OUTPUT")):
-            header.append(line)
-        elif line.startswith("BODY"):
-            yield "  ".join(header)
-            header.clear()
-        elif line.endswith(")"):
+        if line.startswith("PLAN"):
+            yield line
+        elif " : " in line and "(" in line:
             yield f"  {line}"
 
 
-async def _run_modes(console: Console) -> list[Outcome]:
-    from aioflow import load
-
-    program = load(str(PLAN))
-    modes = demo_modes()
-    return [await _run_mode(program, mode, console, modes[0].last_limit) for mode in modes]
+# --- running ------------------------------------------------------------------------------------
 
 
-async def _run_mode(program: Program, mode: DemoMode, console: Console, span_seconds: float) -> Outcome:
-    from aioflow import Engine
-    from aioflow.demo.live import arrivals_line, live
+async def _run_modes(console: Console, site: Site, latency_seconds: float) -> list[Outcome]:
+    """The streaming mode first: it is what one came to see. The outcomes are in the order of the modes."""
+    from aioflow import Engine, load
+
+    program = load(PLAN)
+    async with Engine(workers=WORKERS, configuration=site.configuration(WORKERS)) as engine:
+        # A search without results: what it takes to get ready is no part of what is compared.
+        await engine.run(program, criteria=[{"city": "Nowhere", "site": site.url}])
+        outcomes = [
+            await _run_mode(engine, program, mode, console, site)
+            for mode in reversed(demo_modes(latency_seconds))
+        ]
+    return outcomes[::-1]
+
+
+async def _run_mode(
+    engine: Engine, program: Program, mode: DemoMode, console: Console, site: Site
+) -> Outcome:
+    from aioflow.demo.live import Display
 
     console.print(f"[bold]{mode.name:<4}[/bold]  {mode.meaning}")
-    arrivals: list[float] = []
-    async with Engine(workers=WORKERS, mode=mode.name) as engine:
-        started = time.perf_counter()
-        async with engine.stream(program, start=[{"page-url": site.FIRST_PAGE}]) as stream:
-            with live(console, stream, program, arrivals):
-                # One by one: the display reads the list meanwhile.
-                async for _ in stream:
-                    arrivals.append(time.perf_counter() - started)  # noqa: PERF401
-    outcome = Outcome(mode, len(arrivals), arrivals[0], arrivals[-1])
-    if console.is_terminal:
-        console.print(f"      {arrivals_line(arrivals, span_seconds)}")
+    clock = asyncio.get_running_loop().time
+    timeline = Timeline(clock())
+    unsubscribe = engine.subscribe(timeline)
+    display = Display(console, timeline, shows_houses=mode.name == "D+S+")
+    criteria = [{**_CRITERIA, "site": site.url}]
+    async with engine.stream(program, criteria=criteria, mode=mode.name) as stream:
+        with display.live():
+            async for house in stream:
+                display.add(house, clock() - timeline.started)
+    unsubscribe()
+    outcome = Outcome(mode, tuple(timeline.requests), tuple(display.arrivals))
     console.print(
-        f"      first house after {outcome.first_seconds:.2f} s, all {outcome.houses} after "
+        f"      first house after {outcome.first_seconds:.2f} s, all {len(outcome.arrivals)} after "
         f"{outcome.last_seconds:.2f} s\n"
     )
     return outcome
 
 
-def _compare(console: Console, outcomes: list[Outcome]) -> None:
+# --- the end ------------------------------------------------------------------------------------
+
+
+def _compare(console: Console, outcomes: Sequence[Outcome]) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("mode")
-    for name in ("first tuple", "physical limit", "last tuple", "physical limit"):
+    for name in ("first house", "physical limit", "last house", "physical limit"):
         table.add_column(name, justify="right", style="dim" if "limit" in name else "")
     for outcome in outcomes:
         mode = outcome.mode
@@ -107,18 +127,39 @@ def _compare(console: Console, outcomes: list[Outcome]) -> None:
     )
 
 
+def _save(picture: str) -> Path:
+    """Write the picture here or, where that is not allowed, among temporary files."""
+    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        file = folder / PICTURE
+        try:
+            file.write_text(picture, encoding="utf-8")
+        except OSError:
+            continue
+        return file
+    raise OSError(f"neither this folder nor {tempfile.gettempdir()} can be written to")
+
+
 def _suggest(console: Console) -> None:
     from rich.text import Text
 
-    try:
-        path = PLAN.relative_to(Path.cwd())
-    except ValueError:
-        path = PLAN
-    console.print("\nSee the plan, run it, draw it:")
-    start = f'{{"page-url": "{site.FIRST_PAGE}"}}'
+    console.print("\nStart the site, open http://127.0.0.1:8640 in a browser, and run the plans yourself:")
+    houses = _shown(PLAN)
+    contributions = _shown(LIBRARY / "contributions" / "contributions.plan")
+    wish = '{"city": "Irvine", "max-price": 550000, "min-beds": 4}'
     for command in (
-        f"aioflow explain {path} --ops aioflow.demo.site",
-        f"aioflow run {path} --ops aioflow.demo.site --input '{start}'",
-        f"aioflow graph {path} --ops aioflow.demo.site --all -o houses.svg",
+        "python -m aioflow.demo.site --latency 0.1 &",
+        f"aioflow run {houses} -i '{wish}'",
+        f"aioflow run {contributions} -i '{{\"year\": 2000}}'",
+        f"aioflow graph {houses} --all -o houses.svg",
     ):
         console.print(Text(f"    {command}", style="cyan"))
+
+
+def _shown(plan: Path) -> Path:
+    """A plan of the library, by the shortest path."""
+    for path in (plan, plan.resolve()):
+        try:
+            return path.relative_to(Path.cwd())
+        except ValueError:
+            continue
+    return plan
