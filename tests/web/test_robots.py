@@ -458,20 +458,42 @@ def test_reading_only_the_groups_that_matter_changes_nothing(lines: list[str]) -
     """Where both agree what a group is for, the whole file gives the same verdicts."""
     text = "\n".join(lines)
     whole = Protego.parse(text)
-    parser, delay, _ = parse(text.encode(), "aioflow")
-    assert delay == (whole.crawl_delay("aioflow") or 0)
+    rules = parse(text.encode(), "aioflow")
+    assert (0 if rules is None else rules.crawl_delay_seconds) == (whole.crawl_delay("aioflow") or 0)
     for path in ("/", "/a", "/a/b", "/a/c", "/x", "/robots.txt"):
-        ours = True if parser is None else parser.can_fetch(A + path, "*")
+        ours = rules is None or rules.allow(A + path)
         assert ours == whole.can_fetch(A + path, "aioflow"), path
+
+
+PARTS = st.lists(
+    st.sampled_from(
+        ["/", "a", "b", "a/b", "*", "$", "%61", "%2F", "é", "?", "=", ".html", "http://x", "\t", " ", ":"]
+    ),
+    max_size=5,
+).map("".join)
+
+
+@settings(max_examples=500)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["Disallow: ", "disallow:", "Disallow ", "Disalow: ", "Allow: "]), PARTS)
+    ),
+    PARTS,
+)
+def test_the_short_way_to_a_verdict_leads_to_the_same(rules: list[tuple[str, str]], path: str) -> None:
+    lines = ["User-agent: *", *(field + value for field, value in rules)]
+    whole = Protego.parse("\n".join(lines))
+    ours = parse("\n".join(lines).encode(), "aioflow")
+    for url in (f"{A}/{path}", f"{A}{path}"):
+        assert (ours is None or ours.allow(url)) == whole.can_fetch(url, "aioflow")
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300) | st.text().map(str.encode), st.text(max_size=30))
 def test_no_file_is_too_strange(body: bytes, path: str) -> None:
-    parser, delay, _ = parse(body, "aioflow")
-    assert delay >= 0
-    if parser is not None:
-        parser.can_fetch(f"{A}/{path}", "*")
+    rules = parse(body, "aioflow")
+    assert rules is None or rules.crawl_delay_seconds >= 0
+    assert rules is None or rules.allow(f"{A}/{path}") in (True, False)
 
 
 def test_thousands_of_agents_that_share_thousands_of_rules_cost_nothing() -> None:
@@ -479,9 +501,9 @@ def test_thousands_of_agents_that_share_thousands_of_rules_cost_nothing() -> Non
     rules = "".join(f"Disallow: /{number}\n" for number in range(10_000))
     assert lines_for(agents + rules, "aioflow") == []
     # Reading all groups would take minutes, and all the memory there is.
-    parser, _, text_bytes = parse((agents + "User-agent: *\n" + rules).encode(), "aioflow")
-    assert parser is not None
-    assert text_bytes < len(rules) + 100
+    found = parse((agents + "User-agent: *\n" + rules).encode(), "aioflow")
+    assert found is not None
+    assert found.text_bytes < len(rules) + 100
 
 
 # --- memory ---
