@@ -16,7 +16,7 @@ from aioflow.wrappers.language import WrapperText
 from aioflow.wrappers.language.pieces import Directive, Part, Removal, RequestLine
 from aioflow.wrappers.reading_checks import check_reading
 from aioflow.wrappers.requests import SECRET
-from aioflow.wrappers.resolving import BODIES, Merged, like_chain, merge
+from aioflow.wrappers.resolving import BODIES, LIKE_AT_MOST, Merged, like_chain, merge
 from aioflow.wrappers.templates import TextTemplate, UrlTemplate
 
 _LOOKS_SECRET = re.compile(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
@@ -57,7 +57,7 @@ def _answers_for_like(text: WrapperText, program: Program) -> bool:
         if current.name.lower() in way:
             return False
         way.append(current.name.lower())
-    return False
+    return len(way) > LIKE_AT_MOST
 
 
 def _check_removals(text: WrapperText, base: Merged | None, findings: Findings) -> None:
@@ -173,6 +173,8 @@ class RequestCheck:
             self._findings.warn(f"{message}; JSON: writes them right", directive.value_span)
 
     def _warn_of_unused(self) -> None:
+        if self._findings.has_mistakes:
+            return  # a misspelt name would be told twice
         for given in self._merged.inputs:
             if given.name not in self._used and self._merged.text.owns(given.span):
                 self._findings.warn(f"input {given.name!r} is used nowhere", given.span)

@@ -20,6 +20,10 @@ class Findings:
         self._text = text
         self._found: list[Diagnostic] = []
 
+    @property
+    def has_mistakes(self) -> bool:
+        return any(found.severity == "error" for found in self._found)
+
     def add(self, message: str, span: Span | None, severity: Literal["error", "warning"] = "error") -> None:
         self._found.append(Diagnostic(message, span or self._text.span, severity))
 

@@ -40,9 +40,12 @@ def _check_paging(merged: Merged, findings: Findings) -> None:
     if paging is None:
         return
     text: PagingText = paging.value
-    if text.kind in _COUNTING and "EACH" not in merged.directives:
-        message = f"PAGING {text.kind} ends at a page without items, and without EACH every page is one"
-        findings.add(message, text.span)
+    if text.kind in _COUNTING:
+        ends = f"PAGING {text.kind} ends at a page without items"
+        if "EACH" not in merged.directives:
+            findings.add(f"{ends}, and without EACH every page is one", text.span)
+        elif merged.value("OUTER"):
+            findings.add(f"{ends}, and OUTER makes one of it", text.span)
 
 
 def _check_shape(merged: Merged, findings: Findings) -> None:
@@ -91,30 +94,44 @@ class _ReaderCheck:
         sound = True
         for variant in _variants(field):
             paths = dict(_paths(variant))
-            leaf = list(paths.values())[-1]
+            *_, (path, leaf) = paths.items()
             place = leaf.selector_span or leaf.span
-            sound = self._compiles(replace(bare, fields=(variant,)), paths, place) and sound
+            error = self._error(replace(bare, fields=(variant,)))
+            if error is None:
+                continue
+            sound = False
+            self._report(error, paths.get(_setting(error)), place)
+            if path.startswith(f"{_setting(error)}."):
+                # What is around it hides what may be wrong with the field itself.
+                self._compiles(replace(bare, fields=(leaf,)), {leaf.name: leaf}, place)
         return sound
 
     def _compiles(self, extraction: Extraction, fields: dict[str, Field], place: Span | None) -> bool:
+        error = self._error(extraction)
+        if error is not None:
+            self._report(error, fields.get(_setting(error)), place)
+        return error is None
+
+    def _error(self, extraction: Extraction) -> AioflowError | None:
         try:
             self._reader.compile(extraction)
-        except SettingError as error:
-            self._report(error, fields.get(error.setting or ""), place)
-            return False
         except AioflowError as error:
-            self._findings.add(str(error), place)
-            return False
-        return True
+            return error
+        return None
 
-    def _report(self, error: SettingError, field: Field | None, place: Span | None) -> None:
-        message = error.message
+    def _report(self, error: AioflowError, field: Field | None, place: Span | None) -> None:
+        message = str(error)
+        offset = error.offset if isinstance(error, SettingError) else None
         if field is not None:
             message = message.removeprefix(f"field {field.name!r}: ")
             place = field.selector_span or field.span or place
-            if error.offset is not None and field.selector_span is not None:
-                place = place_in(field.selector_span, error.offset)
+            if offset is not None and field.selector_span is not None:
+                place = place_in(field.selector_span, offset)
         self._findings.add(message, place)
+
+
+def _setting(error: AioflowError) -> str:
+    return (error.setting or "") if isinstance(error, SettingError) else ""
 
 
 def _variants(field: Field) -> Iterator[Field]:

@@ -23,6 +23,7 @@ from aioflow.wrappers.language.pieces import Directive, PagingText, ReaderChoice
 
 DEFAULT_READER = "html"
 MOST_PAGES = 1000
+LIKE_AT_MOST = 20
 BODIES = ("FORM", "JSON", "BODY")
 _RESPONSE_TYPES = {"url": Type.CHAR, "status": Type.NUMBER, "date": Type.DATE, "header": Type.CHAR}
 
@@ -85,6 +86,8 @@ def like_chain(text: WrapperText, program: Program) -> Iterator[WrapperText]:
         if text.like.lower() in map(str.lower, seen):
             way = " LIKE ".join([*seen, text.like])
             raise SettingError(f"LIKE leads back to {text.like!r}: {way}")
+        if len(seen) > LIKE_AT_MOST:
+            raise SettingError(f"LIKE goes through more than {LIKE_AT_MOST} wrappers")
         text = text_named(text.like, program)
         seen.append(text.name)
         yield text
@@ -130,6 +133,7 @@ def build(merged: Merged) -> Wrapper:
         extraction_of(merged),
         _paging_of(merged),
         _schema_of(merged),
+        file=merged.text.body_span.source.name if merged.text.body_span else "",
     )
 
 

@@ -67,13 +67,13 @@ def name_of(token: Token) -> str:
 # --- tokens --------------------------------------------------------------------------------------
 
 
-def tokens_of(span: Span) -> list[Token]:
-    """The tokens of a stretch; `a.b` is one name."""
+def tokens_of(span: Span, *, dotted: bool = False) -> list[Token]:
+    """The tokens of a stretch; with `dotted`, `a.b` is one name."""
     tokens: list[Token] = []
     for token in Scanner(span.source, span.start).tokens:
         if token.type == END or token.start >= span.end:
             return tokens
-        if _joins(tokens, token):
+        if dotted and _joins(tokens, token):
             _join(tokens, token)
             continue
         tokens.append(token)
@@ -82,9 +82,13 @@ def tokens_of(span: Span) -> list[Token]:
 
 def report_bad(tokens: list[Token], mistakes: Mistakes) -> None:
     """Report what is wrong with the tokens themselves."""
+    previous = ""
     for token in tokens:
         for message, start, end in token.problems:
-            mistakes.add(message, token.start + start, token.start + end)
+            is_bare = previous in (":", "=") and message == f"unexpected '{token.text}'"
+            hint = "; texts and selectors stand in quotes" if is_bare else ""
+            mistakes.add(message + hint, token.start + start, token.start + end)
+        previous = token.text
 
 
 def _joins(tokens: list[Token], token: Token) -> bool:
@@ -128,6 +132,7 @@ class _Cutter:
         self._closing = closing
         self._mistakes = mistakes
         self._position = 0
+        self._is_lost = False  # past blocks that are nested too deep
 
     def read(self) -> list[Entry]:
         entries: list[Entry] = []
@@ -190,10 +195,12 @@ class _Cutter:
                 f"blocks are nested deeper than {_LONGEST_NESTING}", opening.start, opening.end
             )
             self._position = len(self._tokens)
+            self._is_lost = True
             return entry
         entry.block = self._block(depth + 1)
         if self._position >= len(self._tokens):
-            self._mistakes.add("'{' is never closed", opening.start, opening.end)
+            if not self._is_lost:
+                self._mistakes.add("'{' is never closed", opening.start, opening.end)
             entry.end = self._closing
             return entry
         self._take()

@@ -70,7 +70,7 @@ class DirectiveReader:
         # Who writes a keyword in small letters may mean a field.
         self._hint = f"; a field of this name stands in backticks: `{key.text}`" if is_small else ""
         self._note("REQUEST" if name in METHODS else name, key)
-        line = Line(entry.tokens, entry.end, 2)
+        line = Line(entry.tokens, entry.opening or entry.end, 2)
         start = line.token
         try:
             value = self._value(name, line)
@@ -137,17 +137,17 @@ class DirectiveReader:
             user = (str(token.value),)
             if ":" in user[0].removeprefix("secret:") or " " in user[0]:
                 self._report(token, "a user of basic AUTH holds neither ':' nor spaces")
-        secret = line.text('a reference in quotes, as "secret:NAME"')
+        secret = line.text('"secret:NAME"')
         if not is_secret(str(secret.value)):
             message = 'a password or token stands in a plan by reference only; write "secret:NAME"'
             self._report(secret, message)
         return (name, *user, str(secret.value))
 
     def _reader(self, line: Line) -> ReaderChoice:
-        name = line.word("the name of a reader, as html, xml, json, csv or text")
+        name = line.word("a reader such as html or json")
         options: list[ReaderOption] = []
         while not line.at_end:
-            word = line.word("a word")
+            word = line.word("an option of the reader")
             arguments = values_of(line.scalars())
             if not arguments and not line.at_end and line.token.text.lower() in _SWITCH:
                 arguments = (_SWITCH[line.take().text.lower()],)
@@ -170,7 +170,7 @@ class DirectiveReader:
     def _statuses(self, line: Line) -> tuple[int, ...]:
         statuses: list[int] = []
         while not statuses or line.accept(","):
-            token, value = line.constant("a status, as 404")
+            token, value = line.constant("a status")
             if isinstance(value, bool) or not isinstance(value, int) or not 100 <= value <= 599:
                 self._report(token, f"EMPTY takes statuses from 100 to 599, not {show(token)}")
                 value = 404

@@ -29,7 +29,7 @@ class FieldReader:
     def read(self, entry: Entry, is_nested: bool = False) -> Field | Removal | None:
         """The field of an entry that has a key and a colon; None when it is beyond understanding."""
         name = self._name(entry.key, is_nested)
-        line = Line(entry.tokens, entry.end, 2)
+        line = Line(entry.tokens, entry.opening or entry.end, 2)
         try:
             return self._read(name, entry, line, is_nested)
         except UnexpectedError as mistake:
@@ -197,7 +197,7 @@ def read_processing(line: Line, until: tuple[str, ...] = ()) -> tuple[Processing
 def _words(line: Line, until: tuple[str, ...] = ()) -> Iterator[tuple[Token, list[Token]]]:
     """Words, each with the constants behind it."""
     while not line.at_end and not line.is_word(*until):
-        word = line.word("a word, as 'number'")
+        word = line.word("a word such as 'number'")
         yield word, line.scalars()
 
 
@@ -226,7 +226,7 @@ def report_no_key(entry: Entry, mistakes: Mistakes) -> None:
             mistakes.add("expected a name and ':' before '{'", entry.opening.start, entry.opening.end)
         return
     try:
-        line = Line(entry.tokens, entry.end)
+        line = Line(entry.tokens, entry.opening or entry.end)
         line.name("a directive or the name of a field")
         line.expect("':'")
     except UnexpectedError as mistake:

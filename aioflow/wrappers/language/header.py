@@ -51,7 +51,7 @@ class HeaderReader:
         name = name_of(token)
         kind: Type | None = None
         optional = False
-        while not self._line.at_end and self._line.token.type == NAME:
+        while not self._line.at_end and self._line.token.type == NAME and not self._line.is_word("like"):
             word = self._line.take()
             if word.text.lower() == "optional":
                 optional = True
@@ -74,8 +74,9 @@ class HeaderReader:
         token, value = self._line.constant()
         found = None if isinstance(value, tuple) else type_of_value(value)
         if isinstance(value, tuple) or (kind and found and kind is not found):
+            shown = "a list" if isinstance(value, tuple) else show(token)
             wanted = kind or "string, number, true, false or null"
-            message = f"the default of {name!r} must be a {wanted}, not {show(token)}"
+            message = f"the default of {name!r} must be a {wanted}, not {shown}"
             self._mistakes.add(message, token.start, token.end)
             return None
         return value  # type: ignore[return-value]  # constants that are no list are scalars

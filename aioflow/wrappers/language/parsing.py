@@ -58,7 +58,7 @@ def parse_item(name: str, header: Span, body: Span, *, header_is_scanned: bool =
 
 
 def _read_body(body: Span, mistakes: Mistakes) -> tuple[tuple[Directive, ...], tuple[Field | Removal, ...]]:
-    tokens = tokens_of(body)
+    tokens = tokens_of(body, dotted=True)
     report_bad(tokens, mistakes)
     entries = entries_of(tokens, closing_token(body, "}"), mistakes)
     directive_reader, field_reader = DirectiveReader(mistakes), FieldReader(mistakes)
@@ -109,7 +109,7 @@ def _report_words(fields: list[Field | Removal], mistakes: Mistakes) -> None:
             span = word.span if word is not None else field.span
             if span is not None:
                 message = error.message.removeprefix(f"field {field.name!r}: ")
-                is_unknown = word is not None and message.startswith("unknown")
+                is_unknown = word is not None and message.startswith("unknown word")
                 end = span.start + len(word.name) if word is not None and is_unknown else span.end
                 mistakes.add(message, span.start, end)
 

@@ -47,6 +47,9 @@ class PartsReader:
             if "" in path:
                 self._report(token, "a name in JSON cannot be empty")
             for other in known:
+                if path == other:
+                    self._report(token, f"{part.name!r} stands in JSON twice")
+                    break
                 if path[: len(other)] == other or other[: len(path)] == path:
                     message = f"{part.name!r} and {'.'.join(other)!r} cannot both stand in JSON"
                     self._report(token, message)
