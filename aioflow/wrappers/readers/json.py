@@ -1,0 +1,334 @@
+"""JSON pages: fields by path, items while the rest is read. Also JSON lines: `READ: json lines`.
+
+Items are the elements of the array that EACH leads to, without EACH those of the page if it is an array;
+whatever else is found there is the only item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from aioflow.errors import SettingError
+from aioflow.relation import Document, Row, Type, Value
+from aioflow.web.errors import ExtractionError
+from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.page import Page
+from aioflow.wrappers.readers.compiled import (
+    CompiledExtractor,
+    Frame,
+    Layout,
+    Slot,
+    Traits,
+    compile_extraction,
+)
+from aioflow.wrappers.readers.json_path import JsonPath, Place, compile_path, own_name, shown_place
+from aioflow.wrappers.readers.json_stream import Node, ValueStream, plan_stream
+from aioflow.wrappers.readers.json_text import BadJsonError, JsonDecoder, JsonLines, dump, parse
+from aioflow.wrappers.readers.options import check_options, is_flag
+from aioflow.wrappers.reading import Found, PageHead
+
+_ROOT = compile_path("$")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+# Decoding keeps other threads from running: so many bytes take longer than the event loop is to wait.
+_LARGE_BYTES = 2 << 20
+_EXCERPT = 200
+
+
+class JsonReader:
+    """Reads JSON."""
+
+    name: ClassVar[str] = "json"
+    content_types: ClassVar[tuple[str, ...]] = (
+        "application/json",
+        "application/ld+json",
+        "application/geo+json",
+        "application/x-ndjson",
+        "application/jsonl",
+        "text/json",
+    )
+    default_type: ClassVar[Type | None] = None
+
+    def compile(self, extraction: Extraction) -> JsonExtractor:
+        return JsonExtractor(extraction)
+
+
+class JsonExtractor(CompiledExtractor[JsonPath]):
+    """Paths, compiled; `stream` is what to look for while a page arrives, None if it is read whole."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        check_options("json", extraction.options, {"lines": ("lines", is_flag)})
+        super().__init__(extraction, compile_extraction(extraction, _select, Traits(None, document="json")))
+        self.has_lines = "lines" in extraction.options
+        self.items = self.compiled.each or _ROOT
+        self.page_paths = {path.query: path for path in _page_paths(self.compiled.layout)}
+        captures = dict(self.page_paths)
+        if self.compiled.next_page is not None:
+            captures[self.compiled.next_page.selector.query] = self.compiled.next_page.selector
+        if self.has_lines:
+            _refuse_page_fields(self)
+        self.stream: Node | None = plan_stream(self.items, captures)
+        self.is_incremental = self.has_lines or self.stream is not None
+
+    def open(self, page: PageHead) -> JsonReading:
+        if self.has_lines:
+            return LinesReading(self, page)
+        return WholeReading(self, page) if self.stream is None else StreamReading(self, page, self.stream)
+
+    def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
+        return _Explanation(self, page).of(body)
+
+    def prefers_process(self, size: int) -> bool:
+        return not self.is_incremental and size >= _LARGE_BYTES
+
+
+def _select(field: Field) -> JsonPath:
+    return compile_path(field.selector) if field.selector else own_name(field.name)
+
+
+def _page_paths(layout: Layout[JsonPath]) -> Iterator[JsonPath]:
+    """What is looked for in the page around the items."""
+    for slot in layout.slots:
+        if slot.field.scope == "page":
+            yield slot.selector
+        if slot.nested is not None:
+            yield from _page_paths(slot.nested)
+
+
+def _refuse_page_fields(extractor: JsonExtractor) -> None:
+    for slot in extractor.compiled.layout.slots:
+        if slot.field.scope == "page" or (slot.nested is not None and slot.nested.needs_page):
+            message = "lines of JSON have no page around them: leave out 'page'"
+            raise SettingError(message, setting=slot.name)
+    if extractor.compiled.next_page is not None:
+        message = "lines of JSON have no page around them, and so no link to the next one"
+        raise SettingError(message, setting=extractor.compiled.next_page.name)
+
+
+# --- finding -------------------------------------------------------------------------------------
+
+
+class Captured:
+    """A page of which only some values were kept, by the paths that led to them."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+
+
+class JsonFinder:
+    """Values as relations carry them; objects and arrays are documents."""
+
+    def find(self, slot: Slot[JsonPath], node: Any) -> Value:
+        conversion = slot.conversion
+        if conversion.matches == "first":
+            value = _captured(slot, node) if node.__class__ is Captured else slot.selector.first(node)
+            if value.__class__ in _PLAIN and conversion.source == "text":
+                return value
+            return _carried(value, conversion.source)
+        every = [_carried(value, conversion.source) for value in self.each(slot, node)]
+        if conversion.matches == "all":
+            return every
+        return every[-1] if every else None
+
+    def each(self, slot: Slot[JsonPath], node: Any) -> list[Any]:
+        if node.__class__ is not Captured:
+            return slot.selector.every(node)
+        value = _captured(slot, node)
+        if isinstance(value, list):
+            return value
+        return [value] if slot.selector.query in node.values else []
+
+
+def _captured(slot: Slot[JsonPath], node: Captured) -> Any:
+    return node.values.get(slot.selector.query)
+
+
+def _carried(value: Any, source: str) -> Value:
+    if source == "markup":
+        return None if value is None else dump(value)
+    return Document(dump(value), "json") if isinstance(value, dict | list) else value
+
+
+_FINDER = JsonFinder()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class JsonReading:
+    """What reading whole pages, pages in pieces and lines have in common."""
+
+    def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
+        self._extractor = extractor
+        self._layout = extractor.compiled.layout
+        self._page = Page(head)
+        self._decoder = JsonDecoder(head.content_type, extractor.extraction.charset)
+        self._frame: Frame | None = None
+        self._next_page: Value = None
+
+    @property
+    def next_page(self) -> Value:
+        return self._next_page
+
+    def feed(self, data: bytes) -> list[Row]:
+        try:
+            return self._taken(self._decoder.feed(data))
+        except BadJsonError as error:
+            raise self._unreadable(error) from None
+
+    def end(self) -> list[Row]:
+        try:
+            rows = self._taken(self._decoder.end())
+            rows.extend(self._rest())
+        except BadJsonError as error:
+            raise self._unreadable(error) from None
+        if not self._page.rows and self._extractor.extraction.outer:
+            assert self._frame is not None
+            return [tuple(self._frame.values)]
+        return rows
+
+    def _taken(self, text: str) -> list[Row]:
+        """The rows that are complete with this text."""
+        raise NotImplementedError
+
+    def _rest(self) -> list[Row]:
+        """The rows that were waiting for the end."""
+        raise NotImplementedError
+
+    def _unreadable(self, error: BadJsonError) -> ExtractionError:
+        return ExtractionError(f"{without_userinfo(self._page.head.url)}: {error}")
+
+    def _know_page(self, root: Any) -> Frame:
+        """From now on what is the same for all rows is known."""
+        self._frame = self._layout.frame(self._page, root, _FINDER)
+        return self._frame
+
+    def _find_next(self, root: Any) -> None:
+        slot = self._extractor.compiled.next_page
+        if slot is not None:
+            self._next_page = slot.convert(_FINDER.find(slot, root), self._page)
+
+    def _rows(self, items: Iterable[Any]) -> list[Row]:
+        frame, layout, page = self._frame, self._layout, self._page
+        assert frame is not None
+        return [layout.row(item, frame, page, _FINDER) for item in items]
+
+
+class StreamReading(JsonReading):
+    """Items leave as they come, once all values of the page around them are known."""
+
+    def __init__(self, extractor: JsonExtractor, head: PageHead, wanted: Node) -> None:
+        super().__init__(extractor, head)
+        self._stream = ValueStream(wanted)
+        self._held: list[Any] = []
+        if not extractor.page_paths:
+            self._know_page(None)
+
+    def _taken(self, text: str) -> list[Row]:
+        items = self._stream.feed(text)
+        if self._frame is not None:
+            return self._rows(items)
+        self._held.extend(items)
+        if not self._extractor.page_paths.keys() <= self._stream.captured.keys():
+            return []
+        self._know_page(Captured(self._stream.captured))
+        return self._released()
+
+    def _released(self) -> list[Row]:
+        held, self._held = self._held, []
+        return self._rows(held)
+
+    def _rest(self) -> list[Row]:
+        self._held.extend(self._stream.end())
+        root = Captured(self._stream.captured)
+        if self._frame is None:
+            self._know_page(root)
+        self._find_next(root)
+        return self._released()
+
+
+class WholeReading(JsonReading):
+    """The page is read when all of it is there."""
+
+    def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
+        super().__init__(extractor, head)
+        self._parts: list[str] = []
+
+    def _taken(self, text: str) -> list[Row]:
+        self._parts.append(text)
+        return []
+
+    def _rest(self) -> list[Row]:
+        root = parse("".join(self._parts))
+        self._know_page(root)
+        self._find_next(root)
+        return self._rows(self._extractor.items.every(root))
+
+
+class LinesReading(JsonReading):
+    """Each line is a value of its own."""
+
+    def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
+        super().__init__(extractor, head)
+        self._lines = JsonLines()
+        self._know_page(None)
+
+    def _taken(self, text: str) -> list[Row]:
+        return self._rows_of(self._lines.feed(text))
+
+    def _rest(self) -> list[Row]:
+        return self._rows_of(self._lines.end())
+
+    def _rows_of(self, values: list[Any]) -> list[Row]:
+        each = self._extractor.compiled.each
+        return self._rows(
+            values if each is None else (item for value in values for item in each.every(value))
+        )
+
+
+# --- explaining ----------------------------------------------------------------------------------
+
+
+class _Explanation:
+    """Where each value of a whole page comes from."""
+
+    def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
+        self._extractor = extractor
+        self._head = head
+
+    def of(self, body: bytes) -> Iterator[Found]:
+        decoder = JsonDecoder(self._head.content_type, self._extractor.extraction.charset)
+        reading = self._extractor.open(self._head)
+        rows = [*reading.feed(body), *reading.end()]
+        text = decoder.feed(body) + decoder.end()
+        roots: list[Any] = JsonLines.all_of(text) if self._extractor.has_lines else [parse(text)]
+        items = [(place, item) for root in roots for place, item in self._items(root)]
+        for number, row in enumerate(rows):
+            place, item = items[number] if number < len(items) else ((), None)
+            for slot in self._extractor.compiled.layout.slots:
+                yield self._found(number, slot, place, item, roots[0], row[slot.place])
+
+    def _items(self, root: Any) -> list[tuple[Place, Any]]:
+        if self._extractor.has_lines and self._extractor.compiled.each is None:
+            return [((), root)]
+        return self._extractor.items.places(root)
+
+    @staticmethod
+    def _found(number: int, slot: Slot[JsonPath], place: Place, item: Any, root: Any, value: Value) -> Found:
+        scope = slot.field.scope
+        if scope in ("constant", "response"):
+            return Found(number, slot.name, f"{scope} {slot.field.selector}".strip(), "", value)
+        if scope == "page":
+            place, item = (), root
+        several = slot.nested is not None or slot.conversion.matches != "first"
+        places = slot.selector.places(item, spread=several)
+        if not places:
+            return Found(number, slot.name, "", "", value)
+        chosen = places[-1] if slot.conversion.matches == "last" else places[0]
+        path = shown_place((*place, *chosen[0]))
+        if several and len(places) > 1 and slot.conversion.matches != "last":
+            path += f" … {len(places)} in all"
+        return Found(number, slot.name, path, dump(chosen[1])[:_EXCERPT], value)
