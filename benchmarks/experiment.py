@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 Unit: TypeAlias = Literal["x", "s", "ms", "MB", "rows", "rows/s"]
 
 # In the order in which they run and are printed; each is a module beside this one.
-NAMES = ("pipeline", "latency", "queues", "join", "recursion", "startup", "memory")
+NAMES = ("pipeline", "latency", "queues", "join", "recursion", "startup", "memory", "homeseekers", "crawl")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context
-from aioflow.relation import Batch, Row, Schema
+from aioflow.relation import Batch, Row, Schema, picker
 from aioflow.rows import row_of_mapping, value_of
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.answers import accepted
@@ -45,25 +45,12 @@ def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Call
     return PageCalls(wrapper, schema, session, context)
 
 
-def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row], Values | None]:
-    """The values of a wrapper's inputs in a tuple; None when one that must be there is null."""
+def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row], Values]:
+    """The values of a wrapper's inputs in a tuple; null where it has no such attribute."""
+    if all(given.name in schema for given in inputs):
+        return picker([schema.position(given.name) for given in inputs])
     positions = [schema.position(given.name) if given.name in schema else None for given in inputs]
-    if len(inputs) == 1 and positions[0] is not None and not inputs[0].optional:
-        only = positions[0]
-        return lambda row: None if row[only] is None else (row[only],)
-
-    def values(row: Row) -> Values | None:
-        found = []
-        for given, position in zip(inputs, positions, strict=True):
-            value = None if position is None else row[position]
-            if value is None:
-                value = given.default
-                if value is None and not given.optional:
-                    return None
-            found.append(value)
-        return tuple(found)
-
-    return values
+    return lambda row: tuple(None if place is None else row[place] for place in positions)
 
 
 class _Calls:
@@ -127,11 +114,14 @@ class PageCalls(_Calls):
             return self.bit_by_bit
         return self.at_once
 
+    def _request(self, row: Row) -> Request | None:
+        return self._maker.make(self._values(row))
+
     async def at_once(self, row: Row) -> Batch:
-        values = self._values(row)
-        if values is None:
+        request = self._request(row)
+        if request is None:
             return self._no_request()
-        response = await self._session.fetch(self._maker.make(values))
+        response = await self._session.fetch(request)
         if response.status in self._wrapper.request.empty:
             return []
         accepted(response)
@@ -140,12 +130,12 @@ class PageCalls(_Calls):
         return rows
 
     async def bit_by_bit(self, row: Row) -> AsyncGenerator[Batch, None]:
-        values = self._values(row)
-        if values is None:
+        request = self._request(row)
+        if request is None:
             yield self._no_request()
             return
         is_empty = True
-        async with aclosing(self._pages(self._maker.make(values))) as batches:
+        async with aclosing(self._pages(request)) as batches:
             async for rows in batches:
                 self._tally.add(rows)
                 is_empty = False
@@ -155,7 +145,7 @@ class PageCalls(_Calls):
 
     async def _pages(self, request: Request) -> AsyncGenerator[Batch, None]:
         """The rows of a page, and of those that follow it, as far as there are any."""
-        pages = Pages(self._wrapper.paging)
+        pages = Pages(self._wrapper)
         following: Request | None = request
         while following is not None:
             response = await self._session.fetch(following)
@@ -165,8 +155,10 @@ class PageCalls(_Calls):
             async with accepted(response):
                 reading = self._extractor.open(_head(response))
                 count = 0
-                if isinstance(response.body, bytes) and len(response.body) >= LARGE_PAGE_BYTES and (
-                    not self._extractor.is_incremental
+                if (
+                    isinstance(response.body, bytes)
+                    and len(response.body) >= LARGE_PAGE_BYTES
+                    and (not self._extractor.is_incremental)
                 ):
                     rows, next_page = await self._read_aside(_head(response), response.body)
                 else:
@@ -179,6 +171,9 @@ class PageCalls(_Calls):
                 count += len(rows)
                 yield rows
             following = pages.following(following, response.url, next_page, count)
+        if pages.was_cut:
+            self._context.count("pages cut")
+            self._context.warn(f"{self._wrapper.name} stopped at its MAX_PAGES of {pages.pages} pages")
 
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
@@ -221,11 +216,19 @@ class PythonCalls(_Calls):
         self._wrapper = wrapper
         self._web = Web(session.fetch, self._request_settings)
 
+    def _arguments(self, row: Row) -> Values | None:
+        """What the function is called with; None when an input is null that must not be."""
+        values = self._values(row)
+        for given, value in zip(self._wrapper.inputs, values, strict=True):
+            if value is None and not given.optional:
+                return None
+        return values
+
     def caller(self) -> Caller:
         return self.one_by_one if inspect.isasyncgenfunction(self._wrapper.call) else self.at_once
 
     async def at_once(self, row: Row) -> Batch:
-        values = self._values(row)
+        values = self._arguments(row)
         if values is None:
             return self._no_request()
         answer: Any = await self._wrapper.call(self._web, *values)  # type: ignore[misc]  # no generator
@@ -234,7 +237,7 @@ class PythonCalls(_Calls):
         return self._rows(answer)
 
     async def one_by_one(self, row: Row) -> AsyncGenerator[Batch, None]:
-        values = self._values(row)
+        values = self._arguments(row)
         if values is None:
             yield self._no_request()
             return

@@ -20,9 +20,7 @@ class WrapperName:
     kind_name: ClassVar[str] = "the name of a wrapper"
 
     @classmethod
-    def bind_item(
-        cls, value: Any, inputs: Sequence[Schema | None], program: Program | None
-    ) -> AnyWrapper:
+    def bind_item(cls, value: Any, inputs: Sequence[Schema | None], program: Program | None) -> AnyWrapper:
         found = find_wrapper(value, program)
         schema = inputs[0] if inputs else Schema(())
         if schema is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aioflow.secrets import Secrets
 from aioflow.services import Scope, ServiceHost
 from aioflow.web.messages import Request, Response
 
@@ -30,6 +31,7 @@ class WrapperSession:
         self.settings = settings
         self.cookies = cookies
         self._host = host
+        self._secrets = Secrets()
         self._tallies: dict[str, Tally] = {}
 
     @classmethod
@@ -41,6 +43,10 @@ class WrapperSession:
         settings = web_settings(host.configuration).http
         client = host.service(Client)
         return cls(client.fetch, settings, CookieStore() if settings.cookies else None, host)
+
+    def secret(self, name: str) -> str:
+        """The value of a secret that a wrapper refers to."""
+        return self._secrets.get(name).reveal()
 
     def tally(self, key: str, columns: tuple[str, ...]) -> Tally:
         """Where the rows of a wrapper are counted."""

@@ -1,0 +1,117 @@
+"""`python -m benchmarks.web_jobs TOOL JOB …`: one job by one tool, in a process of its own; prints JSON.
+
+The clock starts when everything is imported: what is compared is the work, not the start-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import aiohttp  # noqa: F401  # imported before the clock starts, for all tools
+import selectolax.lexbor  # noqa: F401
+
+from benchmarks.processes import peak_megabytes, resident_megabytes
+
+HOMESEEKERS = Path(__file__).parents[1] / "plans" / "homeseekers" / "get_houses.plan"
+SEARCH = {"city": "Irvine", "max-price": 550_000}
+CRAWL = """
+WRAPPER page (url char)
+{
+  GET: "{+url}"
+  EACH: "a"
+  link: "@href" url
+}
+
+PLAN crawl
+{
+  INPUT: pages (url char)
+  OUTPUT: found
+  ONCE: "url"
+  BODY
+  {
+    wrapper ("page", pages : links)
+    project (links, "link as url" : following)
+    distinct (following : once)
+    crawl (once : further)
+    union (pages, further : found) {ALL}
+  }
+}
+"""
+
+
+def configuration(*hosts: str, concurrency: int) -> dict[str, Any]:
+    """May ask these hosts as often as it likes."""
+    return {
+        "http": {"allow": list(hosts), "health": False},
+        "host": {host: {"concurrency": concurrency, "robots": False} for host in hosts},
+    }
+
+
+async def houses_by_aioflow(
+    site: str, workers: int, found: Callable[[Any], None], mode: str = "D+S+"
+) -> None:
+    import aioflow
+
+    program = aioflow.load(HOMESEEKERS)
+    settings = configuration(site.removeprefix("http://"), concurrency=workers)
+    async with aioflow.Engine(workers=workers, configuration=settings, mode=mode) as engine:
+        async for house in engine.stream(program, criteria=[{**SEARCH, "site": site}]):
+            found(house)
+
+
+async def crawl_by_aioflow(start: str, workers: int, found: Callable[[Any], None]) -> None:
+    import aioflow
+
+    host = start.split("/")[2]
+    settings = configuration(host, concurrency=workers)
+    async with aioflow.Engine(workers=workers, configuration=settings) as engine:
+        async for page in engine.stream(aioflow.loads(CRAWL, "crawl.plan"), pages=[{"url": start}]):
+            found(page)
+
+
+def job(tool: str, name: str) -> Callable[..., Any]:
+    if tool == "by_hand":
+        from benchmarks.peers import by_hand
+
+        return {"houses": by_hand.houses, "crawl": by_hand.crawl}[name]
+    import aioflow.web.client
+
+    import aioflow.operators
+    import aioflow.wrappers.calls  # noqa: F401
+
+    return {"houses": houses_by_aioflow, "crawl": crawl_by_aioflow}[name]
+
+
+def main(tool: str, name: str, address: str, workers: str, *more: str) -> None:
+    work = job(tool, name)
+    before = resident_megabytes()
+    arrivals: list[float] = []
+
+    async def timed() -> tuple[float, float]:
+        started, used = perf_counter(), process_time()
+        await work(address, int(workers), lambda found: arrivals.append(perf_counter() - started), *more)
+        return perf_counter() - started, process_time() - used
+
+    whole, processor = asyncio.run(timed())
+    print(
+        json.dumps(
+            {
+                "count": len(arrivals),
+                "first": arrivals[0],
+                "last": arrivals[-1],
+                "whole": whole,
+                "processor": processor,
+                "grown": peak_megabytes() - before,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
