@@ -23,11 +23,10 @@ from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.campaign import Campaign
 from aioflow.demo.site.detail_page import is_from_the_older_system
 from aioflow.demo.site.farm import LINKS, PAGES, farm_links
-from aioflow.demo.site.houses import Catalogue, House, Search
+from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.switches import Fates, Latency, Switches, fate_of
 
 SEARCH = "/search?city=Irvine&state=CA&max-price=550000"
-STANDARD = Search("Irvine", "CA", 550_000)
 ROOT = Path(__file__).parents[2]
 
 
@@ -82,7 +81,7 @@ def test_next_leads_through_twelve_pages_of_six_houses(site: Site) -> None:
     assert text_of(pages[-1], ".count") == "67-72 of 72"
     assert [len(links_of(page)) for page in pages] == [6] * 12
     found = [link for page in pages for link in links_of(page)]
-    assert found == [house.path for house in Catalogue().find(STANDARD)]
+    assert found == [house.path for house in Catalogue().find(STANDARD_SEARCH)]
 
 
 def test_previous_leads_back(site: Site) -> None:
@@ -102,12 +101,12 @@ def test_a_search_without_results_says_so(site: Site) -> None:
 
 def test_a_search_by_beds_counts_dens_as_its_lists_do(site: Site) -> None:
     found = [link for page in result_pages(site, SEARCH + "&min-beds=5") for link in links_of(page)]
-    wanted = [house.path for house in Catalogue().find(STANDARD) if house.beds + house.has_den >= 5]
+    wanted = [house.path for house in Catalogue().find(STANDARD_SEARCH) if house.beds + house.has_den >= 5]
     assert found == wanted
 
 
 def test_details_are_as_large_as_those_of_real_sites_and_lack_what_sellers_did_not_say(site: Site) -> None:
-    houses = Catalogue().find(STANDARD)
+    houses = Catalogue().find(STANDARD_SEARCH)
     with ThreadPoolExecutor(8) as pool:
         bodies = list(pool.map(lambda house: body_of(site.url + house.path), houses))
     assert all(20_000 <= len(body) <= 40_000 for body in bodies)
@@ -249,7 +248,7 @@ def test_results_and_their_pages_are_as_many_as_asked_for() -> None:
         pages = list(result_pages(site))
         assert [text_of(page, ".count") for page in pages] == ["1-30 of 50", "31-50 of 50"]
         found = [link for page in pages for link in links_of(page)]
-    assert found == [house.path for house in Catalogue(seed=7, results=50).find(STANDARD)]
+    assert found == [house.path for house in Catalogue(seed=7, results=50).find(STANDARD_SEARCH)]
 
 
 def test_requests_fail_as_the_seed_says() -> None:

@@ -53,7 +53,10 @@ async def _serve(switches: Switches, port: int, farm_port: int, *, until_input_e
     if until_input_ends:
         threading.Thread(target=_wait_for_end_of_input, args=(loop, stop), daemon=True).start()
     # Connections are for those who ask, and nobody asks any more when the site ends.
-    runner = web.AppRunner(SiteApp(switches).application(), access_log=None, shutdown_timeout=0.1)
+    site = SiteApp(switches)
+    if switches.latency.median_seconds:
+        site.warm_up()
+    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, _HOST, port, backlog=1024).start()
     answers = farm_answers(switches.seed)

@@ -22,13 +22,14 @@ from aioflow.demo.site.campaign_pages import (
 from aioflow.demo.site.detail_page import detail_page
 from aioflow.demo.site.farm import PAGES, farm_page
 from aioflow.demo.site.house_pages import HITS_PER_PAGE, Slice, hits_page, home_page, house_page, results_page
-from aioflow.demo.site.houses import Catalogue, House, Search
+from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.markup import Markup
 from aioflow.demo.site.pictures import front
 from aioflow.demo.site.request_log import RequestLog
 from aioflow.demo.site.switches import Fates, Switches
 
 _LOG = "/_log"
+_WARM_HOUSES = 400
 _ARRIVED = web.RequestKey("arrived", float)
 _LATENCY = web.RequestKey("latency", float)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -43,7 +44,8 @@ class SiteApp:
         self.campaign = Campaign(switches.seed)
         self.log = RequestLog()
         self._fates = Fates(switches)
-        self._page = lru_cache(maxsize=2048)(self._render)
+        self._house_page = lru_cache(maxsize=2048)(self._make_house_page)
+        self._result_page = lru_cache(maxsize=2048)(self._make_result_page)
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._take_time])
@@ -105,21 +107,23 @@ class SiteApp:
 
     # --- houses ---------------------------------------------------------------------------------
 
-    def _render(self, kind: str, key: object) -> bytes:
-        """A page that is the same each time."""
-        match kind, key:
-            case "home", _:
-                page = home_page(self.catalogue)
-            case "detail", House() as house:
-                page = detail_page(house, self.catalogue)
-            case _, House() as house:
-                page = front(house)
-            case _:
-                raise ValueError(f"no page of kind {kind!r}")
-        return page.encode()
+    def warm_up(self) -> None:
+        """Make the pages of the standard search beforehand: a page in the making delays all other answers."""
+        found = self.catalogue.find(STANDARD_SEARCH)
+        for number, house in enumerate(found[:_WARM_HOUSES]):
+            self._house_page(house)
+            if number % self.switches.per_page == 0:
+                self._result_page(STANDARD_SEARCH, 1 + number // self.switches.per_page)
+
+    def _make_house_page(self, house: House) -> bytes:
+        return detail_page(house, self.catalogue).encode()
+
+    def _make_result_page(self, search: Search, page: int) -> bytes:
+        found = Slice(self.catalogue.find(search), page, self.switches.per_page)
+        return results_page(search, found).encode()
 
     async def _home(self, request: web.Request) -> web.StreamResponse:
-        return _html(request, self._page("home", None))
+        return _html(request, home_page(self.catalogue).encode())
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         query = request.query
@@ -130,8 +134,7 @@ class SiteApp:
             min_beds=_whole(query.get("min-beds")),
         )
         page = max(1, _whole(query.get("page")) or 1)
-        found = Slice(self.catalogue.find(search), page, self.switches.per_page)
-        return _html(request, results_page(search, found).encode())
+        return _html(request, self._result_page(search, page))
 
     async def _find(self, request: web.Request) -> web.StreamResponse:
         """Houses by words: asked by a form, paged by links."""
@@ -143,13 +146,13 @@ class SiteApp:
 
     async def _detail(self, request: web.Request) -> web.StreamResponse:
         house = self.catalogue.house(int(request.match_info["number"]))
-        return _html(request, self._page("detail", house)) if house else await self._nothing(request)
+        return _html(request, self._house_page(house)) if house else await self._nothing(request)
 
     async def _photo(self, request: web.Request) -> web.StreamResponse:
         house = self.catalogue.house(int(request.match_info["number"]))
         if house is None:
             return await self._nothing(request)
-        return web.Response(body=self._page("photo", house), content_type="image/svg+xml")
+        return web.Response(text=front(house), content_type="image/svg+xml")
 
     async def _api(self, request: web.Request) -> web.StreamResponse:
         offset = max(0, _whole(request.query.get("offset")) or 0)

@@ -15,7 +15,6 @@ from aioflow.demo.site.words import Town
 
 # The day on which the site stands still.
 TODAY = date(2004, 11, 15)
-# The search that gives as many results as the switch says: houses in this town up to this price.
 STANDARD_TOWN = words.TOWNS[0]
 STANDARD_PRICE = 550_000
 _STANDARD_THOUSANDS = (500, 549)
@@ -52,7 +51,7 @@ class PriceChange:
     price: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class House:
     """A house for sale; None is what its seller did not say."""
 
@@ -119,6 +118,10 @@ class Search:
 
 def _words_of(house: House) -> str:
     return " ".join((house.address, house.kind, *house.description, *house.features)).casefold()
+
+
+# What gives as many results as the switch says.
+STANDARD_SEARCH = Search(STANDARD_TOWN.name, STANDARD_TOWN.state, STANDARD_PRICE)
 
 
 class Catalogue:
