@@ -219,7 +219,7 @@ def config(
 @app.command()
 @guarded
 def demo() -> None:
-    """Crawl a small simulated web site with a recursive plan, in the three modes."""
+    """Search a bundled web site with a recursive plan, in the three modes, and draw its requests."""
     from aioflow.demo import show_demo
 
     show_demo()
