@@ -20,6 +20,8 @@ _PIECE_BYTES = 64 * KIBIBYTE
 # What a decompressor is given at once: it copies what follows the end of a member.
 _WINDOW_BYTES = 16 * KIBIBYTE
 _ENCODINGS_AT_MOST = 4
+# Each costs time, even if nothing is in it.
+_MEMBERS_AT_MOST = 10_000
 # Servers pad the end of what they have compressed.
 _PADDING = b"\0 \t\r\n"
 
@@ -210,7 +212,7 @@ class _Stage:
         self._held = b""
         self._offset = 0
         self._member: _Decompressor | None = None
-        self._has_ended = False
+        self._ended_members = 0
 
     @property
     def is_open(self) -> bool:
@@ -241,7 +243,7 @@ class _Stage:
             if member.eof:
                 self._offset -= len(member.unused_data)
                 self._member = None
-                self._has_ended = True
+                self._ended_members += 1
             if piece:
                 self.given_bytes += len(piece)
                 return piece
@@ -252,13 +254,15 @@ class _Stage:
         return window
 
     def _open_member(self) -> bool:
-        if self._has_ended:
+        if self._ended_members:
             self._skip_padding()
         start = self._held[self._offset : self._offset + 2]
         if len(start) < (1 if self.name == "br" else 2):
             return False
-        if self._has_ended and self.name not in ("gzip", "zstd"):
+        if self._ended_members and self.name not in ("gzip", "zstd"):
             raise ValueError(f"{self.held_bytes} bytes follow its end")
+        if self._ended_members >= _MEMBERS_AT_MOST:
+            raise ValueError(f"it has more than {_MEMBERS_AT_MOST} members")
         self._member = self._begin(start)
         return True
 

@@ -142,10 +142,9 @@ def test_a_bomb_inside_another_encoding_is_refused() -> None:
         decode("gzip, gzip", gzip.compress(bomb(200)))
 
 
-def test_a_bomb_whose_inside_decodes_to_nothing_is_refused() -> None:
-    empty = gzip.compress(b"")
-    with pytest.raises(ResponseTooLargeError, match="over 100 times as many"):
-        decode("gzip, gzip", gzip.compress(empty * (2 * MEBIBYTE // len(empty))))
+def test_members_without_end_are_refused() -> None:
+    with pytest.raises(BadResponseError, match="more than 10000 members"):
+        decode("gzip, gzip", gzip.compress(gzip.compress(b"") * 100_000))
 
 
 def test_a_small_body_may_be_as_regular_as_it_likes() -> None:

@@ -1,0 +1,161 @@
+"""Sessions of aiohttp that resolve names and open sockets only past the guard, and the exchanges on them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import (
+    ClientConnectionError,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    ServerDisconnectedError,
+    TCPConnector,
+)
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_middlewares import ClientHandlerType
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import AddrInfoType, Connection
+
+from aioflow.web.addresses import AddressGuard
+from aioflow.web.decoding import accepted_encodings
+from aioflow.web.faults import web_error
+from aioflow.web.messages import Timing
+from aioflow.web.settings import HttpSettings
+
+_HEADERS_AT_MOST = 256
+# How long, and for how many names, it is remembered that they may be reached by a proxy.
+_TARGET_SECONDS = 10.0
+_TARGETS_AT_MOST = 1024
+
+
+def open_session(http: HttpSettings, guard: AddressGuard | None, resolver: AbstractResolver) -> ClientSession:
+    """A session for direct connections; without a guard for those to proxies, which the user has chosen."""
+    agent = f"{http.user_agent} (+{http.contact})" if http.contact else http.user_agent
+    connector = TCPConnector(
+        limit=0,  # whoever asks keeps the limits
+        resolver=resolver if guard is None else GuardedResolver(guard, resolver),
+        socket_factory=None if guard is None else _socket_factory(guard),
+    )
+    return ClientSession(
+        connector=connector,
+        request_class=_ExchangeRequest,
+        headers={"User-Agent": agent, "Accept-Encoding": accepted_encodings()},
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(connect=http.connect_seconds),
+        auto_decompress=False,
+        max_line_size=http.header_bytes,
+        max_field_size=http.header_bytes,
+        max_headers=_HEADERS_AT_MOST,
+    )
+
+
+class GuardedResolver(AbstractResolver):
+    """Gives the addresses of a name only if all of them may be reached."""
+
+    def __init__(self, guard: AddressGuard, inner: AbstractResolver) -> None:
+        self._guard = guard
+        self._inner = inner
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._inner.resolve(host, port, family)
+        self._guard.check_resolved(host, port, [each["host"] for each in found])
+        return found
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _socket_factory(guard: AddressGuard) -> Any:
+    def open_socket(info: AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, address = info
+        guard.check_socket(str(address[0]), int(address[1]))
+        return socket.socket(family, kind, protocol)
+
+    return open_socket
+
+
+class ProxyTargets:
+    """Looks where names lead that only a proxy will resolve, as far as that can be told from here."""
+
+    def __init__(self, resolver: GuardedResolver, timeout_seconds: float) -> None:
+        self._resolver = resolver
+        self._timeout_seconds = timeout_seconds
+        self._checked: dict[tuple[str, int], float] = {}
+
+    async def check(self, host: str, port: int) -> None:
+        """Refuse a name that leads to an address that may not be reached."""
+        now = asyncio.get_running_loop().time()
+        if self._checked.get((host, port), 0.0) > now:
+            return
+        # Where names of the outside cannot be resolved, the proxy alone knows them.
+        with suppress(OSError):
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._resolver.resolve(host, port)
+        if len(self._checked) >= _TARGETS_AT_MOST:
+            self._checked.clear()
+        self._checked[host, port] = now + _TARGET_SECONDS
+
+
+class Exchange:
+    """One request on its way, told by aiohttp when its connection stands.
+
+    It is a middleware, since only there can aiohttp be kept from sending a request a second time.
+    """
+
+    __slots__ = ("closed", "http", "protocol", "started", "timer", "timing", "total_seconds", "url")
+
+    def __init__(self, url: str, http: HttpSettings, total_seconds: float, timer: asyncio.Timeout) -> None:
+        self.url = url
+        self.http = http
+        self.total_seconds = total_seconds
+        self.timer = timer
+        self.timing = Timing()
+        self.started = asyncio.get_running_loop().time()
+        self.protocol: ResponseHandler | None = None
+        self.closed: asyncio.Future[None] | None = None
+
+    async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        if isinstance(request, _ExchangeRequest):
+            request.exchange = self
+        try:
+            return await handler(request)
+        except ClientConnectionError as error:
+            raise web_error(error, self.url, self.http) from error
+
+    def begin(self, protocol: ResponseHandler) -> None:
+        """The connection stands; from now on the first byte is waited for."""
+        now = asyncio.get_running_loop().time()
+        self.timer.reschedule(min(now + self.http.first_byte_seconds, self.started + self.total_seconds))
+        self.protocol = protocol
+        # Asked for now, since a connection that is lost says only to earlier askers how it ended.
+        self.closed = closed = protocol.closed
+        if closed is not None:
+            closed.remove_done_callback(_take_note)
+            closed.add_done_callback(_take_note)
+
+
+def _take_note(closed: asyncio.Future[None]) -> None:
+    """Keeps asyncio from complaining that nobody asked how a connection ended."""
+    if not closed.cancelled():
+        closed.exception()
+
+
+class _ExchangeRequest(ClientRequest):
+    exchange: Exchange | None = None
+
+    async def send(self, conn: Connection) -> ClientResponse:
+        protocol = conn.protocol
+        if protocol is not None and self.exchange is not None:
+            if len(protocol):
+                # What came while nobody had asked is no answer to this.
+                raise ServerDisconnectedError
+            self.exchange.begin(protocol)
+        return await super().send(conn)

@@ -1,0 +1,211 @@
+"""One exchange over the network: a request is sent once, and its answer read within all limits.
+
+Manners, retries, redirects and cookies are for the layers around it. It brings aiohttp, so import it late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from io import BytesIO
+
+from aiohttp import ClientResponse, ClientSession, ThreadedResolver, hdrs
+from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDict
+from yarl import URL
+
+from aioflow.secrets import Secrets
+from aioflow.web.addresses import AddressGuard
+from aioflow.web.bodies import Body, cut
+from aioflow.web.connections import Exchange, GuardedResolver, ProxyTargets, open_session
+from aioflow.web.errors import (
+    AddressRefusedError,
+    BadResponseError,
+    ConnectionFailedError,
+    RequestRefusedError,
+    ResponseTimeoutError,
+)
+from aioflow.web.faults import FAULTS, too_much_header, web_error
+from aioflow.web.messages import Request, Response
+from aioflow.web.origins import Origin, Origins, basic
+from aioflow.web.settings import MEBIBYTE, WebSettings
+from aioflow.web.urls import without_userinfo
+
+
+class Transport:
+    """The fetcher that uses the network.
+
+    The body of a response is decoded, while its headers are as they came. `resolver` finds the
+    addresses of names, in place of the system's.
+    """
+
+    def __init__(
+        self,
+        settings: WebSettings,
+        *,
+        secrets: Secrets | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self._http = settings.http
+        self._guard = AddressGuard(settings.http.allow)
+        self._origins = Origins(settings, self._guard, secrets or Secrets())
+        self._resolver = resolver
+        self._direct: ClientSession | None = None
+        self._proxied: ClientSession | None = None
+        self._targets: ProxyTargets | None = None
+        self._open_bodies: set[Body] = set()
+        self._is_closed = False
+
+    async def fetch(self, request: Request) -> Response:
+        """The answer to a request that is sent once."""
+        url = _parsed(request.url)
+        origin = self._origins.find(url)
+        headers = origin.headers_for(request.headers)
+        if "@" in request.url:
+            url, headers = _without_user(url, headers)
+        if self._is_closed:
+            raise RequestRefusedError(f"{url}: the client is closed")
+        http = self._http
+        total = request.timeout_seconds or http.total_seconds
+        timer = asyncio.timeout(total if total <= http.connect_seconds else None)
+        exchange = Exchange(str(url), http, total, timer)
+        answer = await self._ask(request, url, headers, origin, exchange)
+        try:
+            return await self._receive(request, answer, exchange)
+        except BaseException:
+            cut(answer)
+            raise
+
+    async def close(self) -> None:
+        """Give up all connections; whoever still reads or waits for an answer fails."""
+        self._is_closed = True
+        for body in tuple(self._open_bodies):
+            body.abandon("the client was closed")
+        for session in (self._direct, self._proxied):
+            if session is not None:
+                await session.close()
+
+    async def _ask(
+        self, request: Request, url: URL, headers: Mapping[str, str], origin: Origin, exchange: Exchange
+    ) -> ClientResponse:
+        """An answer as far as its headers."""
+        timer, body = exchange.timer, request.body
+        try:
+            async with timer:
+                session = self._session() if origin.proxy is None else await self._proxied_session(origin)
+                return await session.request(
+                    request.method,
+                    url,
+                    # aiohttp sends large bytes in one go, and warns of it.
+                    data=body if body is None or len(body) <= MEBIBYTE else BytesIO(body),
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=origin.proxy,
+                    middlewares=(exchange,),
+                )
+        except AddressRefusedError as error:
+            raise web_error(error, exchange.url, self._http) from None
+        except FAULTS as error:
+            if timer.expired():
+                raise _too_slow(exchange) from None
+            raise web_error(error, exchange.url, self._http) from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_closed and task is not None and not task.cancelling():
+                # Not this task, but a look-up that it waited for.
+                raise ConnectionFailedError(f"{exchange.url}: the client was closed") from None
+            raise
+
+    async def _receive(self, request: Request, answer: ClientResponse, exchange: Exchange) -> Response:
+        _check_head(answer, exchange)
+        timing, headers, content = exchange.timing, answer.headers, answer.content
+        timing.first_byte_seconds = asyncio.get_running_loop().time() - exchange.started
+        body: bytes | Body
+        if (
+            content.is_eof()
+            and not request.streamed
+            and hdrs.CONTENT_LENGTH in headers
+            and hdrs.CONTENT_ENCODING not in headers
+            and content.total_bytes <= self._http.body_bytes
+        ):
+            # The straight way for what has arrived at once and is as it is.
+            body = content.read_nowait()
+            timing.total_seconds = timing.first_byte_seconds
+        else:
+            body = Body(answer, exchange, self._open_bodies.discard)
+            self._open_bodies.add(body)
+            if not request.streamed:
+                body = await body.read()
+        if request.body is not None and not request.streamed:
+            # A writer that was not done when the answer came has been cancelled.
+            await answer.wait_for_close()
+        return Response(
+            exchange.url,
+            answer.status,
+            headers,
+            body,
+            tuple(headers.getall(hdrs.SET_COOKIE, ())),
+            timing=timing,
+        )
+
+    def _session(self) -> ClientSession:
+        if self._direct is None:
+            self._direct = open_session(self._http, self._guard, self._names())
+        return self._direct
+
+    async def _proxied_session(self, origin: Origin) -> ClientSession:
+        """Apart from the direct one: there a proxy's own address may be one that no page may lead to."""
+        if self._proxied is None or self._targets is None:
+            names = self._names()
+            self._targets = ProxyTargets(GuardedResolver(self._guard, names), self._http.connect_seconds)
+            self._proxied = open_session(self._http, None, names)
+        await self._targets.check(origin.host, origin.port)
+        return self._proxied
+
+    def _names(self) -> AbstractResolver:
+        if self._resolver is None:
+            self._resolver = ThreadedResolver()
+        return self._resolver
+
+
+def _parsed(text: str) -> URL:
+    try:
+        url = URL(text)
+    except ValueError:
+        # What yarl says may show a password.
+        raise AddressRefusedError(f"{without_userinfo(text)}: this is no http(s) URL") from None
+    return url.with_fragment(None) if "#" in text else url
+
+
+def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
+    """The user and password of a URL belong into a header, unless one is there already."""
+    if url.user is None and url.password is None:
+        return url, headers
+    given = CIMultiDict(headers)
+    if hdrs.AUTHORIZATION not in given:
+        given[hdrs.AUTHORIZATION] = basic(url.user or "", url.password or "")
+    return url.with_user(None), given
+
+
+def _check_head(answer: ClientResponse, exchange: Exchange) -> None:
+    size = 0
+    for name, value in answer.raw_headers:
+        size += len(name) + len(value) + 4
+    if size > exchange.http.header_bytes:
+        raise too_much_header(exchange.url, exchange.http)
+    if answer.status == 101:
+        raise BadResponseError(
+            f"{exchange.url}: the answer changes to another protocol, which nobody asked for"
+        )
+    encoding = answer.headers.get(hdrs.TRANSFER_ENCODING)
+    if encoding is not None and encoding.strip().lower() != "chunked":
+        raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which nobody asked for")
+
+
+def _too_slow(exchange: Exchange) -> ResponseTimeoutError:
+    http, total_at = exchange.http, exchange.started + exchange.total_seconds
+    if exchange.timer.when() == total_at or exchange.protocol is None:
+        return ResponseTimeoutError(f"{exchange.url}: no answer within {exchange.total_seconds:g} s in all")
+    return ResponseTimeoutError(
+        f"{exchange.url}: no answer within {http.first_byte_seconds:g} s after it was asked for"
+    )

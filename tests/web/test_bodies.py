@@ -1,0 +1,335 @@
+"""Bodies on their way: streamed, closed, cancelled, and as large as they like."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import time
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from aioflow.web.errors import (
+    BadResponseError,
+    ConnectionFailedError,
+    RequestRefusedError,
+    ResponseTooLargeError,
+)
+from aioflow.web.messages import Request, Response
+from tests.web.misbehaving import Line, Names, Server, answer, opened, sends, sends_and_waits, silent
+
+TEXT = b"".join(b"<li>house %d</li>" % number for number in range(3000))
+MEBIBYTE = 1024 * 1024
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"
+GZIP = ["Content-Encoding: gzip"]
+
+
+async def endless(line: Line) -> None:
+    await line.request()
+    await line.send(CHUNKED)
+    await line.send_forever(b"10000\r\n" + bytes(65536) + b"\r\n")
+
+
+async def pieces_of(response: Response) -> list[bytes]:
+    return [piece async for piece in response.chunks()]
+
+
+# --- streamed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        answer(TEXT),
+        answer(gzip.compress(TEXT), headers=GZIP),
+        answer(gzip.compress(TEXT * 50), headers=GZIP),
+        CHUNKED + b"5\r\nhello\r\n0\r\n\r\n",
+        answer(b""),
+    ],
+)
+async def test_a_streamed_body_is_what_the_whole_one_is(whole: bytes) -> None:
+    async with Server(sends(whole)) as server, opened(server) as transport:
+        expected = (await transport.fetch(Request(server.url()))).body
+        for _ in range(2):
+            response = await transport.fetch(Request(server.url(), streamed=True))
+            assert not isinstance(response.body, bytes)
+            assert b"".join(await pieces_of(response)) == expected
+            assert response.timing.first_byte_seconds <= response.timing.total_seconds
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        assert await response.read() == expected
+        assert server.connections == 1
+
+
+async def test_pieces_are_handed_over_while_the_rest_is_still_to_come() -> None:
+    compressor = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    parts = [compressor.compress(b"first") + compressor.flush(zlib.Z_SYNC_FLUSH)]
+    parts.append(compressor.compress(b"second") + compressor.flush())
+    go_on = asyncio.Event()
+
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(answer(parts[0], headers=GZIP, length=len(parts[0] + parts[1])))
+        await go_on.wait()
+        await line.send(parts[1])
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        pieces = aiter(response.chunks())
+        assert await anext(pieces) == b"first"
+        go_on.set()
+        assert await anext(pieces) == b"second"
+        with pytest.raises(StopAsyncIteration):
+            await anext(pieces)
+
+
+async def test_a_body_that_is_closed_is_let_go_without_its_rest() -> None:
+    async with Server(endless) as server, opened(server) as transport:
+        async with await transport.fetch(Request(server.url(), streamed=True)) as response:
+            assert await anext(aiter(response.chunks()))
+        await server.all_lost()
+        server.behave = sends(answer(b"ok"))
+        assert (await transport.fetch(Request(server.url()))).body == b"ok"
+
+
+async def test_a_body_that_was_closed_fails_rather_than_ends() -> None:
+    async with Server(endless) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        await response.close()
+        await response.close()
+        with pytest.raises(ConnectionFailedError, match="closed before its end"):
+            await pieces_of(response)
+
+
+async def test_a_body_that_was_read_to_its_end_stays_ended() -> None:
+    async with Server(sends(answer(b"hello"))) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        assert await pieces_of(response) == [b"hello"]
+        await response.close()
+        assert await pieces_of(response) == []
+
+
+async def test_a_body_that_nobody_reads_is_let_go_when_the_client_is_closed() -> None:
+    async with Server(endless) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        del response
+
+
+async def test_the_time_of_a_busy_reader_is_not_that_of_the_server() -> None:
+    async with Server(endless) as server, opened(server, total_seconds=0.2, idle_seconds=0.2) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        pieces = aiter(response.chunks())
+        for _ in range(3):
+            await anext(pieces)
+            await asyncio.sleep(0.1)
+        assert await anext(pieces)
+        await response.close()
+
+
+# --- cancelled, closed -----------------------------------------------------------------------------
+
+
+PAGE = answer(gzip.compress(TEXT * 10), headers=GZIP)
+
+
+async def in_parts(line: Line) -> None:
+    """A compressed page in many small parts, and again."""
+    while True:
+        await line.request()
+        for start in range(0, len(PAGE), 10_000):
+            await line.send(PAGE[start : start + 10_000])
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("turns", [*range(30), 40, 60])
+async def test_a_fetch_can_be_cancelled_at_any_moment(turns: int) -> None:
+    async with Server(in_parts) as server, opened(server) as transport:
+        fetch = asyncio.create_task(transport.fetch(Request(server.url())))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        fetch.cancel()
+        result = (await asyncio.gather(fetch, return_exceptions=True))[0]
+        assert isinstance(result, asyncio.CancelledError | Response)
+        assert (await transport.fetch(Request(server.url()))).body == TEXT * 10
+
+
+async def test_a_cancelled_fetch_lets_go_of_its_connection() -> None:
+    async with Server(silent) as server, opened(server) as transport:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await transport.fetch(Request(server.url()))
+        await server.all_lost()
+
+
+async def test_a_cancelled_reader_lets_go_of_the_connection() -> None:
+    async with Server(sends_and_waits(answer(b"he", length=5))) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await pieces_of(response)
+        await server.all_lost()
+        with pytest.raises(ConnectionFailedError, match="broken off"):
+            await pieces_of(response)
+
+
+@pytest.mark.parametrize("beginning", [b"", UNTIL_CLOSED + b"hello", CHUNKED + b"5\r\nhello\r\n"])
+async def test_who_waits_when_the_client_is_closed_fails(beginning: bytes) -> None:
+    begun = asyncio.Event()
+
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(beginning)
+        begun.set()
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        whole = asyncio.create_task(transport.fetch(Request(server.url())))
+        await begun.wait()
+        if beginning:
+            response = await transport.fetch(Request(server.url(), streamed=True))
+            reading = asyncio.create_task(pieces_of(response))
+            await asyncio.sleep(0)
+        await transport.close()
+        with pytest.raises(ConnectionFailedError, match="closed"):
+            await whole
+        if beginning:
+            with pytest.raises(ConnectionFailedError, match="the client was closed"):
+                await reading
+
+
+async def test_who_waits_for_a_name_when_the_client_is_closed_fails() -> None:
+    asked = asyncio.Event()
+
+    class Stuck(Names):
+        async def resolve(self, host: str, port: int = 0, family: int = 0) -> list:  # type: ignore[type-arg]
+            asked.set()
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    async with Server(silent) as server, opened(server, names=Stuck()) as transport:
+        fetches = [asyncio.create_task(transport.fetch(Request("http://example.org/"))) for _ in range(2)]
+        await asked.wait()
+        await transport.close()
+        for fetch in fetches:
+            with pytest.raises(ConnectionFailedError, match="closed"):
+                await fetch
+
+
+async def test_a_closed_client_leaves_nothing_that_complains() -> None:
+    async with Server(in_parts) as server:
+        for turns in range(0, 40, 5):
+            async with opened(server) as transport:
+                await transport.fetch(Request(server.url()))
+                await transport.fetch(Request(server.url(), streamed=True))
+                fetch = asyncio.create_task(transport.fetch(Request(server.url())))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                fetch.cancel()
+                await asyncio.wait([fetch])
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+    del transport, fetch
+    gc.collect()
+    assert complaints == []
+
+
+async def test_a_closed_client_refuses_requests() -> None:
+    async with Server(sends(answer(b"ok"))) as server, opened(server) as transport:
+        await transport.fetch(Request(server.url()))
+        await transport.close()
+        with pytest.raises(RequestRefusedError, match="the client is closed"):
+            await transport.fetch(Request(server.url()))
+
+
+# --- large -----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def bounds(memory_bytes: int, seconds: float = 0.25) -> AsyncIterator[None]:
+    """Fail if memory grows by more, or the loop's thread computes for longer without a turn of the loop.
+
+    Its CPU time is taken, so that other work on the machine does not count.
+    """
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+
+    watching = asyncio.create_task(watch())
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        watching.cancel()
+        await asyncio.wait([watching])
+    assert peak < memory_bytes
+    assert longest < seconds
+
+
+def bomb() -> bytes:
+    """The beginning of a gzip stream of 1 GiB, made of one block again and again."""
+    compressor = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    first = compressor.compress(bytes(MEBIBYTE)) + compressor.flush(zlib.Z_FULL_FLUSH)
+    return first + 1023 * (compressor.compress(bytes(MEBIBYTE)) + compressor.flush(zlib.Z_FULL_FLUSH))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_bomb_takes_neither_memory_nor_the_loop(streamed: bool) -> None:
+    page = answer(bomb(), headers=GZIP)
+    async with Server(sends_and_waits(page)) as server, opened(server) as transport, bounds(50 * MEBIBYTE):
+        with pytest.raises(ResponseTooLargeError, match="over 100 times as many"):
+            await (await transport.fetch(Request(server.url(), streamed=streamed))).read()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip"])
+async def test_endless_empty_members_take_neither_memory_nor_the_loop(encoding: str) -> None:
+    members = gzip.compress(b"") * 10_000
+    data = gzip.compress(members * 10) if "," in encoding else members
+
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\n\r\n".encode())
+        await line.send_forever(data)
+
+    async with Server(behave) as server, opened(server) as transport, bounds(50 * MEBIBYTE):
+        with pytest.raises(BadResponseError, match="more than 10000 members"):
+            await transport.fetch(Request(server.url()))
+
+
+async def test_an_endless_body_takes_neither_memory_nor_the_loop() -> None:
+    async with Server(endless) as server, opened(server) as transport, bounds(50 * MEBIBYTE):
+        with pytest.raises(ResponseTooLargeError, match="more than 33554432 bytes"):
+            await transport.fetch(Request(server.url()))
+
+
+async def test_a_slow_reader_keeps_no_endless_body_in_memory() -> None:
+    async with Server(endless) as server, opened(server) as transport, bounds(10 * MEBIBYTE):
+        response = await transport.fetch(Request(server.url(), streamed=True))
+        with pytest.raises(ResponseTooLargeError):
+            await pieces_counted(response)
+
+
+async def pieces_counted(response: Response) -> int:
+    count = 0
+    async for _ in response.chunks():
+        count += 1
+        await asyncio.sleep(0)
+    return count
+
+
+async def test_a_large_page_is_decoded_without_blocking_the_loop() -> None:
+    page = TEXT * 500
+    data = answer(gzip.compress(page, 1), headers=GZIP)
+    async with Server(sends(data)) as server, opened(server) as transport, bounds(3 * len(page)):
+        assert len(await (await transport.fetch(Request(server.url()))).read()) == len(page)
