@@ -85,13 +85,13 @@ class Authority:
             self._add(f"a wrapper speaks http and https, not {scheme[1]!r}", 0, len(scheme[1]))
             return
         self.prefix = first[: scheme.end()]
-        pattern = re.escape(self.prefix)
-        for piece in self._host_pieces(first[scheme.end() :]):
-            if isinstance(piece, str):
-                self.prefix += piece
-            pattern += re.escape(piece) if isinstance(piece, str) else _HOST_VALUE
-            self.is_fixed = self.is_fixed or isinstance(piece, str)
-        self._check_host(scheme.end(), pattern)
+        pieces = list(self._host_pieces(first[scheme.end() :]))
+        self.prefix += "".join(piece for piece in pieces if isinstance(piece, str))
+        self.is_fixed = bool(pieces) and all(isinstance(piece, str) for piece in pieces)
+        self._check_host(scheme.end(), pieces)
+        if pieces and not self.is_fixed:
+            self._is_closed = False
+            self._pattern = _host_pattern(first[: scheme.end()], pieces)
 
     def _host_pieces(self, behind_scheme: str) -> Iterator[str | Expression]:
         for piece in (behind_scheme, *self._template.pieces[1:]):
@@ -108,24 +108,36 @@ class Authority:
                 self._is_closed = True
                 return
 
-    def _check_host(self, start: int, pattern: str) -> None:
-        has_values = pattern.find(_HOST_VALUE) >= 0
-        if not self.is_fixed and not has_values:
-            following = self._template.text[start:]
-            hint = "; write '{name}' for a host that is an input" if following.startswith("{") else ""
-            self._add(f"the URL has no host{hint}", 0, max(start, 1))
-        if "@" in self.prefix:
-            self._add(
-                'a URL cannot hold a user or password; write AUTH: basic "user" "secret:NAME"',
-                start,
-                len(self.prefix),
-            )
-        if has_values:
-            self.is_fixed = self._is_closed = False
-            self._pattern = re.compile(f"{pattern}(?:[/?#]|$)")
+    def _check_host(self, start: int, pieces: Sequence[str | Expression]) -> None:
+        if not pieces:
+            has_value = self._template.text[start:].startswith("{")
+            hint = "; write '{name}' for a host that is an input" if has_value else ""
+            self._add(f"the URL has no host{hint}", 0, start)
+        elif "@" in self.prefix:
+            message = 'a URL cannot hold a user or password; write AUTH: basic "user" "secret:NAME"'
+            self._add(message, start, len(self.prefix))
+        elif not _ends_well(pieces):
+            written = str(pieces[-1])
+            message = f"the value of '{written}' would change the end of the host; write '/' before it"
+            place = self._template.text.index(written)
+            self._add(message, place, place + len(written))
 
     def _add(self, message: str, start: int, end: int) -> None:
         self.mistakes.append(Mistake(message, start, end))
+
+
+def _ends_well(pieces: Sequence[str | Expression]) -> bool:
+    """Whether a host ends with a text, or with a value that is all of it, a port, or behind a point."""
+    last = pieces[-1]
+    if isinstance(last, str) or last.operator == "." or len(pieces) == 1:
+        return True
+    before = pieces[-2]
+    return isinstance(before, str) and before[-1] in ".:"
+
+
+def _host_pattern(scheme: str, pieces: Sequence[str | Expression]) -> re.Pattern[str]:
+    values = (re.escape(piece) if isinstance(piece, str) else _HOST_VALUE for piece in pieces)
+    return re.compile(f"{re.escape(scheme)}{''.join(values)}(?:[/?#]|$)")
 
 
 def plain_url(value: object, name: str) -> str:

@@ -27,6 +27,9 @@ class Kept(Generic[Given, Made]):
         self._made[key] = weakref.ref(given, lambda gone: self._forget(key, gone)), made
         return made
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def _forget(self, key: int, gone: weakref.ref[Any]) -> None:
         found = self._made.get(key)
         if found is not None and found[0] is gone:

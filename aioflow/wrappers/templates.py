@@ -96,6 +96,9 @@ class Expression:
         written = (variable.key + "*" * variable.explode for variable in variables)
         self._expand: Callable[[Any], Mapping[str, str]] = URIVariable(operator + ",".join(written)).expand
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def names(self) -> list[str]:
         return [variable.name for variable in self.variables]
