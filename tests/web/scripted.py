@@ -36,6 +36,7 @@ class Chunks:
     def __init__(self, *pieces: bytes | Exception, seconds: float = 0.0) -> None:
         self._pieces = iter(pieces)
         self._seconds = seconds
+        self._more = asyncio.Event()
         self.given = 0
         self.is_closed = False
         self.has_ended = False
@@ -53,7 +54,14 @@ class Chunks:
             self.has_ended = True
             raise StopAsyncIteration
         self.given += 1
+        self._more.set()
         return piece
+
+    async def reached(self, count: int) -> None:
+        """Wait until so many pieces were given."""
+        while self.given < count:
+            self._more.clear()
+            await self._more.wait()
 
     async def close(self) -> None:
         self.is_closed = True

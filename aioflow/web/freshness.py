@@ -1,0 +1,178 @@
+"""When an answer may be kept and used again: RFC 9111 for a private cache, as functions of headers and times.
+
+Where answers are kept is for `aioflow.web.cache_store`, what is done about it for `aioflow.web.cache`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from email.utils import mktime_tz, parsedate_tz
+from typing import TypeAlias
+
+from aioflow.web.headers import find_header
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Directives: TypeAlias = Mapping[str, str]
+
+STATUSES = frozenset({200, 203, 204, 300, 301, 308, 404, 410})
+MOST_HEURISTIC_SECONDS = 24 * 3600.0
+_HEURISTIC_SHARE = 0.1
+_MOST_SECONDS = 2.0**31  # what RFC 9111 has for "too large"
+
+_DIRECTIVE = re.compile(r"([A-Za-z0-9_-]+)(?:\s*=\s*(?:\"([^\"]*)\"|([^\s,]*)))?")
+# Said by one connection, or for this time only: neither kept nor taken from a 304.
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "set-cookie",
+        "set-cookie2",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# They describe the body that is kept, not the empty one of a 304.
+_ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "content-range", "content-type"})
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of an answer besides its body, with the clock times of its request and its arrival."""
+
+    status: int
+    headers: Pairs
+    requested_at: float
+    received_at: float
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, which `name` says in lower case; several are joined."""
+        return ", ".join(value for key, value in self.headers if key.lower() == name) or None
+
+
+def directives(text: str | None) -> Directives:
+    """What a Cache-Control header says; of a directive that stands twice, the first."""
+    found: dict[str, str] = {}
+    for name, quoted, plain in _DIRECTIVE.findall(text or ""):
+        found.setdefault(name.lower(), quoted or plain)
+    return found
+
+
+def asked(headers: Mapping[str, str]) -> Directives:
+    """What a request says about caches."""
+    if not headers:
+        return {}
+    control = find_header(headers, "cache-control")
+    if control is None and (find_header(headers, "pragma") or "").lower() == "no-cache":
+        return {"no-cache": ""}
+    return directives(control)
+
+
+def may_keep(request_says: Directives, has_authorization: bool, kept: Kept) -> bool:
+    """Whether the answer to a GET may be kept by a cache that nobody else uses."""
+    says = directives(kept.header("cache-control"))
+    if kept.status not in STATUSES or "no-store" in request_says or "no-store" in says:
+        return False
+    if "*" in varying(kept):
+        return False
+    return not has_authorization or not says.keys().isdisjoint({"public", "must-revalidate", "s-maxage"})
+
+
+def may_use(request_says: Directives, kept: Kept, now: float) -> bool:
+    """Whether a kept answer may be given without asking its server."""
+    says = directives(kept.header("cache-control"))
+    if "no-cache" in request_says or "no-cache" in says:
+        return False
+    present, life = age(kept, now), lifetime(kept)
+    if "max-age" in request_says and present > _seconds(request_says["max-age"]):
+        return False
+    if "min-fresh" in request_says and life - present < _seconds(request_says["min-fresh"]):
+        return False
+    if present < life:
+        return True
+    if "max-stale" not in request_says or "must-revalidate" in says:
+        return False
+    return not request_says["max-stale"] or present - life <= _seconds(request_says["max-stale"])
+
+
+def lifetime(kept: Kept) -> float:
+    """For how many seconds an answer is fresh."""
+    says = directives(kept.header("cache-control"))
+    if "max-age" in says:
+        return _seconds(says["max-age"])
+    date = _date(kept.header("date"))
+    if date is None:
+        date = kept.received_at
+    expires = kept.header("expires")
+    if expires is not None:
+        end = _date(expires)
+        return 0.0 if end is None else max(0.0, end - date)
+    modified = _date(kept.header("last-modified"))
+    if modified is None:
+        return 0.0
+    return min(max(0.0, date - modified) * _HEURISTIC_SHARE, MOST_HEURISTIC_SECONDS)
+
+
+def age(kept: Kept, now: float) -> float:
+    """How many seconds ago the server made an answer, as far as can be told."""
+    date = _date(kept.header("date"))
+    apparent = 0.0 if date is None else max(0.0, kept.received_at - date)
+    said = _seconds((kept.header("age") or "0").partition(",")[0])
+    delay = max(0.0, kept.received_at - kept.requested_at)
+    return max(apparent, said + delay) + max(0.0, now - kept.received_at)
+
+
+def varying(kept: Kept) -> set[str]:
+    """The names of the request headers that chose this answer, in lower case."""
+    return {name.strip().lower() for name in (kept.header("vary") or "").split(",")} - {""}
+
+
+def conditions(kept: Kept) -> dict[str, str]:
+    """The headers of a request that asks whether a kept answer is still the right one."""
+    etag, modified = kept.header("etag"), kept.header("last-modified")
+    found = {"If-None-Match": etag, "If-Modified-Since": modified}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def confirms(kept: Kept, etag: str | None) -> bool:
+    """Whether a 304 with this ETag speaks of the kept answer."""
+    own = kept.header("etag")
+    return etag is None or own is None or etag.removeprefix("W/") == own.removeprefix("W/")
+
+
+def to_keep(headers: Iterable[tuple[str, str]]) -> Pairs:
+    """The headers of an answer that are kept with it."""
+    pairs = tuple(headers)
+    connection = ",".join(value for name, value in pairs if name.lower() == "connection")
+    dropped = _HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
+    return tuple((name, value) for name, value in pairs if name.lower() not in dropped)
+
+
+def merged(kept: Pairs, news: Iterable[tuple[str, str]]) -> Pairs:
+    """Kept headers with those of a 304 in their place."""
+    fresh = [(name, value) for name, value in to_keep(news) if name.lower() not in _ABOUT_THE_BODY]
+    replaced = {name.lower() for name, _ in fresh}
+    return (*((name, value) for name, value in kept if name.lower() not in replaced), *fresh)
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds; what is none counts as 0: nothing is fresh by mistake."""
+    text = text.strip()
+    return min(float(text), _MOST_SECONDS) if text.isascii() and text.isdigit() else 0.0
+
+
+def _date(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        parts = parsedate_tz(text)
+        return None if parts is None else float(mktime_tz(parts))
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
