@@ -234,6 +234,12 @@ class Program:
         """Items by lower-case kind and name."""
         return {item.key: item for item in self.items}
 
+    @cached_property
+    def item_problems(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with items, as far as their kinds can tell; found once, however often it runs."""
+        checked = (getattr(item.content, "problems", None) for item in self.items)
+        return tuple(found for problems in checked if problems is not None for found in problems(self))
+
     def item(self, kind: str, name: str) -> Item | None:
         return self.item_by_key.get((kind.lower(), name.lower()))
 

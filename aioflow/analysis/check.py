@@ -53,6 +53,7 @@ def check(
 class _Check:
     def __init__(self, program: Program, registry: Registry) -> None:
         self.registry = registry
+        self.item_problems = program.item_problems
         self.findings = Findings(program)
         self.program = self._repaired(program)
         self.calls = CallGraph(self.program)
@@ -65,7 +66,8 @@ class _Check:
         main = self.program.main
         for plan in self.program:
             self._check_plan(plan)
-        self._check_items()
+        for found in self.item_problems:
+            self.findings.in_item(found)
         self._check_arguments(inputs, parameters)
         inference = Inference(self.program, self.registry, lambda plan: self.resolved[plan.key])
         roots = {}
@@ -107,14 +109,6 @@ class _Check:
             if found is not None:
                 check_required(plan, found, self.calls, self.program.main, report)
         check_names(wiring, self.findings, recurs=self.calls.recurs(plan))
-
-    def _check_items(self) -> None:
-        """Items of kinds that packages bring: each kind knows what can be wrong with its own."""
-        for item in self.program.items:
-            problems = getattr(item.content, "problems", None)
-            if problems is not None:
-                for found in problems(self.program):
-                    self.findings.in_item(found)
 
     def _check_arguments(
         self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None

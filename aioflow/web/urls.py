@@ -14,7 +14,9 @@ _BLANK = "".join(map(chr, range(0x21)))
 _LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SLASH, _QUESTION, _DOT = "/", "?", "."
-_PLAIN_ORIGIN = re.compile(r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::[1-9][0-9]{0,3})?", re.ASCII)
+_PLAIN_ORIGIN = re.compile(
+    r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?", re.ASCII
+)
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
 _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
