@@ -6,34 +6,26 @@ whatever else is found there is the only item.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from aioflow.errors import SettingError
 from aioflow.relation import Document, Row, Type, Value
-from aioflow.web.errors import ExtractionError
-from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.charsets import check_charset
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.readers.compiled import (
-    CompiledExtractor,
-    Frame,
-    Layout,
-    Slot,
-    Traits,
-    compile_extraction,
-)
-from aioflow.wrappers.readers.json_path import JsonPath, Place, compile_path, own_name, shown_place
+from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
+from aioflow.wrappers.readers.json_path import JsonPath, compile_path, own_name, shown_place
 from aioflow.wrappers.readers.json_stream import Node, ValueStream, plan_stream
-from aioflow.wrappers.readers.json_text import BadJsonError, JsonDecoder, JsonLines, dump, parse
+from aioflow.wrappers.readers.json_text import JsonDecoder, JsonLines, dump, parse
 from aioflow.wrappers.readers.options import check_options, is_flag
+from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
 from aioflow.wrappers.reading import Found, PageHead
 
 _ROOT = compile_path("$")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 # Decoding keeps other threads from running: so many bytes take longer than the event loop is to wait.
 _LARGE_BYTES = 2 << 20
-_EXCERPT = 200
 
 
 class JsonReader:
@@ -59,6 +51,8 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
 
     def __init__(self, extraction: Extraction) -> None:
         check_options("json", extraction.options, {"lines": ("lines", is_flag)})
+        if extraction.charset is not None:
+            check_charset(extraction.charset)
         super().__init__(extraction, compile_extraction(extraction, _select, Traits(None, document="json")))
         self.has_lines = "lines" in extraction.options
         self.items = self.compiled.each or _ROOT
@@ -77,7 +71,11 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
         return WholeReading(self, page) if self.stream is None else StreamReading(self, page, self.stream)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
-        return _Explanation(self, page).of(body)
+        try:
+            text = whole_text(JsonDecoder(page.content_type, self.extraction.charset), body)
+            return _explained(self, Page(page), text)
+        except BadPageError as error:
+            raise unreadable(page, error) from None
 
     def prefers_process(self, size: int) -> bool:
         return not self.is_incremental and size >= _LARGE_BYTES
@@ -158,63 +156,12 @@ _FINDER = JsonFinder()
 # --- reading -------------------------------------------------------------------------------------
 
 
-class JsonReading:
+class JsonReading(PieceReading[JsonPath]):
     """What reading whole pages, pages in pieces and lines have in common."""
 
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
-        self._extractor = extractor
-        self._layout = extractor.compiled.layout
-        self._page = Page(head)
-        self._decoder = JsonDecoder(head.content_type, extractor.extraction.charset)
-        self._frame: Frame | None = None
-        self._next_page: Value = None
-
-    @property
-    def next_page(self) -> Value:
-        return self._next_page
-
-    def feed(self, data: bytes) -> list[Row]:
-        try:
-            return self._taken(self._decoder.feed(data))
-        except BadJsonError as error:
-            raise self._unreadable(error) from None
-
-    def end(self) -> list[Row]:
-        try:
-            rows = self._taken(self._decoder.end())
-            rows.extend(self._rest())
-        except BadJsonError as error:
-            raise self._unreadable(error) from None
-        if not self._page.rows and self._extractor.extraction.outer:
-            assert self._frame is not None
-            return [tuple(self._frame.values)]
-        return rows
-
-    def _taken(self, text: str) -> list[Row]:
-        """The rows that are complete with this text."""
-        raise NotImplementedError
-
-    def _rest(self) -> list[Row]:
-        """The rows that were waiting for the end."""
-        raise NotImplementedError
-
-    def _unreadable(self, error: BadJsonError) -> ExtractionError:
-        return ExtractionError(f"{without_userinfo(self._page.head.url)}: {error}")
-
-    def _know_page(self, root: Any) -> Frame:
-        """From now on what is the same for all rows is known."""
-        self._frame = self._layout.frame(self._page, root, _FINDER)
-        return self._frame
-
-    def _find_next(self, root: Any) -> None:
-        slot = self._extractor.compiled.next_page
-        if slot is not None:
-            self._next_page = slot.convert(_FINDER.find(slot, root), self._page)
-
-    def _rows(self, items: Iterable[Any]) -> list[Row]:
-        frame, layout, page = self._frame, self._layout, self._page
-        assert frame is not None
-        return [layout.row(item, frame, page, _FINDER) for item in items]
+        decoder = JsonDecoder(head.content_type, extractor.extraction.charset)
+        super().__init__(extractor, head, decoder, _FINDER)
 
 
 class StreamReading(JsonReading):
@@ -223,8 +170,9 @@ class StreamReading(JsonReading):
     def __init__(self, extractor: JsonExtractor, head: PageHead, wanted: Node) -> None:
         super().__init__(extractor, head)
         self._stream = ValueStream(wanted)
+        self._needed = extractor.page_paths.keys()
         self._held: list[Any] = []
-        if not extractor.page_paths:
+        if not self._needed:
             self._know_page(None)
 
     def _taken(self, text: str) -> list[Row]:
@@ -232,7 +180,7 @@ class StreamReading(JsonReading):
         if self._frame is not None:
             return self._rows(items)
         self._held.extend(items)
-        if not self._extractor.page_paths.keys() <= self._stream.captured.keys():
+        if not self._needed <= self._stream.captured.keys():
             return []
         self._know_page(Captured(self._stream.captured))
         return self._released()
@@ -255,6 +203,7 @@ class WholeReading(JsonReading):
 
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
         super().__init__(extractor, head)
+        self._items = extractor.items
         self._parts: list[str] = []
 
     def _taken(self, text: str) -> list[Row]:
@@ -265,7 +214,7 @@ class WholeReading(JsonReading):
         root = parse("".join(self._parts))
         self._know_page(root)
         self._find_next(root)
-        return self._rows(self._extractor.items.every(root))
+        return self._rows(self._items.every(root))
 
 
 class LinesReading(JsonReading):
@@ -283,7 +232,7 @@ class LinesReading(JsonReading):
         return self._rows_of(self._lines.end())
 
     def _rows_of(self, values: list[Any]) -> list[Row]:
-        each = self._extractor.compiled.each
+        each = self._compiled.each
         return self._rows(
             values if each is None else (item for value in values for item in each.every(value))
         )
@@ -292,43 +241,35 @@ class LinesReading(JsonReading):
 # --- explaining ----------------------------------------------------------------------------------
 
 
-class _Explanation:
-    """Where each value of a whole page comes from."""
+class _Places:
+    """Nodes are values with their places: the line, if there are lines, and the way from its top."""
 
-    def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
-        self._extractor = extractor
-        self._head = head
+    def found(self, slot: Slot[JsonPath], node: Any) -> list[tuple[str, str]]:
+        line, place, value = node
+        matches = slot.conversion.matches
+        places = slot.selector.places(value, spread=matches != "first")
+        chosen = places if matches == "all" else places[-1:] if matches == "last" else places[:1]
+        return [(f"{line}{shown_place((*place, *way))}", dump(found)) for way, found in chosen]
 
-    def of(self, body: bytes) -> Iterator[Found]:
-        decoder = JsonDecoder(self._head.content_type, self._extractor.extraction.charset)
-        reading = self._extractor.open(self._head)
-        rows = [*reading.feed(body), *reading.end()]
-        text = decoder.feed(body) + decoder.end()
-        roots: list[Any] = JsonLines.all_of(text) if self._extractor.has_lines else [parse(text)]
-        items = [(place, item) for root in roots for place, item in self._items(root)]
-        for number, row in enumerate(rows):
-            place, item = items[number] if number < len(items) else ((), None)
-            for slot in self._extractor.compiled.layout.slots:
-                yield self._found(number, slot, place, item, roots[0], row[slot.place])
+    def inner(self, slot: Slot[JsonPath], node: Any) -> list[Any]:
+        return _located(slot.selector, node)
 
-    def _items(self, root: Any) -> list[tuple[Place, Any]]:
-        if self._extractor.has_lines and self._extractor.compiled.each is None:
-            return [((), root)]
-        return self._extractor.items.places(root)
+    def value(self, slot: Slot[JsonPath], node: Any) -> Value:
+        return _FINDER.find(slot, node[2])
 
-    @staticmethod
-    def _found(number: int, slot: Slot[JsonPath], place: Place, item: Any, root: Any, value: Value) -> Found:
-        scope = slot.field.scope
-        if scope in ("constant", "response"):
-            return Found(number, slot.name, f"{scope} {slot.field.selector}".strip(), "", value)
-        if scope == "page":
-            place, item = (), root
-        several = slot.nested is not None or slot.conversion.matches != "first"
-        places = slot.selector.places(item, spread=several)
-        if not places:
-            return Found(number, slot.name, "", "", value)
-        chosen = places[-1] if slot.conversion.matches == "last" else places[0]
-        path = shown_place((*place, *chosen[0]))
-        if several and len(places) > 1 and slot.conversion.matches != "last":
-            path += f" … {len(places)} in all"
-        return Found(number, slot.name, path, dump(chosen[1])[:_EXCERPT], value)
+
+def _located(path: JsonPath, node: Any) -> list[Any]:
+    line, place, value = node
+    return [(line, (*place, *way), found) for way, found in path.places(value)]
+
+
+def _explained(extractor: JsonExtractor, page: Page, text: str) -> Iterator[Found]:
+    each = extractor.compiled.each
+    if extractor.has_lines:
+        root: Any = ("", (), None)
+        lines = [(f"line {number}: ", (), value) for number, value in JsonLines().numbered(text)]
+        items = lines if each is None else [item for line in lines for item in _located(each, line)]
+    else:
+        root = ("", (), parse(text))
+        items = _located(extractor.items, root)
+    return explained(extractor.compiled.layout, page, _Places(), root, items)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
 from aioflow.wrappers.charsets import detect
+from aioflow.wrappers.readers.pieces import BadPageError
 
 DEPTH_LIMIT = 256
 _LONGEST_MARK = 4
@@ -97,7 +98,7 @@ class Place:
         return self.line + lines, offset - text.rindex("\n", 0, offset)
 
 
-class BadJsonError(Exception):
+class BadJsonError(BadPageError):
     """A text is no JSON; the message says where and why."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
@@ -225,11 +226,6 @@ class JsonLines:
         self._parts: list[str] = []  # of the line that is not complete
         self._number = 0
 
-    @classmethod
-    def all_of(cls, text: str) -> list[Any]:
-        lines = cls()
-        return lines.feed(text) + lines.end()
-
     def feed(self, text: str) -> list[Any]:
         complete, end, rest = text.rpartition("\n")
         if not end:
@@ -237,19 +233,18 @@ class JsonLines:
             return []
         complete = "".join((*self._parts, complete))
         self._parts = [rest]
-        return self._values(complete.split("\n"))
+        return [value for _, value in self.numbered(complete)]
 
     def end(self) -> list[Any]:
-        return self._values(["".join(self._parts)])
+        return [value for _, value in self.numbered("".join(self._parts))]
 
-    def _values(self, lines: list[str]) -> list[Any]:
-        values = []
-        for line in lines:
+    def numbered(self, text: str) -> Iterator[tuple[int, Any]]:
+        """The values of whole lines, with the number of each."""
+        for line in text.split("\n"):
             self._number += 1
             # JSON text sequences (RFC 7464) begin each text with a record separator.
             line = line.strip(" \t\r\x1e")
             if line:
                 place = Place()
                 place.line = self._number
-                values.append(parse(line, place))
-        return values
+                yield self._number, parse(line, place)

@@ -1,0 +1,162 @@
+"""What readers of pages that come piece by piece have in common, and how they explain what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from aioflow.relation import Row, Value
+from aioflow.web.errors import ExtractionError
+from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.page import Page
+from aioflow.wrappers.readers.compiled import (
+    CompiledExtractor,
+    Finder,
+    Frame,
+    Layout,
+    Slot,
+    response_value,
+)
+from aioflow.wrappers.reading import Found, PageHead
+
+S = TypeVar("S")
+EXCERPT_CHARACTERS = 200
+
+
+class BadPageError(Exception):
+    """A page cannot be read; the message says where and why."""
+
+
+def unreadable(head: PageHead, error: BadPageError) -> ExtractionError:
+    """What is said of a page that cannot be read."""
+    return ExtractionError(f"{without_userinfo(head.url)}: {error}")
+
+
+class Decoder(Protocol):
+    """From the bytes of a page to its text."""
+
+    def feed(self, data: bytes) -> str: ...
+    def end(self) -> str: ...
+
+
+class PieceReading(Generic[S]):
+    """One page on its way in. What a subclass knows is how to take items out of its text."""
+
+    def __init__(
+        self, extractor: CompiledExtractor[S], head: PageHead, decoder: Decoder, finder: Finder[S]
+    ) -> None:
+        self._extractor = extractor
+        self._compiled = extractor.compiled
+        self._page = Page(head)
+        self._decoder = decoder
+        self._finder = finder
+        self._frame: Frame | None = None
+        self._next_page: Value = None
+
+    @property
+    def unreadable(self) -> dict[str, int]:
+        """How often something was found but could not be read, by field."""
+        return self._page.unreadable
+
+    @property
+    def notes(self) -> list[str]:
+        """What was odd about the page, for people."""
+        return self._page.notes
+
+    @property
+    def next_page(self) -> Value:
+        return self._next_page
+
+    def feed(self, data: bytes) -> list[Row]:
+        try:
+            return self._taken(self._decoder.feed(data))
+        except BadPageError as error:
+            raise unreadable(self._page.head, error) from None
+
+    def end(self) -> list[Row]:
+        try:
+            rows = self._taken(self._decoder.end())
+            rows.extend(self._rest())
+        except BadPageError as error:
+            raise unreadable(self._page.head, error) from None
+        if not self._page.rows and self._extractor.extraction.outer:
+            assert self._frame is not None
+            return [tuple(self._frame.values)]
+        return rows
+
+    def _taken(self, text: str) -> list[Row]:
+        """The rows that are complete with this text."""
+        raise NotImplementedError
+
+    def _rest(self) -> list[Row]:
+        """The rows that were waiting for the end."""
+        raise NotImplementedError
+
+    def _know_page(self, root: Any) -> None:
+        """From now on what is the same for all rows is known."""
+        self._frame = self._compiled.layout.frame(self._page, root, self._finder)
+
+    def _find_next(self, root: Any) -> None:
+        slot = self._compiled.next_page
+        if slot is not None:
+            self._next_page = slot.convert(self._finder.find(slot, root), self._page)
+
+    def _rows(self, items: Iterable[Any]) -> list[Row]:
+        frame, layout, page, finder = self._frame, self._compiled.layout, self._page, self._finder
+        assert frame is not None
+        return [layout.row(item, frame, page, finder) for item in items]
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+class Origins(Protocol[S]):
+    """Knows the places of nodes, which are its own kind of them."""
+
+    def found(self, slot: Slot[S], node: Any) -> list[tuple[str, str]]:
+        """The path and the text in the page of each match that a field's value is made of."""
+        ...
+
+    def inner(self, slot: Slot[S], node: Any) -> Iterable[Any]:
+        """The items of an embedded relation."""
+        ...
+
+    def value(self, slot: Slot[S], node: Any) -> Value:
+        """What a Finder finds there."""
+        ...
+
+
+def explained(
+    layout: Layout[S], page: Page, origins: Origins[S], root: Any, items: Iterable[Any]
+) -> Iterator[Found]:
+    """Where in a page each value came from: one Found for each match, one without a path for nothing."""
+    try:
+        for row, item in enumerate(items):
+            for slot in layout.slots:
+                yield from _of_slot(row, slot, item, root, "", page, origins)
+    except BadPageError as error:
+        raise unreadable(page.head, error) from None
+
+
+def whole_text(decoder: Decoder, body: bytes) -> str:
+    return decoder.feed(body) + decoder.end()
+
+
+def _of_slot(
+    row: int, slot: Slot[S], item: Any, root: Any, path: str, page: Page, origins: Origins[S]
+) -> Iterator[Found]:
+    name, scope = f"{path}{slot.name}", slot.field.scope
+    node = root if scope == "page" else item
+    if scope == "constant":
+        yield Found(row, name, "constant", "", slot.conversion.default)
+    elif scope == "response":
+        value = slot.convert(response_value(slot.field, page.head), page)
+        yield Found(row, name, f"response {slot.field.selector}", "", value)
+    elif slot.nested is not None:
+        for inner in origins.inner(slot, node):
+            for field in slot.nested.slots:
+                yield from _of_slot(row, field, inner, root, f"{name}.", page, origins)
+    else:
+        value = slot.convert(origins.value(slot, node), page)
+        for place, text in origins.found(slot, node) or [("", "")]:
+            yield Found(row, name, place, text[:EXCERPT_CHARACTERS], value)

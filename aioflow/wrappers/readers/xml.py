@@ -1,0 +1,289 @@
+"""XML pages: fields by XPath 1.0, items while the rest is read.
+
+Namespaces are named by options, `READ: xml namespace "a" "http://www.w3.org/2005/Atom"`; with `READ: xml
+strip-namespaces` a name without prefix means elements and attributes of that name in any namespace.
+Relative paths start from the item, or from the root element of the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+from aioflow.errors import SettingError
+from aioflow.relation import Row, Type, Value
+from aioflow.wrappers.charsets import TextDecoder, check_charset
+from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.page import Page
+from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
+from aioflow.wrappers.readers.options import check_options, is_flag
+from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
+from aioflow.wrappers.readers.xml_guard import SafeParser, etree
+from aioflow.wrappers.readers.xml_items import ItemParser
+from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, compile_xpath
+from aioflow.wrappers.reading import Found, PageHead
+
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_PREFIX = re.compile(r"[^\W\d][\w.-]*")
+_NAME = re.compile(r"(?:[^\W\d][\w.-]*:)?[^\W\d][\w.-]*")
+
+
+class XmlReader:
+    """Reads XML."""
+
+    name: ClassVar[str] = "xml"
+    content_types: ClassVar[tuple[str, ...]] = (
+        "application/xml",
+        "text/xml",
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/rdf+xml",
+    )
+    default_type: ClassVar[Type | None] = Type.CHAR
+
+    def compile(self, extraction: Extraction) -> XmlExtractor:
+        return XmlExtractor(extraction)
+
+
+def _are_namespaces(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(prefix, str) and isinstance(uri, str) and uri and _PREFIX.fullmatch(prefix)
+        for prefix, uri in value.items()
+    )
+
+
+_OPTIONS = {
+    "namespace": ('namespace "prefix" "uri"', _are_namespaces),
+    "strip-namespaces": ("strip-namespaces", is_flag),
+}
+
+
+class XmlExtractor(CompiledExtractor[XmlPath]):
+    """XPaths, compiled; pages are read in pieces where no path leads out of its item."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        check_options("xml", extraction.options, _OPTIONS)
+        if extraction.charset is not None:
+            check_charset(extraction.charset)
+        traits = Traits(collapse=True, document="xml")
+        super().__init__(extraction, compile_extraction(extraction, _Selecting(extraction), traits))
+        each, layout = self.compiled.each, self.compiled.layout
+        stays_inside = self.compiled.next_page is None and not layout.needs_page and _stays_inside(layout)
+        self.steps = each.steps if each is not None and stays_inside else None
+        self.is_incremental = self.steps is not None
+
+    def open(self, page: PageHead) -> XmlReading:
+        return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
+
+    def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
+        try:
+            text = whole_text(TextDecoder(page.content_type, self.extraction.charset), body)
+            return _explained(self, Page(page), text)
+        except BadPageError as error:
+            raise unreadable(page, error) from None
+
+
+def _stays_inside(layout: Layout[XmlPath]) -> bool:
+    """Whether nothing outside of an item is looked at for it."""
+    return all(
+        slot.selector.is_inner and (slot.nested is None or _stays_inside(slot.nested)) for slot in layout.item
+    )
+
+
+class _Selecting:
+    """Compiles the selectors of an extraction."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        self._namespaces = extraction.options.get("namespace", {})
+        self._any_namespace = "strip-namespaces" in extraction.options
+        self._inside = {id(field) for field in _inside(extraction.fields, extraction.each is not None)}
+
+    def __call__(self, field: Field) -> XmlPath:
+        path = self._compiled(field)
+        if path.is_absolute and id(field) in self._inside:
+            hint = f"{path.text!r} is looked for in the whole page; write .{path.text.strip()}, or say page"
+            raise SettingError(hint, offset=0)
+        if not path.gives_nodes and (field.fields or field.name == "EACH"):
+            raise SettingError(f"{path.text!r} leads to a value and not to elements", offset=0)
+        return path
+
+    def _compiled(self, field: Field) -> XmlPath:
+        if not field.selector and not _NAME.fullmatch(field.name):
+            raise SettingError(f"{field.name!r} is no name of an element: write an XPath for it")
+        return compile_xpath(field.selector or field.name, self._namespaces, self._any_namespace)
+
+
+def _inside(fields: Iterable[Field], is_inside: bool) -> Iterator[Field]:
+    """The fields that are looked for in an item."""
+    for field in fields:
+        if is_inside and field.scope == "item":
+            yield field
+        yield from _inside(field.fields, True)
+
+
+# --- finding -------------------------------------------------------------------------------------
+
+
+class XmlFinder:
+    """Texts of elements, attributes and values; for documents the elements as they are written."""
+
+    def find(self, slot: Slot[XmlPath], node: Any) -> Value:
+        conversion = slot.conversion
+        found = _evaluated(slot, node)
+        if not isinstance(found, list):
+            found = [_shown_value(found)]
+        if conversion.matches == "all":
+            return [_text_of(each, conversion.source) for each in found]
+        return (
+            _text_of(found[-1 if conversion.matches == "last" else 0], conversion.source) if found else None
+        )
+
+    def each(self, slot: Slot[XmlPath], node: Any) -> list[Any]:
+        return _elements(slot.name, _evaluated(slot, node))
+
+
+def _evaluated(slot: Slot[XmlPath], node: Any) -> Any:
+    try:
+        return slot.selector.find(node)
+    except etree.XPathError as error:
+        raise BadPageError(f"{slot.name!r} ({slot.selector.text}) cannot be found: {error}") from None
+
+
+def _elements(name: str, found: list[Any]) -> list[Any]:
+    if not all(map(etree.iselement, found)):
+        raise BadPageError(f"{name!r} leads to attributes or texts and not to elements")
+    return found
+
+
+def _text_of(found: Any, source: str) -> Value:
+    if isinstance(found, str) or found is None:
+        return found
+    if isinstance(found, tuple):  # a namespace: its prefix and what it stands for
+        return found[1]
+    if source == "markup":
+        return etree.tostring(found, encoding="unicode", with_tail=False)
+    return "".join(found.itertext()) if len(found) else found.text
+
+
+def _shown_value(value: Any) -> str | None:
+    """A number, text or truth value of XPath as text; null for what is no number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return None if value != value else str(int(value)) if value.is_integer() else str(value)
+    return str(value)
+
+
+_FINDER = XmlFinder()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class XmlReading(PieceReading[XmlPath]):
+    """What reading whole pages and pages in pieces have in common."""
+
+    def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
+        decoder = TextDecoder(head.content_type, extractor.extraction.charset)
+        super().__init__(extractor, head, decoder, _FINDER)
+
+
+class StreamReading(XmlReading):
+    """Items leave as they come."""
+
+    def __init__(self, extractor: XmlExtractor, head: PageHead, steps: SimpleSteps) -> None:
+        super().__init__(extractor, head)
+        self._items = ItemParser(steps)
+        self._know_page(None)
+
+    def _taken(self, text: str) -> list[Row]:
+        return self._rows(self._noticed(self._items.feed(text)))
+
+    def _rest(self) -> list[Row]:
+        return self._rows(self._noticed(self._items.end()))
+
+    def _noticed(self, items: Iterator[Any]) -> Iterator[Any]:
+        for item in items:
+            if self._page.find_base is None:
+                self._page.find_base = _base_of(item.getroottree().getroot())
+            yield item
+
+
+class WholeReading(XmlReading):
+    """The page is read when all of it is there."""
+
+    def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
+        super().__init__(extractor, head)
+        self._parser = SafeParser()
+
+    def _taken(self, text: str) -> list[Row]:
+        self._parser.feed(text)
+        return []
+
+    def _rest(self) -> list[Row]:
+        root = self._parser.close()
+        self._page.find_base = _base_of(root)
+        self._know_page(root)
+        self._find_next(root)
+        return self._rows(_items(self._compiled.each, root))
+
+
+def _base_of(root: Any) -> Callable[[], str | None]:
+    """What the links of a page are relative to, by its own word."""
+    base: str | None = root.get(_BASE)
+    return lambda: base
+
+
+def _items(each: XmlPath | None, root: Any) -> list[Any]:
+    return [root] if each is None else _elements("EACH", each.find(root))
+
+
+# --- explaining ----------------------------------------------------------------------------------
+
+
+class _Places:
+    """Nodes are elements."""
+
+    def found(self, slot: Slot[XmlPath], node: Any) -> list[tuple[str, str]]:
+        found = slot.selector.trace(node)
+        if not isinstance(found, list):
+            return [(slot.selector.text, _shown_value(found) or "")]
+        matches = slot.conversion.matches
+        chosen = found if matches == "all" else found[-1:] if matches == "last" else found[:1]
+        return [(shown_path(each), _text_of(each, "markup") or "") for each in chosen]
+
+    def inner(self, slot: Slot[XmlPath], node: Any) -> list[Any]:
+        return _FINDER.each(slot, node)
+
+    def value(self, slot: Slot[XmlPath], node: Any) -> Value:
+        return _FINDER.find(slot, node)
+
+
+def _explained(extractor: XmlExtractor, page: Page, text: str) -> Iterator[Found]:
+    parser = SafeParser()
+    parser.feed(text)
+    root = parser.close()
+    page.find_base = _base_of(root)
+    return explained(extractor.compiled.layout, page, _Places(), root, _items(extractor.compiled.each, root))
+
+
+def shown_path(found: Any) -> str:
+    """`/feed/entry[2]/title`, `/feed/link/@href`"""
+    if isinstance(found, tuple):
+        return "namespace::*"
+    if isinstance(found, str):
+        origin: Any = found  # one of lxml's texts, which know where they come from
+        name = f"@{_local(origin.attrname)}" if origin.is_attribute else "text()"
+        return f"{shown_path(origin.getparent())}/{name}"
+    steps = []
+    while found is not None:
+        same = sum(1 for _ in found.itersiblings(found.tag, preceding=True))
+        alone = not same and next(found.itersiblings(found.tag), None) is None
+        steps.append(_local(found.tag) if alone else f"{_local(found.tag)}[{same + 1}]")
+        found = found.getparent()
+    return "/" + "/".join(reversed(steps))
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

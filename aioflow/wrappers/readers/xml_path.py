@@ -1,0 +1,257 @@
+"""XPath 1.0 as wrappers use it: checked before a page is read, and looked at to see what it needs of one.
+
+The evaluation itself is lxml's. Nothing but the functions of XPath 1.0 can be called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+from aioflow.errors import SettingError, suggestion
+from aioflow.wrappers.readers.xml_guard import etree
+
+# fmt: off
+_FUNCTIONS = (
+    "last", "position", "count", "id", "local-name", "namespace-uri", "name", "string", "concat",
+    "starts-with", "contains", "substring-before", "substring-after", "substring", "string-length",
+    "normalize-space", "translate", "boolean", "not", "true", "false", "lang", "number", "sum",
+    "floor", "ceiling", "round",
+)
+_AXES = (
+    "ancestor", "ancestor-or-self", "attribute", "child", "descendant", "descendant-or-self", "following",
+    "following-sibling", "namespace", "parent", "preceding", "preceding-sibling", "self",
+)
+# fmt: on
+_NODE_TYPES = ("comment", "text", "processing-instruction", "node")
+_INNER_AXES = frozenset({"attribute", "child", "descendant", "descendant-or-self", "namespace", "self"})
+_WORD_OPERATORS = frozenset({"and", "or", "div", "mod"})
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<text>"[^"]*"|'[^']*')
+      | (?P<number>\d+(?:\.\d*)?|\.\d+)
+      | (?P<variable>\$\s*[^\W\d][\w.-]*(?::[^\W\d][\w.-]*)?)
+      | (?P<name>(?:[^\W\d][\w.-]*:(?!:))?(?:[^\W\d][\w.-]*|(?<=:)\*))
+      | (?P<sign>::|//|\.\.|!=|<=|>=|[()\[\].@,/|+\-=<>*])""",
+    re.VERBOSE,
+)
+# Behind these a name or `*` begins an operand; behind anything else it is an operator.
+_BEFORE_OPERAND = frozenset(
+    {"@", "::", "(", "[", ",", "/", "//", "|", "+", "-", "=", "!=", "<", "<=", ">", ">=", "*"}
+)
+
+_Kind: TypeAlias = Literal[
+    "text", "number", "variable", "sign", "operator", "function", "type", "axis", "test"
+]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: _Kind
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class XmlPath:
+    """An XPath that was checked; `expression` is what lxml evaluates."""
+
+    text: str
+    expression: str
+    namespaces: Mapping[str, str]
+    is_inner: bool  # it looks at nothing outside of the element that it starts from
+    is_absolute: bool
+    gives_nodes: bool  # and not a number, a text or a truth value
+    steps: SimpleSteps | None  # when it leads along named elements only
+
+    @cached_property
+    def find(self) -> Callable[[Any], Any]:
+        """What the path leads to from an element: a list of nodes, or a value."""
+        return _xpath(self.expression, self.namespaces)
+
+    def trace(self, element: Any) -> Any:
+        """`find`, with texts that know their element."""
+        return _xpath(self.expression, self.namespaces, smart_strings=True)(element)
+
+
+@dataclass(frozen=True)
+class SimpleSteps:
+    """`/rss/channel/item`, `item` or `//item`: tags in lxml's notation, from the top or at any depth."""
+
+    tags: tuple[str, ...]
+    is_anywhere: bool
+
+
+def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool = False) -> XmlPath:
+    """The path that a text says; a SettingError with the offset of the mistake otherwise.
+
+    With `any_namespace` a name without a prefix means elements and attributes of that name in whatever
+    namespace.
+    """
+    tokens = list(_classified(text))
+    if not tokens:
+        raise SettingError("the XPath is empty; write . for the element itself", offset=0)
+    for token in tokens:
+        _check(token, namespaces)
+    expression = _without_namespaces(tokens) if any_namespace else text
+    try:
+        _xpath(text, namespaces)
+        # Wrong types and numbers of arguments show in use only.
+        gives_nodes = isinstance(_xpath(expression, namespaces)(etree.Element("x")), list)
+    except etree.XPathError as error:
+        raise SettingError(f"bad XPath {text!r}: {_reason(error)}", offset=_offset(error, text)) from None
+    return XmlPath(
+        text,
+        expression,
+        dict(namespaces),
+        all(map(_is_inner, tokens)) and not _has_root(tokens),
+        tokens[0].text in ("/", "//"),
+        gives_nodes,
+        _simple_steps(tokens, namespaces, any_namespace),
+    )
+
+
+def _xpath(
+    expression: str, namespaces: Mapping[str, str], smart_strings: bool = False
+) -> Callable[[Any], Any]:
+    made: Callable[[Any], Any] = etree.XPath(
+        expression, namespaces=dict(namespaces), regexp=False, smart_strings=smart_strings
+    )
+    return made
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+def _scanned(text: str) -> Iterator[tuple[str, str, int]]:
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            what = "a text without its end" if text[position] in "\"'" else f"unexpected {text[position]!r}"
+            raise SettingError(f"bad XPath {text!r}: {what}", offset=position)
+        if match.lastgroup != "space":
+            yield str(match.lastgroup), match[0], position
+        position = match.end()
+
+
+def _classified(text: str) -> Iterator[_Token]:
+    """The tokens; what a name is shows in what stands around it."""
+    scanned = [*_scanned(text), ("end", "", len(text))]
+    before: _Token | None = None
+    for (kind, word, offset), (_, following, _) in pairwise(scanned):
+        token = _Token(_kind(kind, word, before, following), word, offset)
+        yield token
+        before = token
+
+
+def _kind(kind: str, word: str, before: _Token | None, following: str) -> _Kind:
+    is_operand = _begins_operand(before)
+    if word == "*":
+        return "test" if is_operand else "operator"
+    if kind != "name":
+        return kind  # type: ignore[return-value]  # the names of the groups are kinds
+    if not is_operand and word in _WORD_OPERATORS:
+        return "operator"
+    if following == "(":
+        return "type" if word in _NODE_TYPES else "function"
+    return "axis" if following == "::" else "test"
+
+
+def _begins_operand(before: _Token | None) -> bool:
+    return before is None or before.kind == "operator" or before.text in _BEFORE_OPERAND
+
+
+def _check(token: _Token, namespaces: Mapping[str, str]) -> None:
+    message = None
+    if token.kind == "variable":
+        message = f"there are no variables ({token.text})"
+    elif token.kind == "function" and token.text not in _FUNCTIONS:
+        message = f"unknown function {token.text}(){suggestion(token.text, _FUNCTIONS)}"
+    elif token.kind == "axis" and token.text not in _AXES:
+        message = f"unknown axis {token.text!r}{suggestion(token.text, _AXES)}"
+    elif token.kind == "test" and (prefix := _prefix(token.text)) not in (None, "xml", *namespaces):
+        message = f'unknown prefix {prefix!r}; say READ: xml namespace "{prefix}" "http://…"'
+    if message is not None:
+        raise SettingError(f"bad XPath: {message}", offset=token.offset)
+
+
+def _prefix(name: str) -> str | None:
+    return name.partition(":")[0] if ":" in name else None
+
+
+def _is_inner(token: _Token) -> bool:
+    if token.kind == "axis":
+        return token.text in _INNER_AXES
+    if token.kind == "function":
+        return token.text not in ("id", "lang")
+    return token.text != ".."
+
+
+def _has_root(tokens: list[_Token]) -> bool:
+    """Whether a path in it starts at the root: a slash where an operand begins."""
+    befores = (None, *tokens)
+    return any(
+        token.kind == "sign" and token.text in ("/", "//") and _begins_operand(before)
+        for before, token in zip(befores, tokens, strict=False)
+    )
+
+
+def _without_namespaces(tokens: list[_Token]) -> str:
+    return " ".join(
+        f'*[local-name() = "{token.text}"]'
+        if token.kind == "test" and token.text != "*" and ":" not in token.text
+        else token.text
+        for token in tokens
+    )
+
+
+def _simple_steps(
+    tokens: list[_Token], namespaces: Mapping[str, str], any_namespace: bool
+) -> SimpleSteps | None:
+    signs, names = tokens[0::2], tokens[1::2]
+    if tokens[0].kind == "test":
+        signs, names = tokens[1::2], tokens[0::2]
+    slashes = [token.text for token in signs]
+    if not names or any(token.kind != "test" or "*" in token.text for token in names):
+        return None
+    if len(tokens) > 1 and tokens[-1].kind != "test":
+        return None
+    is_anywhere = slashes[:1] == ["//"] and tokens[0].text == "//"
+    if any(slash != "/" for slash in (slashes[1:] if is_anywhere else slashes)):
+        return None
+    tags = tuple(_tag(token.text, namespaces, any_namespace) for token in names)
+    if tokens[0].kind == "test":
+        # A relative path starts from the root element, so its steps are below that.
+        return SimpleSteps(("{*}*", *tags), False)
+    return SimpleSteps(tags, is_anywhere)
+
+
+def _tag(name: str, namespaces: Mapping[str, str], any_namespace: bool) -> str:
+    prefix, _, local = name.rpartition(":")
+    if prefix:
+        return f"{{{namespaces[prefix]}}}{local}" if prefix in namespaces else f"{{{_XML}}}{local}"
+    return f"{{*}}{local}" if any_namespace else local
+
+
+_XML = "http://www.w3.org/XML/1998/namespace"
+
+
+# --- what lxml says ------------------------------------------------------------------------------
+
+
+def _reason(error: Any) -> str:
+    text = str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _offset(error: Any, text: str) -> int:
+    """lxml counts bytes."""
+    entries = list(error.error_log)
+    column = entries[-1].column if entries else 0
+    return min(len(text), len(text.encode()[: max(0, column)].decode("utf-8", "ignore")))
