@@ -1,0 +1,98 @@
+"""The HTTP client: polite, bounded, guarded against addresses that no page may lead to.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aioflow.web.cache import CacheStatistics
+    from aioflow.web.client import Client, ClientStatistics
+    from aioflow.web.cookies import CookieStore
+    from aioflow.web.errors import (
+        AddressRefusedError,
+        BadResponseError,
+        CircuitOpenError,
+        ConnectionFailedError,
+        ExtractionError,
+        HttpStatusError,
+        NotRecordedError,
+        RequestRefusedError,
+        ResponseTimeoutError,
+        ResponseTooLargeError,
+        RobotsRefusedError,
+        WebError,
+    )
+    from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+    from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
+    from aioflow.web.statistics import SourceStatistics
+    from aioflow.web.urls import Base, resolve
+
+__all__ = [
+    "AddressRefusedError",
+    "BadResponseError",
+    "Base",
+    "BodyStream",
+    "CacheStatistics",
+    "CircuitOpenError",
+    "Client",
+    "ClientStatistics",
+    "ConnectionFailedError",
+    "CookieStore",
+    "ExtractionError",
+    "Fetcher",
+    "HostSettings",
+    "HttpSettings",
+    "HttpStatusError",
+    "NotRecordedError",
+    "Request",
+    "RequestRefusedError",
+    "Response",
+    "ResponseTimeoutError",
+    "ResponseTooLargeError",
+    "RobotsRefusedError",
+    "SourceStatistics",
+    "WebError",
+    "WebSettings",
+    "resolve",
+]
+
+_HOMES = {
+    "cache": ("CacheStatistics",),
+    "client": ("Client", "ClientStatistics"),
+    "cookies": ("CookieStore",),
+    "errors": (
+        "AddressRefusedError",
+        "BadResponseError",
+        "CircuitOpenError",
+        "ConnectionFailedError",
+        "ExtractionError",
+        "HttpStatusError",
+        "NotRecordedError",
+        "RequestRefusedError",
+        "ResponseTimeoutError",
+        "ResponseTooLargeError",
+        "RobotsRefusedError",
+        "WebError",
+    ),
+    "messages": ("BodyStream", "Fetcher", "Request", "Response"),
+    "settings": ("HostSettings", "HttpSettings", "WebSettings"),
+    "statistics": ("SourceStatistics",),
+    "urls": ("Base", "resolve"),
+}
+_HOME_OF = {name: f"aioflow.web.{module}" for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'aioflow.web' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

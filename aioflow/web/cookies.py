@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aioflow.web.headers import find_header
@@ -16,8 +16,6 @@ from aioflow.web.urls import host_key
 
 if TYPE_CHECKING:
     from aiohttp import CookieJar
-
-    from aioflow.services import ServiceHost
 
 COOKIE_BYTES = 4096  # with its attributes, as browsers have it
 SITE_COOKIES = 100
@@ -60,17 +58,8 @@ class CookieStore:
     Each site has a jar of its own, so that none can crowd out another; sites long unused are let go of.
     """
 
-    scope: ClassVar[Literal["run"]] = "run"
-
     def __init__(self) -> None:
         self._jars: OrderedDict[str, CookieJar] = OrderedDict()
-
-    @classmethod
-    def open_service(cls, host: ServiceHost) -> CookieStore:
-        return cls()
-
-    async def close(self) -> None:
-        self._jars.clear()
 
     def __len__(self) -> int:
         return sum(map(len, self._jars.values()))

@@ -156,12 +156,6 @@ async def test_cookies_go_with_requests_and_come_with_answers() -> None:
     assert script.is_closed
 
 
-async def test_a_run_lets_go_of_its_cookies() -> None:
-    store = kept("http://a.test/", "id=1")
-    await store.close()
-    assert len(store) == 0
-
-
 def test_an_empty_store_costs_no_import() -> None:
     import subprocess
 

@@ -1,0 +1,156 @@
+"""The HTTP client: all layers around one network, put together as the settings ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from random import Random
+from types import TracebackType
+from typing import Any, ClassVar
+
+from aioflow.errors import InputError
+from aioflow.folders import shown_path
+from aioflow.secrets import Secrets
+from aioflow.services import Scope, ServiceHost
+from aioflow.web.cache import CacheFetcher, CacheStatistics, cache_path
+from aioflow.web.cache_store import CacheStore
+from aioflow.web.configuration import web_settings
+from aioflow.web.cookies import CookieFetcher
+from aioflow.web.errors import NotRecordedError
+from aioflow.web.hosts import Hosts
+from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.recording import RecordFetcher, ReplayFetcher
+from aioflow.web.redirects import RedirectFetcher
+from aioflow.web.retries import RetryFetcher
+from aioflow.web.robots import RobotsFetcher
+from aioflow.web.settings import WebSettings
+from aioflow.web.shared import SharedFetcher
+from aioflow.web.statistics import SourceStatistics, Statistics
+from aioflow.web.turns import TurnFetcher
+from aioflow.web.urls import without_userinfo
+
+
+@dataclass(frozen=True)
+class ClientStatistics:
+    """What the client did so far; `shared` answers took no request of their own."""
+
+    sources: tuple[SourceStatistics, ...]
+    shared: int
+    cache: CacheStatistics | None
+
+
+class Client:
+    """Answers requests with all manners and guards. It is a service of an engine, and an `async with`."""
+
+    scope: ClassVar[Scope] = "engine"
+
+    def __init__(self, shared: SharedFetcher, cache: CacheFetcher | None, hosts: Hosts) -> None:
+        self._shared = shared
+        self._cache = cache
+        self._statistics = Statistics(hosts)
+
+    @classmethod
+    def open(
+        cls,
+        settings: WebSettings,
+        *,
+        secrets: Secrets | None = None,
+        random: Random | None = None,
+        network: Fetcher | None = None,
+    ) -> Client:
+        """A client that is to be closed. `network` stands in for aiohttp, at the bottom of all layers."""
+        settings = _in_force(settings)
+        hosts = Hosts(settings)
+        fetcher: Fetcher = (
+            _Offline() if settings.http.offline else _polite(settings, hosts, secrets, random, network)
+        )
+        cache = None
+        if settings.http.cache:
+            store = CacheStore(cache_path(settings.http), settings.http.cache_bytes, clock=time.time)
+            fetcher = cache = CacheFetcher(fetcher, store, settings)
+        if settings.http.cookies:
+            fetcher = CookieFetcher(fetcher)
+        return cls(SharedFetcher(RedirectFetcher(fetcher, settings.http)), cache, hosts)
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Client:
+        return cls.open(web_settings(host.configuration))
+
+    def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
+        """The answer to a request, whatever its status; failures are WebErrors."""
+        return self._shared.fetch(request)
+
+    def statistics(self) -> ClientStatistics:
+        cache = None if self._cache is None else self._cache.statistics
+        return ClientStatistics(self._statistics.sources(), self._shared.shared, cache)
+
+    async def close(self) -> None:
+        """Give up everything that is open; who still waits for an answer fails."""
+        await self._shared.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class _Offline:
+    """No network at all."""
+
+    async def fetch(self, request: Request) -> Response:
+        raise NotRecordedError(f"{without_userinfo(request.url)}: the network is not to be used")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _in_force(settings: WebSettings) -> WebSettings:
+    """The settings as the ways to do without the network have them."""
+    http = settings.http
+    if http.record is not None and http.replay is not None:
+        raise InputError(
+            f"a run cannot record to {shown_path(http.record)} and replay {shown_path(http.replay)} at once"
+        )
+    if http.replay is not None:
+        # There is nobody to be polite to, and nothing else may answer.
+        http = replace(http, cache=False, offline=False, robots=False, rate=None)
+        hosts = {name: replace(own, robots=False, rate=0.0) for name, own in settings.hosts.items()}
+        return replace(settings, http=http, hosts=hosts)
+    if http.record is not None:
+        # What the cache answers would be missing from the recording.
+        return replace(settings, http=replace(http, cache=False, offline=False))
+    if http.offline and http.cache is False:
+        return replace(settings, http=replace(http, cache=True))
+    return settings
+
+
+def _polite(
+    settings: WebSettings,
+    hosts: Hosts,
+    secrets: Secrets | None,
+    random: Random | None,
+    network: Fetcher | None,
+) -> Fetcher:
+    """The network with manners; layers that would have nothing to do are left out."""
+    http = settings.http
+    fetcher: Fetcher = TurnFetcher(_network(settings, secrets, network), hosts)
+    if http.robots or any(own.robots for own in settings.hosts.values()):
+        fetcher = RobotsFetcher(fetcher, hosts)
+    if http.retries or http.breaker_failures:
+        fetcher = RetryFetcher(fetcher, hosts, random)
+    return fetcher
+
+
+def _network(settings: WebSettings, secrets: Secrets | None, network: Fetcher | None) -> Fetcher:
+    http = settings.http
+    if http.replay is not None:
+        return ReplayFetcher(http.replay)
+    if network is None:
+        from aioflow.web.transport import Transport  # aiohttp takes its time to load
+
+        network = Transport(settings, secrets=secrets)
+    return network if http.record is None else RecordFetcher(network, http.record, settings)
