@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from aioflow.errors import AioflowError, SettingError
 from aioflow.source import Span
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.findings import Findings
-from aioflow.wrappers.language.pieces import PagingText
+from aioflow.wrappers.language.pieces import PagingText, ReaderChoice
 from aioflow.wrappers.language.places import place_in
 from aioflow.wrappers.reading import Reader
 from aioflow.wrappers.registry import reader
@@ -30,7 +31,7 @@ def check_reading(merged: Merged, findings: Findings) -> None:
     except AioflowError as error:
         findings.add(str(error), choice.span if choice else None)
         return
-    _ReaderCheck(chosen, extraction, choice.span if choice else None, findings).run()
+    _ReaderCheck(chosen, extraction, choice or ReaderChoice(extraction.reader), findings).run()
 
 
 def _check_paging(merged: Merged, findings: Findings) -> None:
@@ -61,24 +62,23 @@ class _ReaderCheck:
     """Has the reader compile every selector by itself, so that each wrong one is found."""
 
     def __init__(
-        self, chosen: Reader, extraction: Extraction, read_span: Span | None, findings: Findings
+        self, chosen: Reader, extraction: Extraction, choice: ReaderChoice, findings: Findings
     ) -> None:
         self._reader = chosen
         self._whole = extraction
         self._bare = replace(extraction, each=None, fields=(), next_page=None)
-        self._read_span = read_span
+        self._choice = choice
         self._findings = findings
 
     def run(self) -> None:
-        if not self._compiles(self._bare, {}, self._read_span):
-            return
+        options_are_sound = self._check_options()
         bare, each_is_sound = self._bare, True
         if self._whole.each is not None:
             bare = replace(self._bare, each=self._whole.each)
             element = Field("EACH", self._whole.each, selector_span=self._whole.each_span)
             each_is_sound = self._compiles(bare, {"EACH": element}, self._whole.each_span)
             bare = bare if each_is_sound else self._bare
-        sound = each_is_sound
+        sound = each_is_sound and options_are_sound
         for field in self._whole.fields:
             if each_is_sound or field.selector:
                 sound = self._check_field(bare, field) and sound
@@ -88,7 +88,25 @@ class _ReaderCheck:
             sound = self._compiles(with_next, {following.name: following}, following.selector_span) and sound
         if sound:
             fields = {path: field for each in self._whole.fields for path, field in _paths(each)}
-            self._compiles(self._whole, fields, self._read_span)
+            self._compiles(self._whole, fields, self._choice.span)
+
+    def _check_options(self) -> bool:
+        """Find the options that are wrong, and go on without them."""
+        error = self._error(self._bare)
+        if error is None:
+            return True
+        sound: dict[str, Any] = {}
+        reported = False
+        for option in self._choice.options:
+            candidate = {**sound, option.name: self._whole.options[option.name]}
+            if self._compiles(replace(self._bare, options=candidate), {}, option.span):
+                sound = candidate
+            else:
+                reported = True
+        if not reported:
+            self._report(error, None, self._choice.span)
+        self._bare = replace(self._bare, options=sound)
+        return False
 
     def _check_field(self, bare: Extraction, field: Field) -> bool:
         sound = True

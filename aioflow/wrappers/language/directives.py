@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable
 from typing import Any
 
@@ -157,10 +156,8 @@ class DirectiveReader:
     def _charset(self, line: Line) -> str:
         token = line.text("a character set in quotes")
         try:
-            is_text = codecs.lookup(str(token.value))._is_text_encoding
+            "".encode(str(token.value))
         except (LookupError, ValueError):
-            is_text = False
-        if not is_text:
             self._report(token, f"unknown character set {show(token)}")
         return str(token.value)
 
