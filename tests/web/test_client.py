@@ -358,7 +358,7 @@ async def test_who_still_waits_when_the_client_closes_fails_and_nothing_is_left(
         await asked.wait()
         await client.close()
         for outcome in (anext(chunks), waiting):
-            with pytest.raises(WebError, match="the client (is|was) closed"):
+            with pytest.raises(WebError, match=r"the client (is|was) closed"):
                 await outcome
         await client.close()
         over.set()
