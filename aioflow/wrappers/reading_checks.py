@@ -17,6 +17,8 @@ from aioflow.wrappers.registry import reader
 from aioflow.wrappers.resolving import Merged, extraction_of
 
 _COUNTING = ("number", "offset")
+# Their pages are one item unless EACH says otherwise; pages of other kinds are made of items.
+_WHOLE_PAGES = ("html", "xml")
 
 
 def check_reading(merged: Merged, findings: Findings) -> None:
@@ -43,15 +45,19 @@ def _check_paging(merged: Merged, findings: Findings) -> None:
     text: PagingText = paging.value
     if text.kind in _COUNTING:
         ends = f"PAGING {text.kind} ends at a page without items"
-        if "EACH" not in merged.directives:
+        if _is_one_item(merged):
             findings.add(f"{ends}, and without EACH every page is one", text.span)
         elif merged.value("OUTER"):
             findings.add(f"{ends}, and OUTER makes one of it", text.span)
 
 
+def _is_one_item(merged: Merged) -> bool:
+    return "EACH" not in merged.directives and extraction_of(merged).reader in _WHOLE_PAGES
+
+
 def _check_shape(merged: Merged, findings: Findings) -> None:
     outer = merged.directives.get("OUTER")
-    if outer is not None and outer.value and "EACH" not in merged.directives:
+    if outer is not None and outer.value and _is_one_item(merged):
         findings.warn("OUTER is for pages without items, and without EACH every page is one", outer.span)
     request = merged.value("REQUEST")
     if not merged.fields and request is not None and request.method == "GET":

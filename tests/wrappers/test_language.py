@@ -147,7 +147,7 @@ def test_a_name_in_backticks_may_hold_a_brace() -> None:
         ('x: page ".a"', Field("x", ".a", "page")),
         ("x: page", Field("x", "", "page")),
         ('x: ".a" required', Field("x", ".a", required=True)),
-        ('x: ".a" optional', Field("x", ".a")),
+        ('x: ".a" optional', Field("x", ".a", processing=(Processing("optional"),))),
         ('x: ".a" default 0 number', Field("x", ".a", processing=(Processing("number"),), default=0)),
         ('x: ".a" default "-"', Field("x", ".a", default="-")),
         ("x: = 5", Field("x", scope="constant", default=5)),

@@ -164,6 +164,9 @@ class FieldReader:
                 message = f"{presence.text!r} stands here already; {word.text!r} cannot be added"
                 self._report(word, message)
             presence = word
+            if word.text.lower() == "optional":
+                # Some readers make a difference between a field that is not there and one without a value.
+                processing.append(_processing(word, []))
             required = required or word.text.lower() == "required"
             default = self._presence(word, arguments, default)
         return replace(field, processing=tuple(processing), required=required, default=default)
