@@ -190,11 +190,19 @@ def test_every_command_and_option_is_documented() -> None:
 
 def commands() -> dict[str, set[str]]:
     """The commands with their options, as the command line itself shows them."""
-    shown = _help()
-    names = re.findall(r"^  (\w+)  ", shown.split("Commands:")[1], re.MULTILINE)
-    return {
-        name: set(re.findall(r"(?<=[ ,])--?[A-Za-z][\w-]*", _help(name))) - {"-h", "--help"} for name in names
-    }
+    found = {}
+    for name in _commands_in(_help()):
+        shown = _help(name)
+        # The options of a command's own commands stand in its section as well.
+        pages = [shown, *(_help(name, inner) for inner in _commands_in(shown))]
+        options = {option for page in pages for option in re.findall(r"(?<=[ ,])--?[A-Za-z][\w-]*", page)}
+        found[name] = options - {"-h", "--help"}
+    return found
+
+
+def _commands_in(page: str) -> list[str]:
+    _, _, listed = page.partition("Commands:")
+    return re.findall(r"^  (\w+)  ", listed, re.MULTILINE)
 
 
 def _help(*command: str) -> str:

@@ -31,6 +31,7 @@ from aioflow.cli.options import (
     TraceFile,
     Workers,
 )
+from aioflow.errors import InputError
 from aioflow.version import __version__
 
 # A module named by --ops may lie beside the plan that uses it, whichever way aioflow was started.
@@ -187,6 +188,122 @@ def explain(
 
 @app.command()
 @guarded
+def fetch(
+    url: Annotated[str, typer.Argument(metavar="URL", help="An http:// or https:// address.")],
+    method: Annotated[
+        str | None, typer.Option("--method", "-X", metavar="METHOD", help="GET, or POST if there is --data.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="'NAME: VALUE'", help="A header; the value may be secret:NAME."
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="TEXT", help="The body of the request; @FILE reads it.")
+    ] = None,
+    head: Annotated[bool, typer.Option("--head", "-I", help="Ask for the headers only.")] = False,
+    output: Annotated[
+        str | None, typer.Option("-o", metavar="FILE", help="Write the body to a file; - is stdout.")
+    ] = None,
+    body: Annotated[
+        bool, typer.Option("--body", help="Write the body to stdout, and the report to stderr.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="The report as a JSON object.")] = False,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+) -> None:
+    """Make one request as a plan would, and tell all about its answer, or why it was refused."""
+    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.fetching import FetchOptions, fetch_url
+
+    options = FetchOptions(url, method, header or (), data, head, output, body, json)
+    sys.exit(fetch_url(options, effective_settings(web_options(offline, cache, record, replay))))
+
+
+@app.command()
+@guarded
+def shell(
+    page: Annotated[
+        str, typer.Argument(metavar="URL|FILE", help="A page of the web, or one that was saved.")
+    ],
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+) -> None:
+    """Try selectors on a page, and build a wrapper from those that work."""
+    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.terminal import run_shell
+
+    sys.exit(run_shell(page, effective_settings(web_options(offline, cache, record, replay))))
+
+
+wrappers = typer.Typer(
+    help="List wrappers, and try one on a page.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(wrappers, name="wrapper")
+
+
+@wrappers.command("test")
+@guarded
+def wrapper_test(
+    target: Annotated[
+        list[str],
+        typer.Argument(metavar="[PLAN] NAME", help="A wrapper, and the plan file that it stands in."),
+    ],
+    plan_file: Annotated[
+        str | None,
+        typer.Option("--plan-file", metavar="PLAN", help="The plan file, if it is not given before NAME."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Read this page; with --file, where it was.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="PAGE", help="Read a page that was saved.")
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE|JSON", help="Values for the wrapper's inputs."),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option("--rows", min=0, metavar="N", help="Tell of so many rows where they came from (3).")
+    ] = 3,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each page.")] = False,
+    ops: Modules = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+) -> None:
+    """Show the tuples that a wrapper reads in a page, where each came from, and what was missing."""
+    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.wrapper_test import WrapperTest, run_test
+
+    test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
+    path, name = test.plan_and_name()
+    given = {"ops": ops, **web_options(offline, cache, record, replay)}
+    sys.exit(run_test(test, path, name, effective_settings(given, path)))
+
+
+@wrappers.command("list")
+@guarded
+def wrapper_list(
+    plan_path: PlanPath,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each wrapper.")] = False,
+    ops: Modules = None,
+) -> None:
+    """List the wrappers of a plan file: inputs, request and fields."""
+    from aioflow.cli.config import effective_settings
+    from aioflow.cli.wrapper_files import list_wrappers
+
+    list_wrappers(plan_path, as_json=json, modules=effective_settings({"ops": ops}, plan_path).ops)
+
+
+@app.command()
+@guarded
 def ops(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="An operator, for its reference.")
@@ -213,6 +330,8 @@ def config(
     """Show the settings in force and where each came from."""
     from aioflow.cli.config import effective_settings, show_settings
 
+    if plan_path is not None and not os.path.exists(plan_path):
+        raise InputError(f"there is no file {plan_path}")
     show_settings(effective_settings({}, plan_path), as_json=json)
 
 

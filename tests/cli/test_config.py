@@ -58,12 +58,14 @@ def test_config_shows_every_setting_with_its_origin(
 
 def test_config_of_a_plan_reads_the_file_beside_it(command: Callable[..., Ended], folder: Path) -> None:
     (folder / "plans").mkdir()
+    (folder / "plans" / "some.plan").touch()
     (folder / "plans" / "aioflow.toml").write_text("workers = 2\n[http]\nrobots = false\n")
     (folder / "aioflow.toml").write_text("workers = 3\n")
     found = listed(command("config", "plans/some.plan").output)
     assert found["workers"] == ("3", "aioflow.toml")
     assert found["http.robots"] == ("false", "plans/aioflow.toml")
     assert listed(command("config").output)["http.robots"] == ("true", "default")
+    assert command("config", "plans/none.plan").messages == "error: there is no file plans/none.plan\n"
 
 
 def test_config_as_json_has_an_object_for_each_setting(command: Callable[..., Ended], folder: Path) -> None:

@@ -1,0 +1,259 @@
+"""`aioflow fetch`: one request as a plan would make it, and all that can be said about its answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TextIO
+
+from aioflow.cli.destination import Destination
+from aioflow.cli.ending import FAILED, OK, os_error_text, tell
+from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.paint import Paint, plain
+from aioflow.configuration import Configuration
+from aioflow.errors import InputError
+from aioflow.quantities import count_text
+from aioflow.secrets import Secrets
+from aioflow.web.configuration import web_settings
+from aioflow.web.errors import RequestRefusedError, WebError
+from aioflow.web.messages import SAFE_METHODS, Request, Response
+from aioflow.web.settings import WebSettings
+from aioflow.web.urls import without_userinfo
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): *(.*)")
+_TEXTUAL = re.compile(r"text/|application/(.*[+])?(json|xml|javascript)|application/xhtml", re.IGNORECASE)
+_METHOD = re.compile(r"[A-Za-z]+")
+_ORIGINS = {
+    None: "from the network",
+    "cache": "from the cache, still fresh",
+    "revalidated": "from the cache, unchanged says the server",
+    "replay": "from the recording",
+}
+
+
+@dataclass(frozen=True)
+class FetchOptions:
+    """What the command line says about one request."""
+
+    url: str
+    method: str | None = None
+    headers: Sequence[str] = ()
+    data: str | None = None
+    head: bool = False
+    output: str | None = None
+    body: bool = False
+    as_json: bool = False
+
+    @property
+    def destination(self) -> str | None:
+        """Where the body goes, if anywhere; - is stdout."""
+        return self.output or ("-" if self.body else None)
+
+
+def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
+    """Make a request and report on it; returns the exit code."""
+    request = request_of(options)
+    settings = web_settings(configuration)
+    # The body has stdout for itself.
+    report = sys.stderr if options.destination == "-" else sys.stdout
+    try:
+        response, body = run_interruptibly(fetch(request, settings))
+    except WebError as error:
+        _tell_failure(error, options, report)
+        return FAILED
+    if options.as_json:
+        print(json.dumps(_described(request, response, body), ensure_ascii=False), file=report)
+    else:
+        print("\n".join(_report(request, response, body, Paint(report))), file=report)
+    report.flush()
+    if options.destination is not None:
+        _write(body, options.destination)
+    return OK if response.status < HTTPStatus.BAD_REQUEST else FAILED
+
+
+def request_of(options: FetchOptions) -> Request:
+    """The request that the options ask for."""
+    if not options.url.lower().startswith(("http://", "https://")):
+        raise InputError(f"{options.url!r} is no http:// or https:// address")
+    method = (options.method or ("HEAD" if options.head else "POST" if options.data else "GET")).upper()
+    if not _METHOD.fullmatch(method):
+        raise InputError(f"--method {method}: not a method of HTTP")
+    if options.head and method != "HEAD":
+        raise InputError(f"--head asks by HEAD, --method by {method}: give one of them")
+    return Request(
+        options.url,
+        method,
+        dict(map(_header, options.headers)),
+        _data(options.data),
+        is_safe=method in SAFE_METHODS,
+    )
+
+
+async def fetch(request: Request, settings: WebSettings) -> tuple[Response, bytes]:
+    """The answer to one request, with its body."""
+    from aioflow.web.client import Client
+
+    client = Client.open(settings)
+    try:
+        response = await client.fetch(request)
+        return response, await response.read()
+    finally:
+        await client.close()
+
+
+def _header(text: str) -> tuple[str, str]:
+    found = _HEADER.fullmatch(text)
+    if found is None:
+        raise InputError(f"--header {text.partition(':')[0]}: expected 'NAME: VALUE'")
+    return found[1], Secrets().fill_in(found[2])
+
+
+def _data(text: str | None) -> bytes | None:
+    if text is None or not text.startswith("@"):
+        return None if text is None else text.encode()
+    try:
+        return Path(text[1:]).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read --data: {os_error_text(error)}") from error
+
+
+def _write(body: bytes, path: str) -> None:
+    destination = Destination(overwrite=path)
+    try:
+        with open(destination.descriptor, "wb", closefd=False) as file:
+            file.write(body)
+        destination.commit()
+    finally:
+        destination.abandon()
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> None:
+    refused = isinstance(error, RequestRefusedError)
+    if not options.as_json:
+        tell("refused" if refused else "failed", plain(str(error)))
+        return
+    described = {
+        "url": without_userinfo(options.url),
+        "error": str(error),
+        "error-kind": type(error).__name__,
+        "refused": refused,
+        "attempts": 0 if refused else error.attempts,
+    }
+    print(json.dumps(described, ensure_ascii=False), file=report)
+
+
+def _report(request: Request, response: Response, body: bytes, paint: Paint) -> Iterator[str]:
+    colour = "green" if response.status < 300 else "yellow" if response.status < 400 else "red"
+    status = paint(f"bold {colour}", status_text(response.status))
+    yield f"{status}  {request.method} {shown_url(response.url)}"
+    facts = {
+        "redirected": " → ".join([shown_url(hop) for hop in response.hops]),
+        "answer": _ORIGINS.get(response.stored, str(response.stored)),
+        "attempts": str(response.attempts) if response.attempts > 1 else "",
+        "time": _timing_text(response),
+        "body": _body_text(response, body),
+    }
+    for name, text in facts.items():
+        if text:
+            yield f"{paint('dim', f'{name:<10}')}  {text}"
+    yield ""
+    for name, value in _headers(response):
+        yield f"{paint('cyan', plain(name))}: {plain(value)}"
+
+
+def _described(request: Request, response: Response, body: bytes) -> dict[str, Any]:
+    timing = response.timing
+    return {
+        "url": without_userinfo(response.url),
+        "method": request.method,
+        "status": response.status,
+        "hops": [without_userinfo(hop) for hop in response.hops],
+        "stored": response.stored,
+        "attempts": response.attempts,
+        "waited-seconds": timing.waited_seconds,
+        "first-byte-seconds": timing.first_byte_seconds,
+        "total-seconds": timing.total_seconds,
+        "body-bytes": len(body),
+        "sent-bytes": sent_bytes(response, body),
+        "charset": charset_of(response, body),
+        "headers": [list(header) for header in _headers(response)],
+    }
+
+
+def status_text(status: int) -> str:
+    """`200 OK`."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def shown_url(url: str) -> str:
+    return plain(without_userinfo(url))
+
+
+def _timing_text(response: Response) -> str:
+    timing = response.timing
+    if response.stored in ("cache", "replay"):
+        return f"{timing.total_seconds:.3f} s in all"
+    return (
+        f"{timing.waited_seconds:.3f} s waited, {timing.first_byte_seconds:.3f} s to the first byte, "
+        f"{timing.total_seconds:.3f} s in all"
+    )
+
+
+def _body_text(response: Response, body: bytes) -> str:
+    if not body:
+        return "none"
+    encoding = plain(response.headers.get("Content-Encoding", ""))
+    sent = sent_bytes(response, body)
+    text = count_text(len(body), "byte")
+    if encoding:
+        text += f", sent as {encoding}" + (f" in {count_text(sent, 'byte')}" if sent is not None else "")
+    charset = charset_of(response, body)
+    return f"{text}, {charset}" if charset else text
+
+
+def sent_bytes(response: Response, body: bytes) -> int | None:
+    """How much crossed the network; None where nothing tells."""
+    said = response.headers.get("Content-Length", "")
+    if said.isdecimal():
+        return int(said)
+    return None if response.headers.get("Content-Encoding") else len(body)
+
+
+def charset_of(response: Response, body: bytes) -> str | None:
+    """How a text is encoded, and who says so; None for what is no text."""
+    from aioflow.wrappers.charsets import detect
+
+    content_type = response.headers.get("Content-Type", "")
+    if not body or not _TEXTUAL.match(content_type):
+        return None
+    found = detect(body, content_type, markup="html" in content_type or "xml" in content_type)
+    if found.said_by != "nobody":
+        who = {"mark": "its byte order mark", "header": "the header", "page": "the page"}
+        return f"{found.codec} by {who.get(found.said_by, found.said_by)}"
+    return f"{found.codec if _is_utf8(body) else 'windows-1252'} by its looks"
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _headers(response: Response) -> Iterator[tuple[str, str]]:
+    yield from response.headers.items()
+    names = {name.lower() for name in response.headers}
+    if "set-cookie" not in names:
+        yield from (("Set-Cookie", cookie) for cookie in response.set_cookies)

@@ -1,0 +1,324 @@
+"""`aioflow shell`: try selectors on a page and build a wrapper from those that work, line by line.
+
+What a line means is decided here; the terminal is for `aioflow.cli.terminal`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from aioflow.cli.fetching import shown_url, status_text
+from aioflow.cli.pages import Browser, Extracted, Page, extract, reader_for, saved_page, wrapper_of
+from aioflow.cli.paint import Paint, plain, shortened
+from aioflow.cli.table import Columns
+from aioflow.errors import InputError, suggestion
+from aioflow.language import loads
+from aioflow.language.literals import write_string
+from aioflow.operators.encoding import cell
+from aioflow.quantities import count_text
+from aioflow.relation import Relation, Schema, Value
+from aioflow.web.messages import Request
+from aioflow.wrappers.language import WrapperText, print_wrapper
+
+Command: TypeAlias = Callable[["Shell", str], Iterator[str]]
+
+SHOWN_MATCHES = 20
+SHOWN_ITEMS = 5
+# `name: "selector" words`: a colon and a blank; in CSS and XPath no blank follows one.
+_FIELD = re.compile(r"""(?P<name>`[^`]+`|"[^"]+"|[^\W\d][\w-]*)\s*:\s+(?=["'=A-Za-z])""")
+_LINES = re.compile(r"csv\b|\w+ .*\b(lines|paragraphs)\b")
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_NAME_OF_NONE = "page"
+
+
+@dataclass
+class Draft:
+    """The wrapper so far: lines of its text. Fields go by their name."""
+
+    reader: str = "html"
+    each: str | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_page(self) -> bool:
+        """Whether there is a page around the items: not where the lines of a file are."""
+        return not _LINES.match(self.reader)
+
+    def entries(self, page: Page) -> list[str]:
+        """The entries before the fields."""
+        url = page.head.url if _ADDRESS.match(page.head.url) else "https://example.org/"
+        # Braces in a template are inputs.
+        lines = [f"GET: {write_string(url.replace('{', '%7B').replace('}', '%7D'))}"]
+        if self.reader != "html":
+            lines.append(f"READ: {self.reader}")
+        if self.each is not None:
+            lines.append(f"EACH: {write_string(self.each)}")
+        return lines
+
+
+class Shell:
+    """A page and a draft; `do` carries out a line and gives what is to be shown."""
+
+    def __init__(self, browser: Browser, paint: Paint, width: int | None = None) -> None:
+        self.page: Page | None = None
+        self.draft = Draft()
+        self.has_ended = False
+        self.name = _NAME_OF_NONE
+        self._browser = browser
+        self._paint = paint
+        self._width = width or shutil.get_terminal_size().columns
+        self._links: list[str] = []
+
+    def do(self, line: str) -> Iterator[str]:
+        """Carry out a line: a command, a field or a selector."""
+        line = line.strip()
+        if not line or line.startswith("#"):
+            return
+        if line.startswith(":"):
+            name, _, rest = line[1:].partition(" ")
+            yield from _command(name)(self, rest.strip())
+        elif _FIELD.match(line):
+            yield from self.try_field(line)
+        else:
+            yield from self.try_selector(line)
+
+    # --- pages ----------------------------------------------------------------------------------
+
+    def open(self, target: str) -> Iterator[str]:
+        """`:open URL|FILE|N`: another page; N is a link that :links numbered."""
+        if target.isdecimal():
+            if not 0 < int(target) <= len(self._links):
+                raise InputError(f"there is no link {target}: :links numbers them")
+            target = self._links[int(target) - 1]
+        if not target:
+            raise InputError(":open needs an address, a file or the number of a link")
+        if _ADDRESS.match(target):
+            page = self._browser.fetch(Request(target))
+        elif Path(target).exists():
+            page = saved_page(target)
+        else:
+            raise InputError(f"{target!r} is neither an http(s) address nor a file")
+        is_first = self.page is None
+        self.page = page
+        self._links = []
+        if is_first:
+            self.draft.reader = reader_for(page)
+        yield self._summary(page)
+
+    def _summary(self, page: Page) -> str:
+        status = page.head.status
+        name = page.path or shown_url(page.head.url)
+        text = f"{name}  {count_text(len(page.body), 'byte')}, read as {self.draft.reader}"
+        if page.response is None:
+            return text
+        return f"{self._paint('bold green' if status < 400 else 'bold red', status_text(status))}  {text}"
+
+    def links(self, wanted: str) -> Iterator[str]:
+        """`:links [TEXT]`: the links of the page, numbered for :open; TEXT picks some."""
+        # What is relative in a page that was saved leads to other files, if anywhere.
+        kind = "" if self._loaded.response is None else "url"
+        every_link = f'links: page each "a[href]" {{\nlink: "@href" {kind}\ntext: text\n}}'
+        extracted = self._read([every_link], each=None, reader="html")
+        relation = extracted.rows[0][0] if extracted.rows else None
+        pairs = list(relation.rows) if isinstance(relation, Relation) else []
+        found = [(str(link), str(text or "")) for link, text in pairs if link]
+        found = [pair for pair in dict.fromkeys(found) if wanted.lower() in " ".join(pair).lower()]
+        self._links = [link for link, _ in found]
+        for number, (link, text) in enumerate(found, 1):
+            address, label = self._paint("cyan", plain(link)), shortened(plain(text), 40)
+            yield f"{self._paint('bold', f'{number:>4}')}  {address}  {label}".rstrip()
+        if not found:
+            yield "no links"
+
+    def headers(self, rest: str) -> Iterator[str]:
+        """`:headers`: the headers of the answer."""
+        for name, value in self._loaded.head.headers.items():
+            yield f"{self._paint('cyan', plain(name))}: {plain(value)}"
+
+    def view(self, rest: str) -> Iterator[str]:
+        """`:view [FILE]`: save the page as it came, and tell where."""
+        if rest:
+            path = Path(rest)
+            path.write_bytes(self._loaded.body)
+        else:
+            ending = {"html": ".html", "xml": ".xml", "json": ".json", "csv": ".csv"}
+            suffix = ending.get(self.draft.reader.split()[0], ".txt")
+            with tempfile.NamedTemporaryFile(prefix="aioflow-page-", suffix=suffix, delete=False) as file:
+                file.write(self._loaded.body)
+            path = Path(file.name)
+        yield str(path)
+
+    # --- trying ---------------------------------------------------------------------------------
+
+    def try_selector(self, selector: str) -> Iterator[str]:
+        """What a selector matches: in each item if there is an iterating element, else in the page."""
+        in_page = selector.startswith("page ") or self.draft.each is None
+        selector = write_string(selector.removeprefix("page ").strip())
+        if in_page and self.draft.has_page:
+            rows = self._read(["OUTER", f"match: page {selector} all"], each=None).rows
+            values = _values(rows[0][0]) if rows else []
+            yield self._paint("bold", count_text(len(values), "match", "matches"))
+            yield from self._numbered(values, SHOWN_MATCHES)
+            return
+        extracted = self._read([f"match: {selector} all"], each=self.draft.each)
+        found = [_values(row[0]) for row in extracted.rows]
+        matches = sum(map(len, found))
+        items = sum(bool(values) for values in found)
+        counted = count_text(matches, "match", "matches")
+        yield self._paint("bold", f"{counted} in {items} of {count_text(len(found), 'item')}")
+        shown = [Joined(values) if len(values) > 1 else (values[0] if values else None) for values in found]
+        yield from self._numbered(shown, SHOWN_MATCHES)
+
+    def try_field(self, line: str) -> Iterator[str]:
+        """A field as it would stand in a WRAPPER; kept if it makes sense."""
+        extracted, schema = self._read_all([line])
+        name = schema.names[0]
+        rows = extracted.rows
+        nulls = sum(row[0] is None for row in rows)
+        unreadable = extracted.unreadable.get(name, 0)
+        text = f"{count_text(len(rows), 'row')}, {nulls} null"
+        text += f", {unreadable} could not be read" if unreadable else ""
+        self.draft.fields[name] = line
+        heading = " ".join(
+            [self._paint("bold cyan", name), *([str(kind)] if (kind := schema.types[0]) else [])]
+        )
+        yield f"{heading}  {self._paint('yellow' if nulls else 'dim', text)}"
+        yield from self._numbered([row[0] for row in rows], SHOWN_ITEMS)
+
+    def each(self, selector: str) -> Iterator[str]:
+        """`:each SELECTOR`: the element that repeats; without a selector the page is the only item."""
+        if not selector:
+            self.draft.each = None
+            yield "the page is the only item"
+            return
+        count = len(self._read(["place: response url"], each=selector).rows)
+        self.draft.each = selector
+        yield self._paint("bold" if count else "red", count_text(count, "item"))
+
+    def reader(self, rest: str) -> Iterator[str]:
+        """`:reader NAME …`: how the page is read: html, xml, json, csv, text; options as for READ."""
+        if rest:
+            self._read(["place: response url"], each=None, reader=rest)
+            self.draft.reader, self.draft.each = rest, None
+        yield self.draft.reader
+
+    # --- the draft ------------------------------------------------------------------------------
+
+    def table(self, rest: str) -> Iterator[str]:
+        """`:table [N]`: the rows so far, at most N."""
+        most = int(rest) if rest.isdecimal() else SHOWN_MATCHES
+        extracted, schema = self._read_all(list(self._some_fields().values()))
+        rows = extracted.rows[:most]
+        columns = Columns(schema.names, rows, self._width if self._paint.is_on else None)
+        yield from columns.header().splitlines()
+        yield from (columns.line(row).rstrip("\n") for row in rows)
+        yield self._paint("dim", count_text(len(extracted.rows), "row"))
+
+    def wrapper(self, rest: str) -> Iterator[str]:
+        """`:wrapper [NAME]`: the WRAPPER so far, to be pasted into a plan."""
+        self.name = rest or self.name
+        text = self._text(self._some_fields().values(), self.draft.each, self.draft.reader, self.name)
+        content = loads(text, "shell").items[0].content
+        assert isinstance(content, WrapperText)
+        yield print_wrapper(content).rstrip("\n")
+
+    def drop(self, name: str) -> Iterator[str]:
+        """`:drop NAME`: leave a field out again."""
+        if name not in self.draft.fields:
+            raise InputError(f"there is no field {name!r}{suggestion(name, self.draft.fields)}")
+        del self.draft.fields[name]
+        yield f"fields: {', '.join(self.draft.fields) or 'none'}"
+
+    def _some_fields(self) -> Mapping[str, str]:
+        if not self.draft.fields:
+            raise InputError('there are no fields yet: try one as title: "h1"')
+        return self.draft.fields
+
+    # --- reading --------------------------------------------------------------------------------
+
+    @property
+    def _loaded(self) -> Page:
+        if self.page is None:
+            raise InputError("there is no page: :open one")
+        return self.page
+
+    def _text(self, entries: Iterable[str], each: str | None, reader: str, name: str) -> str:
+        draft = Draft(reader, each)
+        body = "\n".join([*draft.entries(self._loaded), *entries])
+        return f"WRAPPER {name} ()\n{{\n{body}\n}}\nPLAN of-the-shell {{ BODY {{ }} }}"
+
+    def _read(self, entries: Sequence[str], *, each: str | None, reader: str | None = None) -> Extracted:
+        text = self._text(entries, each, reader or self.draft.reader, self.name)
+        return extract(wrapper_of(loads(text, "shell"), self.name).extraction, self._loaded)
+
+    def _read_all(self, entries: Sequence[str]) -> tuple[Extracted, Schema]:
+        text = self._text(entries, self.draft.each, self.draft.reader, self.name)
+        wrapper = wrapper_of(loads(text, "shell"), self.name)
+        return extract(wrapper.extraction, self._loaded), wrapper.schema
+
+    def _numbered(self, values: Sequence[Value], most: int) -> Iterator[str]:
+        for number, value in enumerate(values[:most], 1):
+            text = "null" if value is None else shortened(plain(cell(value)), self._width - 8)
+            style = "red" if value is None else "green"
+            yield f"{self._paint('dim', f'{number:>4}')}  {self._paint(style, text)}"
+        if len(values) > most:
+            yield self._paint("dim", f"      … and {len(values) - most:,} more")
+
+    # --- the rest -------------------------------------------------------------------------------
+
+    def help(self, rest: str) -> Iterator[str]:
+        """`:help`: what can be typed here."""
+        yield "SELECTOR               what it matches, in each item or in the page; page SELECTOR in the page"
+        yield 'name: "SELECTOR" word  a field as in a WRAPPER: price: ".price" number'
+        for command in COMMANDS.values():
+            usage, _, meaning = (command.__doc__ or "").partition("`: ")
+            yield f"{usage.strip('`'):<22} {meaning.rstrip('.')}"
+
+    def quit(self, rest: str) -> Iterator[str]:
+        """`:quit`: leave, as at the end of the input."""
+        self.has_ended = True
+        return iter(())
+
+
+class Joined(str):
+    """Several values of one item, shown together."""
+
+    __slots__ = ()
+
+    def __new__(cls, values: Sequence[Value]) -> Joined:
+        return super().__new__(cls, " | ".join(cell(value) for value in values))
+
+
+COMMANDS: Mapping[str, Command] = {
+    "each": Shell.each,
+    "reader": Shell.reader,
+    "table": Shell.table,
+    "wrapper": Shell.wrapper,
+    "drop": Shell.drop,
+    "links": Shell.links,
+    "open": Shell.open,
+    "view": Shell.view,
+    "headers": Shell.headers,
+    "help": Shell.help,
+    "quit": Shell.quit,
+}
+
+
+def _command(name: str) -> Command:
+    found = COMMANDS.get(name.lower())
+    if found is None:
+        raise InputError(f"unknown command :{name}{suggestion(name, COMMANDS) or '; :help lists them'}")
+    return found
+
+
+def _values(value: Value) -> list[Value]:
+    """The values of a field that takes all matches."""
+    if isinstance(value, Relation):
+        return [row[0] for row in value.rows]
+    return [] if value is None else [value]

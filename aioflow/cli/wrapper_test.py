@@ -1,0 +1,345 @@
+"""`aioflow wrapper test`: the tuples that a wrapper reads in one page, and where each value came from."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from aioflow.cli.ending import FAILED, OK, tell
+from aioflow.cli.fetching import shown_url, status_text
+from aioflow.cli.pages import Browser, Extracted, Page, explain, extract, saved_page
+from aioflow.cli.paint import Paint, plain, shortened
+from aioflow.cli.program import load_modules
+from aioflow.cli.reading import row_of
+from aioflow.cli.table import Columns
+from aioflow.cli.wrapper_files import file_of, find, load_wrappers
+from aioflow.configuration import Configuration
+from aioflow.errors import InputError, suggestion
+from aioflow.operators.encoding import cell, json_text
+from aioflow.quantities import count_text, duration_text
+from aioflow.relation import Value
+from aioflow.rows import value_of
+from aioflow.secrets import Secrets
+from aioflow.web.configuration import web_settings
+from aioflow.web.errors import WebError
+from aioflow.web.messages import Request
+from aioflow.web.urls import resolve, without_userinfo
+from aioflow.wrappers.answers import accepted
+from aioflow.wrappers.definition import Wrapper
+from aioflow.wrappers.naming import AnyWrapper
+from aioflow.wrappers.reading import Found
+
+# Where values came from is shown for so many rows, unless more are asked for.
+EXPLAINED_ROWS = 3
+
+
+@dataclass(frozen=True)
+class WrapperTest:
+    """What the command line says about one test."""
+
+    target: Sequence[str]
+    plan_file: str | None = None
+    url: str | None = None
+    file: str | None = None
+    inputs: Sequence[str] = ()
+    rows: int = EXPLAINED_ROWS
+    as_json: bool = False
+
+    def plan_and_name(self) -> tuple[str, str]:
+        """`NAME`, or `PLAN NAME`; a file of this folder is found by the wrapper's name."""
+        if len(self.target) == 2 and self.plan_file is None:
+            return self.target[0], self.target[1]
+        if len(self.target) != 1:
+            raise InputError("expected NAME or PLAN NAME")
+        return self.plan_file or file_of(self.target[0]), self.target[0]
+
+
+def run_test(test: WrapperTest, plan_path: str, name: str, configuration: Configuration) -> int:
+    """Report on one wrapper and page after page; returns the exit code."""
+    load_modules(configuration.ops)
+    wrapper = find(name, load_wrappers(plan_path))
+    if not isinstance(wrapper, Wrapper):
+        raise InputError(f"wrapper {name!r} is written in Python: run a plan that uses it instead")
+    browser = Browser(web_settings(configuration))
+    failed = False
+    try:
+        for number, page_of in enumerate(_pages(wrapper, test, browser)):
+            if number and not test.as_json:
+                print()
+            failed = not _show_page(wrapper, page_of, test) or failed
+    finally:
+        browser.close()
+    return FAILED if failed else OK
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A page, or why there is none, and the request it answers."""
+
+    page: Page | None
+    request: Request | None = None
+    error: WebError | None = None
+
+
+def _pages(wrapper: Wrapper, test: WrapperTest, browser: Browser) -> Iterator[_Asked]:
+    if test.file is not None:
+        yield _Asked(saved_page(test.file, test.url))
+        return
+    if test.url is None:
+        requests = _requests(wrapper, test.inputs)
+    else:
+        requests = [Request(test.url, robots=wrapper.request.robots)]
+    for request in requests:
+        try:
+            yield _Asked(browser.fetch(request), request)
+        except WebError as error:
+            yield _Asked(None, request, error)
+
+
+def _requests(wrapper: Wrapper, given: Sequence[str]) -> list[Request]:
+    from aioflow.wrappers.requests import RequestMaker
+
+    secrets = Secrets()
+    maker = RequestMaker(wrapper, secret=lambda name: secrets.get(name).reveal())
+    requests = []
+    for values in input_rows(given, wrapper):
+        request = maker.make({name: value_of(value) for name, value in values.items()})
+        if request is None:
+            missing = [
+                each.name for each in wrapper.inputs if not each.optional and values.get(each.name) is None
+            ]
+            shown = " ".join(f"--input {name}=VALUE" for name in missing)
+            raise InputError(f"wrapper {wrapper.name} needs {shown} (or --url, or --file)")
+        requests.append(request)
+    return requests
+
+
+def input_rows(given: Sequence[str], wrapper: AnyWrapper) -> list[Mapping[str, Any]]:
+    """The tuples that `--input` gives: JSON objects or arrays of them; all NAME=VALUE together are one."""
+    names = [each.name for each in wrapper.inputs]
+    rows: list[Mapping[str, Any]] = []
+    single: dict[str, Any] = {}
+    for text in given:
+        if text.lstrip()[:1] in ("{", "["):
+            rows += _json_rows(text)
+            continue
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--input {text}: expected JSON or NAME=VALUE")
+        single[name] = _constant(value)
+    if single or not rows:
+        rows.append(single)
+    for name in {name: None for row in rows for name in row if name not in names}:
+        known = ", ".join(names) or "none"
+        near = suggestion(name, names)
+        raise InputError(f"--input: wrapper {wrapper.name} has no input {name!r}{near} (inputs: {known})")
+    return rows
+
+
+def _json_rows(text: str) -> list[Mapping[str, Any]]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"--input {shortened(text, 40)}: not JSON ({error})") from error
+    listed = content if isinstance(content, list) else [content]
+    return [row_of(each, f"--input, row {number}") for number, each in enumerate(listed, 1)]
+
+
+def _constant(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def _show_page(wrapper: Wrapper, asked: _Asked, test: WrapperTest) -> bool:
+    """Report on one page; whether it could be read."""
+    paint = Paint()
+    if asked.request is not None and not test.as_json:
+        print(f"{paint('bold', asked.request.method)} {shown_url(asked.request.url)}")
+    if asked.page is None:
+        _tell_failure(asked, asked.error, test)
+        return False
+    if not test.as_json:
+        print(_answer_text(asked.page, paint))
+    try:
+        found, places = _read(wrapper, asked.page)
+    except WebError as error:
+        _tell_failure(asked, error, test)
+        return False
+    if test.as_json:
+        _print_json(wrapper, asked, found, places)
+        return True
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(["", *_table(wrapper, asked.page, found, width)]))
+    print("\n".join(_places(places, test.rows, paint, width or 160)))
+    print("\n".join(_fields(wrapper, found, paint)))
+    if (following := _next_page(wrapper, asked.page, found)) is not None:
+        print(f"\nnext page: {plain(cell(following))}")
+    return True
+
+
+def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
+    """What a plan would read; as there, an error status is an error unless it means no result."""
+    if page.head.status in wrapper.request.empty:
+        return Extracted([]), []
+    if page.response is not None:
+        accepted(page.response)
+    return extract(wrapper.extraction, page), explain(wrapper.extraction, page)
+
+
+def _next_page(wrapper: Wrapper, page: Page, found: Extracted) -> Value:
+    """Where a wrapper that pages by itself would go on: an address, or a cursor."""
+    following = found.next_page
+    if wrapper.paging is not None and wrapper.paging.kind == "next" and isinstance(following, str):
+        return resolve(page.head.url, following) if page.head.url.startswith("http") else following
+    return following
+
+
+def _tell_failure(asked: _Asked, error: WebError | None, test: WrapperTest) -> None:
+    if test.as_json:
+        described = {"error": str(error), "error-kind": type(error).__name__}
+        url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
+        print(json.dumps({**url, **described}, ensure_ascii=False))
+    else:
+        tell("error", plain(str(error)))
+
+
+def _answer_text(page: Page, paint: Paint) -> str:
+    size = count_text(len(page.body), "byte")
+    if page.response is None:
+        return paint("dim", f"{size} from {page.path}")
+    status = page.head.status
+    text = f"{size} in {duration_text(page.response.timing.total_seconds)}"
+    if page.head.url != (page.response.hops or (page.head.url,))[0]:
+        text += f" from {shown_url(page.head.url)}"
+    return f"{paint('green' if status < 400 else 'red', status_text(status))} {paint('dim', text)}"
+
+
+def _table(wrapper: Wrapper, page: Page, found: Extracted, width: int | None) -> Iterator[str]:
+    if page.head.status in wrapper.request.empty:
+        yield f"no rows: EMPTY says that {page.head.status} means no result"
+        return
+    if not found.rows:
+        each = wrapper.extraction.each
+        yield "no rows" + (f": nothing in the page matches EACH {each!r}" if each else "")
+        return
+    columns = Columns(wrapper.schema.names, found.rows, width)
+    yield from columns.header().splitlines()
+    yield from (columns.line(row).rstrip("\n") for row in found.rows)
+    yield count_text(len(found.rows), "row")
+
+
+def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
+    shown = [found for found in places if found.row < most]
+    latest = -1
+    for found in shown:
+        if found.row != latest:
+            latest = found.row
+            yield ""
+            yield paint("bold", f"row {found.row + 1}")
+        value = "null" if found.value is None else shortened(plain(cell(found.value)), width // 2)
+        style = "red" if found.value is None else "green"
+        yield f"  {paint('cyan', found.field)} = {paint(style, value)}"
+        if found.path:
+            yield f"    {paint('dim', shortened(plain(found.path), width - 4))}"
+        if found.excerpt:
+            yield f"    {highlighted(found, paint, width - 4)}"
+    left = len({found.row for found in places}) - len({found.row for found in shown})
+    if left:
+        yield ""
+        yield paint("dim", f"… and {count_text(left, 'more row')}: --rows {most + left} shows all")
+
+
+def highlighted(found: Found, paint: Paint, width: int) -> str:
+    """The text of the page around a value, the value itself in colour."""
+    excerpt = shortened(plain(found.excerpt), width)
+    place = _place_of(found.value, excerpt)
+    if place is None:
+        return excerpt
+    start, end = place
+    return excerpt[:start] + paint("bold green", excerpt[start:end]) + excerpt[end:]
+
+
+def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
+    """Where a value stands, which may be written otherwise: with other signs in a number, a link in short."""
+    if value is None:
+        return None
+    text = plain(cell(value))
+    candidates = [re.escape(text)]
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        digits = re.findall(r"\d", text.removesuffix(".0"))
+        candidates.append(r"[\s.,'’]*".join(digits))
+    elif text.startswith(("http://", "https://")):
+        path = "/" + text.split("/", 3)[-1]
+        candidates += [re.escape(path), re.escape(path.rpartition("/")[2])]
+    for pattern in filter(None, candidates):
+        if match := re.search(pattern, excerpt):
+            return match.span()
+    return None
+
+
+@dataclass(frozen=True)
+class _Health:
+    """How often a field was null, and how often because it could not be read."""
+
+    field: str
+    type: str
+    nulls: int
+    unreadable: int
+
+
+def _health(wrapper: Wrapper, found: Extracted) -> list[_Health]:
+    return [
+        _Health(
+            name,
+            "" if kind is None else str(kind),
+            sum(row[place] is None for row in found.rows),
+            found.unreadable.get(name, 0),
+        )
+        for place, (name, kind) in enumerate(zip(wrapper.schema.names, wrapper.schema.types, strict=True))
+    ]
+
+
+def _fields(wrapper: Wrapper, found: Extracted, paint: Paint) -> Iterator[str]:
+    if not found.rows:
+        return
+    health = _health(wrapper, found)
+    width = max(len(each.field) for each in health)
+    yield ""
+    for each in health:
+        text = f"{each.nulls} of {len(found.rows)} null"
+        if each.unreadable:
+            text += f", {each.unreadable} could not be read"
+        style = "red" if each.nulls == len(found.rows) else "yellow" if each.nulls else "green"
+        yield f"{each.field:<{width}}  {each.type:<8}  {paint(style, text)}"
+
+
+def _print_json(wrapper: Wrapper, asked: _Asked, found: Extracted, places: Sequence[Found]) -> None:
+    assert asked.page is not None
+    described = {
+        "method": asked.request.method if asked.request else None,
+        "url": without_userinfo(asked.page.head.url),
+        "status": asked.page.head.status,
+        "rows": [dict(zip(wrapper.schema.names, map(_json_value, row), strict=True)) for row in found.rows],
+        "next-page": _json_value(_next_page(wrapper, asked.page, found)),
+        "fields": [asdict(each) for each in _health(wrapper, found)],
+        "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
+    }
+    print(json.dumps(described, ensure_ascii=False))
+
+
+def _json_value(value: Value) -> Any:
+    return json.loads(json_text(value))

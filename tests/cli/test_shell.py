@@ -1,0 +1,240 @@
+"""`aioflow shell`: selectors tried on a page, and the wrapper that comes of it; typed or piped in."""
+
+import os
+import pty
+import select
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aioflow import loads
+from aioflow.cli.pages import Browser, saved_page
+from aioflow.cli.paint import Paint
+from aioflow.cli.shell import Shell
+from aioflow.cli.terminal import completions, names_in
+from aioflow.web.settings import HttpSettings, WebSettings
+from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, aioflow, environment, own_folders
+from tests.cli.site import HOUSES, Site, houses_page, served
+
+Do = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with served() as running:
+        yield running
+
+
+@pytest.fixture
+def shell(site: Site) -> Iterator[Shell]:
+    browser = Browser(WebSettings(HttpSettings(allow=(site.host,))))
+    yield Shell(browser, Paint(), width=100)
+    browser.close()
+
+
+@pytest.fixture
+def do(shell: Shell, site: Site) -> Do:
+    """Carries out a line on the first page of houses."""
+    list(shell.do(f":open {site.url('/houses')}"))
+    return lambda line: list(shell.do(line))
+
+
+# --- selectors ----------------------------------------------------------------------------------
+
+
+def test_a_selector_shows_how_many_and_what_it_matches(do: Do) -> None:
+    assert do("li.house a.title") == [
+        "3 matches",
+        "   1  1 Oak Street",
+        "   2  2 Elm Street",
+        "   3  3 Ash Avenue",
+    ]
+    assert do("h1") == ["1 match", "   1  Houses"]
+    assert do("table") == ["0 matches"]
+
+
+def test_attributes_can_be_selected(do: Do, site: Site) -> None:
+    assert do("a.title @href")[:2] == ["3 matches", "   1  /house/1"]
+
+
+def test_many_matches_are_not_all_shown(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "long.html").write_text("<p>x</p>" * 50)
+    list(shell.do(f":open {tmp_path / 'long.html'}"))
+    shown = list(shell.do("p"))
+    assert (shown[0], len(shown), shown[-1].strip()) == ("50 matches", 22, "… and 30 more")
+
+
+def test_with_an_iterating_element_a_selector_is_tried_in_each_item(do: Do) -> None:
+    assert do(":each li.house") == ["3 items"]
+    assert do("span.price")[0] == "3 matches in 3 of 3 items"
+    assert do("a, span")[:2] == ["6 matches in 3 of 3 items", "   1  1 Oak Street | $350,000"]
+    assert do("a.next") == ["0 matches in 0 of 3 items", "   1  null", "   2  null", "   3  null"]
+    assert do("page a.next") == ["1 match", "   1  Next"]
+    assert do(":each") == ["the page is the only item"]
+    assert do("a.next") == ["1 match", "   1  Next"]
+
+
+def test_other_pages_are_read_by_their_own_readers(shell: Shell, site: Site) -> None:
+    (opened,) = shell.do(f":open {site.url('/data.json')}")
+    assert opened.endswith("read as json")
+    assert next(shell.do("$.houses[*].address")) == "3 matches"
+    assert list(shell.do(":reader text")) == ["text"]
+    assert list(shell.do(r"\d Oak")) == ["1 match", "   1  1 Oak"]
+
+
+# --- fields and the wrapper ---------------------------------------------------------------------
+
+
+def test_a_field_is_tried_as_in_a_wrapper(do: Do) -> None:
+    do(":each li.house")
+    assert do('price: ".price" number') == [
+        "price number  3 rows, 1 null, 1 could not be read",
+        "   1  350000",
+        "   2  410000",
+        "   3  null",
+    ]
+
+
+def test_fields_make_a_table_and_a_wrapper_that_can_be_pasted(do: Do, site: Site) -> None:
+    do(":each li.house")
+    do('house-url: "a.title @href" url')
+    do('address: "a.title" required')
+    do('price: ".price"')
+    do('price: ".price" number')
+    do('nonsense: ".x"')
+    assert do(":drop nonsense") == ["fields: house-url, address, price"]
+    table = do(":table 2")
+    assert table[0].split() == ["house-url", "address", "price"]
+    assert table[2].split() == [site.url("/house/1"), "1", "Oak", "Street", "350000"]
+    assert (len(table), table[-1]) == (5, "3 rows")
+    text = "\n".join(do(":wrapper houses"))
+    assert text == (
+        "WRAPPER houses ()\n{\n"
+        f'  GET: "{site.url("/houses")}"\n'
+        '  EACH: "li.house"\n'
+        '  house-url: "a.title @href" url\n'
+        '  address: "a.title" required\n'
+        '  price: ".price" number\n}'
+    )
+    loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("houses" : out) }} }}')
+
+
+def test_a_field_with_a_mistake_is_not_kept(do: Do, shell: Shell) -> None:
+    with pytest.raises(Exception, match="numbr"):
+        do('price: ".price" numbr')
+    with pytest.raises(Exception, match="no fields yet"):
+        do(":table")
+    assert shell.draft.fields == {}
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def test_links_are_numbered_and_followed(do: Do, shell: Shell, site: Site) -> None:
+    assert do(":links next") == [f"   1  {site.url('/houses?page=2')}  Next"]
+    (opened,) = do(":open 1")
+    assert opened.startswith(f"200 OK  {site.url('/houses?page=2')}")
+    assert do("title") == ["1 match", "   1  Houses 2"]
+    assert len(do(":links")) == 4
+
+
+def test_the_page_can_be_saved(do: Do, tmp_path: Path) -> None:
+    (path,) = do(f":view {tmp_path / 'page.html'}")
+    assert Path(path).read_text() == houses_page(1)
+    (path,) = do(":view")
+    assert Path(path).read_text() == houses_page(1)
+    Path(path).unlink()
+
+
+def test_the_headers_of_the_answer_are_shown(do: Do) -> None:
+    assert "X-Test: one" in do(":headers")
+
+
+def test_help_names_every_command(do: Do) -> None:
+    text = "\n".join(do(":help"))
+    for command in ("each", "reader", "table", "wrapper", "drop", "links", "open", "view", "headers", "quit"):
+        assert f"\n:{command}" in text
+
+
+# --- lines --------------------------------------------------------------------------------------
+
+
+def test_lines_can_be_piped_in(site: Site, folder: Path) -> None:
+    lines = 'h1\n# a comment\n\n:each li.house\nprice: ".price" number\n:quit\nh1\n'
+    ended = aioflow(
+        "shell", site.url("/houses"), cwd=folder, input=lines, **{"AIOFLOW_HTTP_ALLOW": site.host}
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[1:4] == ["1 match", "   1  Houses", "3 items"]
+    assert ended.stdout.count("1 match") == 1
+
+
+def test_a_mistake_is_told_with_its_place_and_the_rest_goes_on(folder: Path) -> None:
+    (folder / "page.html").write_text(houses_page(1))
+    lines = 'title: "h1[" number\n:tabel\nh1\n'
+    ended = aioflow("shell", "page.html", cwd=folder, input=lines)
+    assert ended.returncode == 1
+    assert "1 match" in ended.stdout
+    messages = ended.stderr.splitlines()
+    assert messages[0].startswith("error: ")
+    assert messages[1].strip() == 'title: "h1[" number'
+    assert messages[2].strip() == "^"
+    assert messages[3] == "error: unknown command :tabel; did you mean 'table'?"
+
+
+def test_a_page_that_is_not_there_ends_the_command(folder: Path, site: Site) -> None:
+    ended = aioflow("shell", "none.html", cwd=folder, input="h1\n")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "error: 'none.html' is neither an http(s) address nor a file\n"
+    refused = aioflow("shell", site.url("/houses"), cwd=folder, input="h1\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "allow" in refused.stderr
+
+
+def test_at_a_terminal_there_are_colours_history_and_completion(folder: Path) -> None:
+    (folder / "page.html").write_text(houses_page(1))
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*AIOFLOW, "shell", "page.html"],
+        cwd=folder,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment(TERM="xterm-256color", **own_folders(folder)),
+    )
+    os.close(terminal)
+    try:
+        _until(controller, b"aioflow> ")
+        os.write(controller, b"li.hou\t a.title\n")
+        shown = _until(controller, b"3 Ash Avenue")
+        assert b"\x1b[1m3 matches\x1b[0m" in shown
+        os.write(controller, b":quit\n")
+        assert process.wait(PATIENCE_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(controller)
+    assert "li.house a.title\n" in (folder / ".data" / "aioflow" / "shell_history").read_text()
+
+
+def _until(descriptor: int, wanted: bytes) -> bytes:
+    """What a terminal shows up to some text."""
+    shown = b""
+    while wanted not in shown:
+        ready, _, _ = select.select([descriptor], [], [], PATIENCE_SECONDS)
+        assert ready, shown
+        shown += os.read(descriptor, 4096)
+    return shown
+
+
+def test_names_of_the_page_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(houses_page(1))
+    names = names_in(saved_page(str(tmp_path / "page.html")))
+    assert list(completions("li.h", names)) == ["li.house"]
+    assert list(completions("#", names)) == ["#top"]
+    assert list(completions("@h", names)) == ["@href"]
+    assert list(completions("spa", names)) == ["span"]
+    assert list(completions(":wr", names)) == [":wrapper "]
+    assert len(HOUSES) == 3
