@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from aioflow.relation import Row, Value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.charsets import Charset
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import (
     CompiledExtractor,
@@ -79,6 +80,9 @@ class PieceReading(Generic[S]):
             rows.extend(self._rest())
         except BadPageError as error:
             raise unreadable(self._page.head, error) from None
+        charset: Charset | None = getattr(self._decoder, "charset", None)
+        if charset is not None and charset.note is not None:
+            self._page.notes.append(charset.note)
         if not self._page.rows and self._extractor.extraction.outer:
             assert self._frame is not None
             return [tuple(self._frame.values)]

@@ -1,0 +1,256 @@
+"""CSV pages: fields by the name or number of a column, rows while the rest is read.
+
+Options: `delimiter ";"`, `quote "'"` or `quote no`, `header no`, `skip 2` (lines before the header). An
+empty value is null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from aioflow.errors import SettingError, suggestion
+from aioflow.relation import Row, Type, Value
+from aioflow.wrappers.charsets import TextDecoder, check_charset
+from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.page import Page
+from aioflow.wrappers.readers.compiled import CompiledExtractor, Slot, Traits, compile_extraction
+from aioflow.wrappers.readers.csv_records import CsvForm, CsvRecords, Record
+from aioflow.wrappers.readers.options import check_options
+from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
+from aioflow.wrappers.reading import Found, PageHead
+
+_NUMBER = re.compile(r"\s*(#?)\s*([1-9]\d{0,5})\s*")
+_TAB = ("tab", "\t")
+_SHOWN_COLUMNS = 30
+_SHOWN_CHARACTERS = 40
+
+
+class CsvReader:
+    """Reads CSV."""
+
+    name: ClassVar[str] = "csv"
+    content_types: ClassVar[tuple[str, ...]] = ("text/csv", "application/csv", "text/tab-separated-values")
+    default_type: ClassVar[Type | None] = Type.CHAR
+
+    def compile(self, extraction: Extraction) -> CsvExtractor:
+        return CsvExtractor(extraction)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its name, or by its number from 1; a number may be a name as well."""
+
+    name: str | None
+    number: int | None
+    may_be_missing: bool
+
+    def place_in(self, header: list[str]) -> int | None:
+        """Where the column stands; None when it is not there."""
+        if self.name is not None and self.name in header:
+            return header.index(self.name)
+        if self.number is not None and self.number <= len(header):
+            return self.number - 1
+        return None
+
+
+class CsvExtractor(CompiledExtractor[Column]):
+    """Columns, compiled."""
+
+    is_incremental = True
+
+    def __init__(self, extraction: Extraction) -> None:
+        check_options("csv", extraction.options, _OPTIONS)
+        if extraction.charset is not None:
+            check_charset(extraction.charset)
+        if extraction.each is not None:
+            raise SettingError("the rows of CSV are its items: leave out EACH", setting="EACH")
+        if extraction.next_page is not None:
+            raise SettingError("CSV has no link to a next page", setting=extraction.next_page.name)
+        self.has_header = extraction.options.get("header", True)
+        super().__init__(extraction, compile_extraction(extraction, self._select, Traits()))
+        self.form = _form(extraction.options)
+
+    def _select(self, field: Field) -> Column:
+        if field.fields:
+            raise SettingError("CSV has no relations inside of its rows")
+        if field.scope == "page":
+            raise SettingError("CSV has no page around its rows: leave out 'page'")
+        selector = field.selector or field.name
+        number = _NUMBER.fullmatch(selector)
+        if number is None and not self.has_header:
+            raise SettingError(
+                'without a header columns have numbers only: write "1" for the first', offset=0
+            )
+        is_name = self.has_header and not (number and number[1])
+        may_be_missing = field.default is not None or any(
+            word.name.lower() in ("optional", "default") for word in field.processing
+        )
+        return Column(
+            selector.strip() if is_name else None, int(number[2]) if number else None, may_be_missing
+        )
+
+    def open(self, page: PageHead) -> CsvReading:
+        return CsvReading(self, page)
+
+    def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
+        decoder = TextDecoder(page.content_type, self.extraction.charset, markup=False)
+        records = CsvRecords(self.form)
+        finder = ColumnFinder()
+        try:
+            text = whole_text(decoder, body).replace("\0", "")
+            rows = _Rows(self, finder)
+            items = [*rows.of(records.feed(text)), *rows.of(records.end())]
+            rows.check_end()
+        except BadPageError as error:
+            raise unreadable(page, error) from None
+        return explained(self.compiled.layout, Page(page), _Places(finder, rows.header), None, items)
+
+
+def _is_character(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value not in "\r\n\0"
+
+
+_OPTIONS = {
+    "delimiter": ('delimiter ";"', lambda value: _is_character(value) or value == _TAB[0]),
+    "quote": ('quote "\'" or quote no', lambda value: _is_character(value) or value is False),
+    "header": ("header no", lambda value: isinstance(value, bool)),
+    "skip": ("skip 2", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0),
+}
+
+
+def _form(options: Any) -> CsvForm:
+    delimiter, quote = options.get("delimiter", ","), options.get("quote", '"')
+    if delimiter == quote:
+        raise SettingError("'delimiter' and 'quote' cannot be the same character", setting="READ")
+    return CsvForm(_TAB[1] if delimiter == _TAB[0] else delimiter, quote or None, options.get("skip", 0))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class ColumnFinder:
+    """Finds by the places of columns, which the header tells; what is empty is null."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, int | None] = {}
+
+    def find(self, slot: Slot[Column], node: Any) -> Value:
+        place, values = self.places[slot.place], node.values
+        value = None if place is None or place >= len(values) else values[place] or None
+        return value if slot.conversion.matches != "all" else [value]
+
+    def each(self, slot: Slot[Column], node: Any) -> list[Any]:
+        return []  # there are no relations inside of rows
+
+
+class _Rows:
+    """Tells the header from the rows, and finds the columns in it."""
+
+    def __init__(self, extractor: CsvExtractor, finder: ColumnFinder) -> None:
+        self._has_header = extractor.has_header
+        self._slots = extractor.compiled.layout.item
+        self._finder = finder
+        self.header: list[str] | None = None
+        self.longer = 0  # rows with more values than columns
+
+    def of(self, records: list[Record]) -> list[Record]:
+        """The records that are rows."""
+        if not self._has_header:
+            if not self._finder.places:
+                self._finder.places = {slot.place: (slot.selector.number or 1) - 1 for slot in self._slots}
+            return records
+        if self.header is None and records:
+            self._take_header(records[0].values)
+            records = records[1:]
+        if records:
+            width = len(self.header or ())
+            self.longer += sum(1 for record in records if len(record.values) > width)
+        return records
+
+    def check_end(self) -> None:
+        if self._has_header and self.header is None:
+            raise BadPageError("the CSV cannot be read: it is empty, there is no header")
+
+    @property
+    def notes(self) -> list[str]:
+        header = self.header or []
+        named = {slot.selector.name for slot in self._slots}
+        twice = sorted({name for name in header if name in named and header.count(name) > 1})
+        notes = [f"several columns are named {name!r}: the first one is read" for name in twice]
+        if self.longer:
+            notes.append(f"{self.longer:,} rows have more values than there are columns; those are left out")
+        return notes
+
+    def _take_header(self, values: list[str]) -> None:
+        self.header = header = [" ".join(name.split()) for name in values]
+        for slot in self._slots:
+            place = slot.selector.place_in(header)
+            if place is None and not slot.selector.may_be_missing:
+                raise BadPageError(_no_column(slot, header, values[0]))
+            self._finder.places[slot.place] = place
+
+
+def _no_column(slot: Slot[Column], header: list[str], first: str) -> str:
+    column = slot.selector
+    wanted = repr(column.name) if column.name is not None else f"number {column.number}"
+    shown = ", ".join(name[:_SHOWN_CHARACTERS] for name in header[:_SHOWN_COLUMNS])
+    more = ", …" if len(header) > _SHOWN_COLUMNS else ""
+    hint = suggestion(column.name or "", header)
+    signs = [sign for sign in (";", "\t", "|", ",") if sign in first] if len(header) == 1 else []
+    if signs:
+        hint = f"; is the delimiter {'tab' if signs[0] == _TAB[1] else signs[0]!r}?"
+    return f"there is no column {wanted}{hint} (there are: {shown}{more})"
+
+
+class CsvReading(PieceReading[Column]):
+    """Rows leave as they come."""
+
+    def __init__(self, extractor: CsvExtractor, head: PageHead) -> None:
+        decoder = TextDecoder(head.content_type, extractor.extraction.charset, markup=False)
+        finder = ColumnFinder()
+        super().__init__(extractor, head, decoder, finder)
+        self._records = CsvRecords(extractor.form)
+        self._told = _Rows(extractor, finder)
+        self._nulls = 0
+        self._know_page(None)
+
+    def _taken(self, text: str) -> list[Row]:
+        if "\0" in text:
+            self._nulls += text.count("\0")
+            text = text.replace("\0", "")
+        return self._rows(self._told.of(self._records.feed(text)))
+
+    def _rest(self) -> list[Row]:
+        rows = self._rows(self._told.of(self._records.end()))
+        self._told.check_end()
+        self._page.notes.extend(self._told.notes)
+        if self._nulls:
+            self._page.notes.append(f"{self._nulls:,} NUL characters were left out; is it another CHARSET?")
+        return rows
+
+
+# --- explaining ----------------------------------------------------------------------------------
+
+
+class _Places:
+    """Nodes are records."""
+
+    def __init__(self, finder: ColumnFinder, header: list[str] | None) -> None:
+        self._finder = finder
+        self._header = header
+
+    def found(self, slot: Slot[Column], node: Any) -> list[tuple[str, str]]:
+        place = self._finder.places[slot.place]
+        if place is None or place >= len(node.values):
+            return []
+        name = self._header[place] if self._header else f"{place + 1}"
+        return [(f"line {node.line}, column {name}", node.values[place])]
+
+    def inner(self, slot: Slot[Column], node: Any) -> Iterable[Any]:
+        return ()
+
+    def value(self, slot: Slot[Column], node: Any) -> Value:
+        return self._finder.find(slot, node)
