@@ -14,7 +14,8 @@ from aioflow.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from aioflow.builder import PlanBuilder
-    from aioflow.context import Context, To, map_concurrently
+    from aioflow.concurrent import map_concurrently
+    from aioflow.context import Context, To
     from aioflow.engine import Engine, Result, run
     from aioflow.errors import AioflowError, InputError, PlanError, RunError, SettingError
     from aioflow.function import aggregate_function, function
@@ -53,7 +54,8 @@ __all__ = [
 
 _HOMES = {
     "builder": ("PlanBuilder",),
-    "context": ("Context", "To", "map_concurrently"),
+    "concurrent": ("map_concurrently",),
+    "context": ("Context", "To"),
     "engine": ("Engine", "Result", "run"),
     "errors": ("AioflowError", "InputError", "PlanError", "RunError", "SettingError"),
     "function": ("aggregate_function", "function"),

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from inspect import isasyncgenfunction
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from aioflow.plan import Item
-from aioflow.relation import Batch, Row, Schema
+from aioflow.relation import Row, Schema
 from aioflow.spill import Memory
-from aioflow.stream import Stream
 
 T = TypeVar("T")
 
@@ -182,175 +179,3 @@ class Context:
 
         async with self.permit(source):
             return await to_process.run_sync(function, *args, cancellable=True)
-
-
-def map_concurrently(
-    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
-    rows: Stream,
-    context: Context,
-    *,
-    permit: bool = True,
-    source: str | None = None,
-    window: int | None = None,
-) -> AsyncIterator[tuple[Row, T]]:
-    """Call a function for each tuple, several at once, each under a permit.
-
-    Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
-    tuples when the statement is ORDERED.
-    A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
-    themselves, and may wait for something else before, can be under way for a `window` of tuples.
-    """
-    return _ConcurrentMap(function, rows, context, permit, source, window)
-
-
-class _NoMore:
-    """The end of a generator."""
-
-
-_NO_MORE = _NoMore()
-_EARLY_AT_MOST = 64
-
-
-@dataclass(frozen=True)
-class _Several(Generic[T]):
-    """What is left to give of a call that gave its results one by one."""
-
-    results: list[T]
-
-
-class _ConcurrentMap(Generic[T]):
-    """Its tasks belong to the step, which ends them with itself: no `finally` is needed here."""
-
-    def __init__(
-        self,
-        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
-        rows: Stream,
-        context: Context,
-        permit: bool,
-        source: str | None,
-        window: int | None,
-    ) -> None:
-        self._function = function
-        self._window = window or context.workers
-        self._rows = rows
-        self._context = context
-        self._permit = permit
-        self._source = source
-        self._pending: deque[Row] = deque()
-        self._running: deque[asyncio.Task[T | _Several[T]]] = deque()  # in the order of their rows
-        self._row_of: dict[asyncio.Task[T | _Several[T]], Row] = {}
-        self._finished: deque[asyncio.Task[T | _Several[T]]] = deque()
-        self._early: deque[tuple[Row, T]] = deque()  # results that can leave
-        self._taken = asyncio.Event()
-        self._reading: asyncio.Task[Batch | None] | None = None
-        self._changed: asyncio.Event = asyncio.Event()
-        self._exhausted = False
-
-    def __aiter__(self) -> _ConcurrentMap[T]:
-        return self
-
-    async def __anext__(self) -> tuple[Row, T]:
-        while True:
-            self._start_calls()
-            while not self._early and (task := self._next_finished()) is not None:
-                self._take_result(task)
-            if self._early:
-                self._taken.set()
-                self._context.fired()
-                return self._early.popleft()
-            if self._exhausted and not self._pending and not self._running:
-                raise StopAsyncIteration
-            self._changed.clear()
-            await self._changed.wait()
-
-    def _take_result(self, task: asyncio.Task[T | _Several[T]]) -> None:
-        row = self._row_of.pop(task)
-        self._start_calls()
-        error = RuntimeError("the call was cancelled from inside") if task.cancelled() else task.exception()
-        if error is not None:
-            self._context.fail(row, error, getattr(error, "attempts", 1))
-            return
-        self._context.fired()
-        result = task.result()
-        if isinstance(result, _Several):
-            self._early.extend((row, each) for each in result.results)
-        else:
-            self._early.append((row, result))
-
-    def _start_calls(self) -> None:
-        # Results that nobody took yet count: a slow reader slows the calls down.
-        while len(self._running) + len(self._finished) < self._window:
-            if not self._pending and not self._read():
-                return
-            row = self._pending.popleft()
-            task = self._spawn(self._call(row))
-            self._row_of[task] = row
-            self._running.append(task)
-            task.add_done_callback(self._call_ended)
-
-    def _read(self) -> bool:
-        """Take the rows that are there; if there are none, have somebody wait for them."""
-        if self._reading is not None:
-            return False  # what it is about to give comes before anything else
-        batch = self._rows.take()
-        if batch is not None:
-            self._pending.extend(batch)
-            return True
-        if self._rows.ended:
-            self._exhausted = True
-        else:
-            self._reading = self._spawn(self._rows.receive())
-            self._reading.add_done_callback(self._read_ended)
-        return False
-
-    def _read_ended(self, task: asyncio.Task[Batch | None]) -> None:
-        self._reading = None
-        if not task.cancelled() and task.exception() is None:
-            self._pending.extend(task.result() or ())
-        self._changed.set()
-
-    async def _call(self, row: Row) -> T | _Several[T]:
-        try:
-            if isasyncgenfunction(self._function):
-                return await self._pull(row, self._function(row))
-            async with self._permitted():
-                return await cast("Awaitable[T]", self._function(row))
-        except SystemExit as error:  # in a task it would end the loop, past every cleanup
-            raise RuntimeError(f"the function wants to exit: {error!r}") from error
-
-    async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> _Several[T]:
-        """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
-        kept: list[T] = []
-        async with aclosing(results):
-            while True:
-                async with self._permitted():
-                    result = await anext(results, _NO_MORE)
-                if isinstance(result, _NoMore):
-                    return _Several(kept)
-                if self._context.ordered:
-                    kept.append(result)
-                    continue
-                while len(self._early) >= _EARLY_AT_MOST:
-                    self._taken.clear()
-                    await self._taken.wait()
-                self._early.append((row, result))
-                self._changed.set()
-
-    def _permitted(self) -> AbstractAsyncContextManager[None]:
-        return self._context.permit(self._source) if self._permit else nullcontext()
-
-    def _call_ended(self, task: asyncio.Task[T | _Several[T]]) -> None:
-        if not task.cancelled():
-            task.exception()  # asked for, so that asyncio does not report it a second time
-        if not self._context.ordered:
-            self._running.remove(task)
-            self._finished.append(task)
-        self._changed.set()
-
-    def _next_finished(self) -> asyncio.Task[T | _Several[T]] | None:
-        if self._context.ordered:
-            return self._running.popleft() if self._running and self._running[0].done() else None
-        return self._finished.popleft() if self._finished else None
-
-    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
-        return self._context._step.spawn(coroutine)

@@ -65,11 +65,7 @@ class Host:
         return self._step.step.where
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self._step.session.spawn(coroutine)
-        children = self._step.children
-        children[task] = None
-        task.add_done_callback(lambda ended: children.pop(ended, None))
-        return task
+        return self._step.session.spawn(coroutine, self._step.children)
 
     @property
     def urgent(self) -> bool:

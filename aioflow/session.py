@@ -7,6 +7,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -155,11 +156,25 @@ class Session:
             self.statement_limits[key] = Permits(step.workers)
         return self.statement_limits[key]
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(
+        self, coroutine: Coroutine[Any, Any, Any], siblings: dict[asyncio.Task[Any], None] | None = None
+    ) -> asyncio.Task[Any]:
+        """Start a task; until it ends it is also among its siblings."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self.tasks[task] = None
-        task.add_done_callback(lambda ended: self.tasks.pop(ended, None))
+        if siblings is None:
+            task.add_done_callback(self._task_ended)
+        else:
+            siblings[task] = None
+            task.add_done_callback(partial(self._task_ended, siblings=siblings))
         return task
+
+    def _task_ended(
+        self, task: asyncio.Task[Any], siblings: dict[asyncio.Task[Any], None] | None = None
+    ) -> None:
+        self.tasks.pop(task, None)
+        if siblings is not None:
+            siblings.pop(task, None)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Have something done later; if that fails, so does the run."""

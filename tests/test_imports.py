@@ -28,6 +28,7 @@ ENGINE_ORDER = (
     "budget",
     "events",
     "context",
+    "concurrent",
     "services",
     "docstring",
     "setting",
@@ -77,6 +78,7 @@ DOORS = ("__init__", "__main__")
 # modules that are written for operators' authors.
 OPERATORS_MAY_IMPORT = ("aioflow", "aioflow.expressions", "aioflow.web", "aioflow.wrappers")
 AUTHORS_MODULES = (
+    "concurrent",
     "context",
     "errors",
     "function",

@@ -1,0 +1,210 @@
+"""Works on many tuples at once: a function is called for each, and results leave as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from inspect import isasyncgenfunction
+from typing import Any, Generic, TypeVar, cast
+
+from aioflow.context import Context
+from aioflow.relation import Batch, Row
+from aioflow.stream import Stream
+
+T = TypeVar("T")
+
+
+def map_concurrently(
+    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
+    rows: Stream,
+    context: Context,
+    *,
+    permit: bool = True,
+    source: str | None = None,
+    window: int | None = None,
+) -> AsyncIterator[tuple[Row, T]]:
+    """Call a function for each tuple, several at once, each under a permit.
+
+    Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
+    tuples when the statement is ORDERED.
+    A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
+    themselves, and may wait for something else before, can be under way for a `window` of tuples.
+    """
+    return _ConcurrentMap(function, rows, context, permit, source, window or context.workers)
+
+
+class _NoMore:
+    """The end of a generator."""
+
+
+_NO_MORE = _NoMore()
+_EARLY_AT_MOST = 64
+
+
+class _Call(Generic[T]):
+    """A call for one tuple, and what became of it. One that gives its results one by one has many."""
+
+    __slots__ = ("error", "is_done", "results", "row")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.results: tuple[T, ...] | list[T] = ()
+        self.error: BaseException | None = None
+        self.is_done = False
+
+
+class _ConcurrentMap(Generic[T]):
+    """Its tasks belong to the step, which ends them with itself: no `finally` is needed here."""
+
+    def __init__(
+        self,
+        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
+        rows: Stream,
+        context: Context,
+        permit: bool,
+        source: str | None,
+        window: int,
+    ) -> None:
+        self._function = function
+        self._is_generator = isasyncgenfunction(function)
+        self._rows = rows
+        self._context = context
+        self._permit = permit
+        self._source = source
+        self._window = window
+        self._ordered = context.ordered
+        self._pending: deque[Row] = deque()
+        self._running = 0
+        self._waiting: deque[_Call[T]] = deque()  # ended; if ordered, all that were begun, in their order
+        self._early: deque[tuple[Row, T]] = deque()  # results that can leave
+        self._taken = asyncio.Event()
+        self._reading: asyncio.Task[Batch | None] | None = None
+        self._changed: asyncio.Event = asyncio.Event()
+        self._exhausted = False
+
+    def __aiter__(self) -> _ConcurrentMap[T]:
+        return self
+
+    async def __anext__(self) -> tuple[Row, T]:
+        while True:
+            self._start_calls()
+            while not self._early and self._waiting and self._waiting[0].is_done:
+                self._take_results(self._waiting.popleft())
+            if self._early:
+                self._taken.set()
+                self._context.fired()
+                return self._early.popleft()
+            if self._exhausted and not self._pending and not self._running and not self._waiting:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _take_results(self, call: _Call[T]) -> None:
+        self._start_calls()
+        if call.error is not None:
+            self._context.fail(call.row, call.error, getattr(call.error, "attempts", 1))
+            return
+        self._context.fired()
+        row = call.row
+        for result in call.results:
+            self._early.append((row, result))
+
+    # --- tuples -----------------------------------------------------------------------------------
+
+    def _start_calls(self) -> None:
+        while self._running < self._window and self._has_room():
+            if not self._pending and not self._read():
+                return
+            self._running += 1
+            self._spawn(self._work(self._begin()))
+
+    def _has_room(self) -> bool:
+        """Results that nobody took yet count: a slow reader slows the calls down."""
+        return len(self._waiting) < self._window + (self._running if self._ordered else 0)
+
+    def _begin(self) -> _Call[T]:
+        call: _Call[T] = _Call(self._pending.popleft())
+        if self._ordered:
+            self._waiting.append(call)
+        return call
+
+    def _read(self) -> bool:
+        """Take the rows that are there; if there are none, have somebody wait for them."""
+        if self._reading is not None:
+            return False  # what it is about to give comes before anything else
+        batch = self._rows.take()
+        if batch is not None:
+            self._pending.extend(batch)
+            return True
+        if self._rows.ended:
+            self._exhausted = True
+        else:
+            self._reading = self._spawn(self._rows.receive())
+            self._reading.add_done_callback(self._read_ended)
+        return False
+
+    def _read_ended(self, task: asyncio.Task[Batch | None]) -> None:
+        self._reading = None
+        if not task.cancelled() and task.exception() is None:
+            self._pending.extend(task.result() or ())
+        self._changed.set()
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    async def _work(self, call: _Call[T]) -> None:
+        """Make a call, and in the same task those for further tuples that are there: a task is not cheap."""
+        while True:
+            try:
+                await self._make(call)
+            except SystemExit as error:  # in a task it would end the loop, past every cleanup
+                call.error = RuntimeError(f"the function wants to exit: {error!r}")
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                call.error = RuntimeError("the call was cancelled from inside")
+            except Exception as error:
+                call.error = error
+            call.is_done = True
+            if not self._ordered:
+                self._waiting.append(call)
+            self._changed.set()
+            if not self._pending or not self._has_room():
+                self._running -= 1
+                return
+            call = self._begin()
+
+    async def _make(self, call: _Call[T]) -> None:
+        if self._is_generator:
+            call.results = await self._pull(call.row, cast(Any, self._function(call.row)))
+        elif self._permit:
+            async with self._context.permit(self._source):
+                call.results = (await cast("Awaitable[T]", self._function(call.row)),)
+        else:
+            call.results = (await cast("Awaitable[T]", self._function(call.row)),)
+
+    async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> list[T]:
+        """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
+        kept: list[T] = []
+        async with aclosing(results):
+            while True:
+                async with self._permitted():
+                    result = await anext(results, _NO_MORE)
+                if isinstance(result, _NoMore):
+                    return kept
+                if self._ordered:
+                    kept.append(result)
+                    continue
+                while len(self._early) >= _EARLY_AT_MOST:
+                    self._taken.clear()
+                    await self._taken.wait()
+                self._early.append((row, result))
+                self._changed.set()
+
+    def _permitted(self) -> AbstractAsyncContextManager[None]:
+        return self._context.permit(self._source) if self._permit else nullcontext()
+
+    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+        return self._context._step.spawn(coroutine)
