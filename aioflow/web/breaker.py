@@ -44,7 +44,7 @@ class Breaker:
         """`closed`, `open` or `half-open`."""
         if not self.is_open:
             return "closed"
-        return "half-open" if self._probing or now >= self._until else "open"
+        return "half-open" if now >= self._until else "open"
 
     def until(self) -> float | None:
         """When the next probe may be sent, on the loop's clock; None while closed."""

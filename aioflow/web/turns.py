@@ -118,6 +118,7 @@ class _TurnBody:
         self._request = request
         self._timing = timing
         self._chunks: AsyncIterator[bytes] | None = None
+        self._began = asyncio.get_running_loop().time()
         host.users += 1
 
     def __aiter__(self) -> _TurnBody:
@@ -158,6 +159,10 @@ class _TurnBody:
         await self._body.close()
 
     def _let_go(self) -> None:
-        if self._host is not None:
-            self._host.users -= 1
-            self._host = None
+        if self._host is None:
+            return
+        self._host.users -= 1
+        self._host = None
+        # By now all layers have had the first byte count from when the request was handed over to them.
+        reading = asyncio.get_running_loop().time() - self._began
+        self._timing.total_seconds = self._timing.first_byte_seconds + reading

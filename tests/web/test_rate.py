@@ -124,6 +124,23 @@ def test_cancelled_waits_cost_the_others_no_time(seed: int) -> None:
     assert times == [float(second) for second in range(len(times))]
 
 
+def test_who_no_longer_waits_is_not_remembered() -> None:
+    async def main() -> tuple[int, int]:
+        pace = Pace(None, 1)
+        pace.pause(3600)
+        tasks = [asyncio.create_task(send(pace, [])) for _ in range(10)]
+        await asyncio.sleep(1)
+        before = pace.waiting
+        for task in tasks[3:6]:
+            task.cancel()
+        await asyncio.wait(tasks[3:6])
+        after = pace.waiting
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return before, after
+
+    assert run(main()) == (10, 7)
+
+
 def test_a_slower_pace_counts_from_what_was_sent_last() -> None:
     async def main() -> list[float]:
         pace, sent = Pace(None, 1), list[tuple[float, str]]()

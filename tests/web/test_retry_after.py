@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
@@ -134,6 +134,7 @@ def test_a_date_is_measured_by_the_clock_of_the_host_itself() -> None:
     assert after("5", date, wrong_by_a_year) == 5
 
 
+@settings(deadline=None)
 @given(st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1)))
 def test_every_date_is_read_as_it_was_written(when: datetime) -> None:
     when = when.replace(microsecond=0, tzinfo=UTC)
@@ -143,6 +144,7 @@ def test_every_date_is_read_as_it_was_written(when: datetime) -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_is_too_strange(text: str) -> None:
     found = after(text, text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -26,7 +26,7 @@ from aioflow.web.messages import Request, Response
 from aioflow.web.robots import RobotsFetcher, lines_for, parse, product_token
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 from aioflow.web.turns import TurnFetcher
-from tests.web.scripted import Allowance, Answer, Chunks, Site, answer, redirect
+from tests.web.scripted import Allowance, Answer, Chunks, Script, Site, answer, redirect
 
 A = "http://a.example"
 HOUR = 3600.0
@@ -204,6 +204,16 @@ def test_it_is_believed_for_a_day() -> None:
         assert scene.asked == 2
 
     run(main())
+
+
+def test_it_is_asked_for_with_nothing_that_was_meant_for_the_page() -> None:
+    async def main() -> Request:
+        script = Script({f"{A}/robots.txt": answer(body=b""), f"{A}/page": answer()})
+        request = Request(f"{A}/page", "POST", {"Authorization": "secret"}, b"body", is_safe=False)
+        await RobotsFetcher(script, Hosts(WebSettings())).fetch(request)
+        return script.requests[0]
+
+    assert run(main()) == Request(f"{A}/robots.txt", streamed=True, robots=False, urgent=True)
 
 
 def test_it_is_read_as_far_as_its_limit_and_a_line_that_is_cut_does_not_count() -> None:
@@ -452,7 +462,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 @given(LINES)
 def test_reading_only_the_groups_that_matter_changes_nothing(lines: list[str]) -> None:
     """Where both agree what a group is for, the whole file gives the same verdicts."""
@@ -473,13 +483,17 @@ PARTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["Disallow: ", "disallow:", "Disallow ", "Disalow: ", "Allow: "]), PARTS)
     ),
     PARTS,
 )
+@example([("Disallow: ", "/a")], "%61")
+@example([("Disallow: ", "/a")], "\ta")
+@example([("Disallow: ", "*a")], "a")
+@example([("Disallow: ", "http://x")], "http://x")
 def test_the_short_way_to_a_verdict_leads_to_the_same(rules: list[tuple[str, str]], path: str) -> None:
     lines = ["User-agent: *", *(field + value for field, value in rules)]
     whole = Protego.parse("\n".join(lines))
@@ -488,7 +502,7 @@ def test_the_short_way_to_a_verdict_leads_to_the_same(rules: list[tuple[str, str
         assert (ours is None or ours.allow(url)) == whole.can_fetch(url, "aioflow")
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300) | st.text().map(str.encode), st.text(max_size=30))
 def test_no_file_is_too_strange(body: bytes, path: str) -> None:
     rules = parse(body, "aioflow")

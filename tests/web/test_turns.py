@@ -133,6 +133,51 @@ def test_a_throttled_host_keeps_its_rate_while_permits_are_long_waited_for() -> 
     run(main())
 
 
+def test_who_misses_the_moment_keeps_the_place_in_the_line() -> None:
+    async def main() -> list[tuple[float, str]]:
+        site = Site()
+        fetcher, _ = polite(site, concurrency=3, rate=1)
+        allowance = Allowance(1)
+        await allowance.permits.acquire()
+        tasks = [asyncio.create_task(fetcher.fetch(Request(A + name, permit=allowance))) for name in "abcdef"]
+        await asyncio.sleep(2.5)  # three have asked for a permit, and get it at the same moment
+        allowance.permits.release()
+        await asyncio.gather(*tasks)
+        return [(when, url.removeprefix(A)) for when, url in site.sent]
+
+    assert run(main()) == [(2.5 + number, name) for number, name in enumerate("abcdef")]
+
+
+def test_who_is_cancelled_before_sending_leaves_the_moment_to_the_next() -> None:
+    async def main() -> list[float]:
+        site = Site()
+        fetcher, _ = polite(site, rate=0.01)
+        allowance = Allowance(1)
+        await allowance.permits.acquire()
+        first = asyncio.create_task(fetcher.fetch(Request(A, permit=allowance)))
+        await asyncio.sleep(1)
+        first.cancel()
+        await asyncio.wait([first])
+        await fetcher.fetch(Request(A))
+        return site.times()
+
+    assert run(main()) == [1]
+
+
+def test_during_a_pause_nobody_asks_for_a_permit() -> None:
+    async def main() -> int:
+        site = Site(lambda request: answer(429, {"Retry-After": "30"}), seconds=1)
+        fetcher, _ = polite(site, concurrency=1)
+        allowance = Allowance(5)
+        tasks = [asyncio.create_task(fetcher.fetch(Request(A, permit=allowance))) for _ in range(5)]
+        await asyncio.sleep(20)
+        asked = len(allowance.asked)
+        await asyncio.gather(*tasks)
+        return asked
+
+    assert run(main()) == 1
+
+
 def test_nothing_is_held_during_a_pause_and_all_requests_of_the_host_wait() -> None:
     async def main() -> None:
         answers = iter([answer(429, {"Retry-After": "30"})])
@@ -336,9 +381,11 @@ def test_a_body_that_breaks_fails_and_lets_go() -> None:
         fetcher, hosts = polite(Site(lambda request: answer(body=chunks)))
         response = await fetcher.fetch(Request(A, streamed=True))
         with pytest.raises(ConnectionFailedError):
-            await response.read()
-        assert chunks.is_closed
+            async for _ in response.chunks():
+                pass
         assert_all_released(hosts)
+        await response.close()
+        assert chunks.is_closed
 
     run(main())
 
@@ -355,6 +402,19 @@ def test_a_body_that_is_closed_lets_go_of_it() -> None:
         assert_all_released(hosts)
 
     run(main())
+
+
+def test_the_times_of_a_streamed_body_count_from_when_the_request_was_handed_over() -> None:
+    async def main() -> Timing:
+        site = Site(lambda request: answer(body=Chunks(b"x", seconds=1), timing=Timing(0, 1, 0)), seconds=1)
+        fetcher, _ = polite(site, rate=0.2)
+        await (await fetcher.fetch(Request(A))).close()
+        response = await fetcher.fetch(Request(A, streamed=True))
+        await response.read()
+        return response.timing
+
+    # Handed over at 1, sent at 5, first byte at 6, its only piece at 7, its end at 8.
+    assert run(main()) == Timing(4, 5, 7)
 
 
 def test_waits_for_pieces_count_as_waiting() -> None:
