@@ -13,13 +13,14 @@ from aioflow.source import Span
 from aioflow.wrappers.authority import Authority
 from aioflow.wrappers.findings import Findings
 from aioflow.wrappers.language import WrapperText
+from aioflow.wrappers.language.parts import SECRET
 from aioflow.wrappers.language.pieces import Directive, Part, Removal, RequestLine
 from aioflow.wrappers.reading_checks import check_reading
-from aioflow.wrappers.requests import SECRET
 from aioflow.wrappers.resolving import BODIES, LIKE_AT_MOST, Merged, like_chain, merge
 from aioflow.wrappers.templates import TextTemplate, UrlTemplate
 
 _LOOKS_SECRET = re.compile(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
+_NO_SECRET = re.compile(r"\S*secret:\S*")
 _LOOKS_LIKE_JSON = re.compile(r"\s*[{\[][\s\S]*[}\]]\s*")
 
 
@@ -101,7 +102,7 @@ class RequestCheck:
     def _check_url(self, given: Directive) -> None:
         line: RequestLine = given.value
         hint = _field_hint(given, line.method)
-        if SECRET.search(line.url) or "secret:" in line.url:
+        if "secret:" in line.url:
             message = "a URL is logged and stored, so no secret can stand in it; use HEADERS or AUTH"
             self._findings.add(message, given.value_span)
         template = UrlTemplate(line.url, self._places)
@@ -148,6 +149,9 @@ class RequestCheck:
             return
         template = TextTemplate(part.value, self._places)
         has_secret = SECRET.search(part.value) is not None
+        for match in _NO_SECRET.finditer(SECRET.sub("", part.value)):
+            message = f"{match[0]!r} is no secret; write 'secret:' and a name of letters, digits, '_' and '-'"
+            self._findings.add(f"{message}, apart from other text", part.value_span)
         if has_secret and "{" in part.value:
             self._findings.add("a text with a secret can hold no values beside it", part.value_span)
         elif has_secret:

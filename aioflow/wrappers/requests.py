@@ -15,6 +15,7 @@ from aioflow.web.messages import SAFE_METHODS, Request
 from aioflow.wrappers.authority import Authority, plain_url
 from aioflow.wrappers.definition import RequestTemplate, Wrapper
 from aioflow.wrappers.kept import Kept
+from aioflow.wrappers.language.parts import SECRET
 from aioflow.wrappers.paging import with_parameter
 from aioflow.wrappers.templates import Mistake, TextTemplate, UrlTemplate
 from aioflow.wrappers.values import refused, value_json, value_texts
@@ -24,7 +25,6 @@ FindSecret: TypeAlias = Callable[[str], str]
 _Make: TypeAlias = Callable[[Sequence[Value], FindSecret], Any]
 _AnyTemplate = TypeVar("_AnyTemplate", UrlTemplate, TextTemplate)
 
-SECRET = re.compile(r"(?<!\S)secret:([\w.-]+)(?!\S)")
 _BREAKING = re.compile(r"[\r\n\0]")
 _CONTENT_TYPE = "content-type"
 

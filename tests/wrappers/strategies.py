@@ -163,7 +163,7 @@ values: dict[str, st.SearchStrategy[Any]] = {
     "HEADERS": headers,
     "BODY": texts,
     "AUTH": st.sampled_from(
-        [("bearer", "secret:T"), ("basic", "me", "secret:P"), ("basic", '"', "secret:a.b")]
+        [("bearer", "secret:T"), ("basic", "me", "secret:P"), ("basic", '"', "secret:a-b")]
     ),
     "SAFE": st.booleans(),
     "OUTER": st.booleans(),

@@ -16,13 +16,14 @@ _BREAKING = re.compile(r"[\r\n\0]")
 # These follow from the request itself; a wrong one would break it, or let another slip through.
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "te", "upgrade", "trailer"})
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization"})
-_SECRET = re.compile(r"(?<!\S)secret:[\w.-]+(?!\S)")
+# A reference to a secret is a word of its own.
+SECRET = re.compile(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 def is_secret(text: str) -> bool:
     """Whether a text is a reference to a secret, and nothing else."""
-    return _SECRET.fullmatch(text) is not None
+    return SECRET.fullmatch(text) is not None
 
 
 def variable(name: str) -> str:
@@ -106,6 +107,6 @@ class PartsReader:
         text = str(value.value)
         if _BREAKING.search(text):
             self._report(value, "a header cannot hold line ends or NUL")
-        if name.lower() in _CREDENTIALS and not _SECRET.search(text):
+        if name.lower() in _CREDENTIALS and not SECRET.search(text):
             message = "a password or token stands in a plan by reference only"
             self._report(value, f'{message}; write {name} = "Bearer secret:NAME"')
