@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _BAR_WIDTH = 36
 _SHOWN_HOUSES = 8
 _INDENT = 6 * " "
+_HEADING = f"{_INDENT}  after  {'house':<24}  {'price':<9}  bedrooms  meanwhile"
 
 
 class Display:
@@ -46,28 +47,33 @@ class Display:
         self.arrivals.append(after_seconds)
         if not self._shows_houses or len(self.arrivals) > _SHOWN_HOUSES:
             return
-        line = self._line(house, after_seconds)
+        text = self._line(house, after_seconds)
+        if len(self.arrivals) == 1:
+            text = f"{_HEADING}\n{text}"
         if self._progress is None:
-            self._say(line)
+            self._say(text)
         else:
-            self._progress.aside(lambda: self._say(line))
+            self._progress.aside(lambda: self._say(text))
 
-    def _say(self, line: str) -> None:
-        self._console.file.write(f"{line}\n")
+    def _say(self, text: str) -> None:
+        self._console.file.write(f"{text}\n")
         self._console.file.flush()
 
     def _line(self, house: Record, after_seconds: float) -> str:
         followed = self._pages_answered()
         state = f"page {followed + 1} is on its way" if followed < PAGES else "all pages are there"
         address, price, beds = house["address"], house["price"], house["beds"]
-        return f"{_INDENT}{after_seconds:5.2f} s  {address:<24} $ {price:>9,}  {beds} bedrooms   {state}"
+        return f"{_INDENT}{after_seconds:5.2f} s  {address:<24}  $ {price:,}  {beds:>8}  {state}"
 
     def _bar(self, width: int, height: int) -> str:
-        done = len(self.arrivals)
-        filled = done * _BAR_WIDTH // HOUSES
-        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        counts = f"{done:>2} of {HOUSES} houses, {self._pages_answered():>2} of {PAGES} pages"
-        return f"{_INDENT}{bar}  {counts}, {self._timeline.under_way:>2} requests under way"[:width] + "\n"
+        done, fetched = len(self.arrivals), self._timeline.count("house")
+        solid = done * _BAR_WIDTH // HOUSES
+        faint = max(0, fetched * _BAR_WIDTH // HOUSES - solid)
+        bar = "█" * solid + "▒" * faint + "░" * (_BAR_WIDTH - solid - faint)
+        counts = (
+            f"{self._pages_answered():>2} of {PAGES} pages, {fetched:>2} of {HOUSES} houses, {done:>2} out"
+        )
+        return f"{_INDENT}{bar}  {counts}; {self._timeline.under_way:>2} under way"[:width] + "\n"
 
     def _pages_answered(self) -> int:
         return self._timeline.count("search page") + self._timeline.count("next page")

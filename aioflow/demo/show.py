@@ -87,11 +87,13 @@ async def _run_mode(
 
     console.print(f"[bold]{mode.name:<4}[/bold]  {mode.meaning}")
     clock = asyncio.get_running_loop().time
-    timeline = Timeline(clock())
+    timeline = Timeline()
     unsubscribe = engine.subscribe(timeline)
     display = Display(console, timeline, shows_houses=mode.name == "D+S+")
     criteria = [{**_CRITERIA, "site": site.url}]
     async with engine.stream(program, criteria=criteria, mode=mode.name) as stream:
+        # The plan has been checked; the run begins with the first read.
+        timeline.started = clock()
         with display.live():
             async for house in stream:
                 display.add(house, clock() - timeline.started)

@@ -46,7 +46,7 @@ class Outcome:
 class Timeline:
     """Collects the requests of a run from the engine's events; `started` is the loop's time when it began."""
 
-    started: float
+    started: float = 0.0
     requests: list[RequestSpan] = field(default_factory=list)
     _under_way: dict[int, FiringStarted] = field(default_factory=dict)
 

@@ -32,7 +32,7 @@ def demo(folder: Path) -> str:
 def test_the_demonstration_compares_the_three_modes_and_draws_them(tmp_path: Path) -> None:
     printed = demo(tmp_path)
     assert printed.count(f"all {HOUSES} after") == 3
-    assert len(re.findall(r"^ +[\d.]+ s  .* bedrooms", printed, re.MULTILINE)) == 8
+    assert len(re.findall(r"^ +[\d.]+ s  .* \$ \d{3},\d{3} .* page", printed, re.MULTILINE)) == 8
     times = {
         mode: [float(number) for number in re.findall(r"([\d.]+) s", rest)]
         for mode, rest in re.findall(r"^ (D\S+) (.*)$", printed, re.MULTILINE)
