@@ -32,6 +32,8 @@ def plain(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int, *, keep_end: bool = False) -> str:
     """A text of at most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if len(text) <= most:
+        return text
+    return "…" + text[len(text) - most + 1 :] if keep_end else text[: most - 1] + "…"

@@ -127,8 +127,11 @@ class Shell:
         extracted = self._read([every_link], each=None, reader="html")
         relation = extracted.rows[0][0] if extracted.rows else None
         pairs = list(relation.rows) if isinstance(relation, Relation) else []
-        found = [(str(link), str(text or "")) for link, text in pairs if link]
-        found = [pair for pair in dict.fromkeys(found) if wanted.lower() in " ".join(pair).lower()]
+        labels: dict[str, str] = {}
+        for link, text in pairs:
+            if link and wanted.lower() in f"{link} {text or ''}".lower():
+                labels[str(link)] = labels.get(str(link)) or str(text or "")
+        found = list(labels.items())
         self._links = [link for link, _ in found]
         for number, (link, text) in enumerate(found, 1):
             address, label = self._paint("cyan", plain(link)), shortened(plain(text), 40)

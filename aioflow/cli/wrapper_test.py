@@ -6,9 +6,12 @@ import json
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from aioflow.cli.ending import FAILED, OK, tell
@@ -37,6 +40,7 @@ from aioflow.wrappers.reading import Found
 
 # Where values came from is shown for so many rows, unless more are asked for.
 EXPLAINED_ROWS = 3
+SHOWN_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -185,7 +189,7 @@ def _show_page(wrapper: Wrapper, asked: _Asked, test: WrapperTest) -> bool:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print("\n".join(["", *_table(wrapper, asked.page, found, width)]))
     print("\n".join(_places(places, test.rows, paint, width or 160)))
-    print("\n".join(_fields(wrapper, found, paint)))
+    print("\n".join(_fields(wrapper, found, places, paint)))
     if (following := _next_page(wrapper, asked.page, found)) is not None:
         print(f"\nnext page: {plain(cell(following))}")
     return True
@@ -243,24 +247,35 @@ def _table(wrapper: Wrapper, page: Page, found: Extracted, width: int | None) ->
 
 
 def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
-    shown = [found for found in places if found.row < most]
-    latest = -1
-    for found in shown:
-        if found.row != latest:
-            latest = found.row
-            yield ""
-            yield paint("bold", f"row {found.row + 1}")
-        value = "null" if found.value is None else shortened(plain(cell(found.value)), width // 2)
-        style = "red" if found.value is None else "green"
-        yield f"  {paint('cyan', found.field)} = {paint(style, value)}"
-        if found.path:
-            yield f"    {paint('dim', shortened(plain(found.path), width - 4))}"
-        if found.excerpt:
-            yield f"    {highlighted(found, paint, width - 4)}"
-    left = len({found.row for found in places}) - len({found.row for found in shown})
+    rows = groupby(places, lambda found: found.row)
+    shown = 0
+    for number, of_row in rows:
+        if number >= most:
+            break
+        shown += 1
+        yield ""
+        yield paint("bold", f"row {number + 1}")
+        # A field that takes all of its matches has as many places.
+        for field, of_field in groupby(of_row, lambda found: (found.field, found.value)):
+            yield from _places_of_field(field[0], list(of_field), paint, width)
+    left = len({found.row for found in places}) - shown
     if left:
         yield ""
-        yield paint("dim", f"… and {count_text(left, 'more row')}: --rows {most + left} shows all")
+        yield paint("dim", f"… and {count_text(left, 'more row')}: --rows {shown + left} shows all")
+
+
+def _places_of_field(name: str, places: Sequence[Found], paint: Paint, width: int) -> Iterator[str]:
+    value = places[0].value
+    text = "null" if value is None else shortened(plain(cell(value)), width // 2)
+    yield f"  {paint('cyan', name)} = {paint('red' if value is None else 'green', text)}"
+    for found in places[:SHOWN_PLACES]:
+        if found.path:
+            # The end of a path says more than its beginning.
+            yield f"    {paint('dim', shortened(plain(found.path), width - 4, keep_end=True))}"
+        if found.excerpt:
+            yield f"    {highlighted(found, paint, width - 4)}"
+    if len(places) > SHOWN_PLACES:
+        yield f"    {paint('dim', f'… {len(places)} in all')}"
 
 
 def highlighted(found: Found, paint: Paint, width: int) -> str:
@@ -278,14 +293,14 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
     if value is None:
         return None
     text = plain(cell(value))
-    candidates = [re.escape(text)]
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        digits = re.findall(r"\d", text.removesuffix(".0"))
-        candidates.append(r"[\s.,'’]*".join(digits))
-    elif text.startswith(("http://", "https://")):
+    candidates = [text]
+    if text.startswith(("http://", "https://")):
         path = "/" + text.split("/", 3)[-1]
-        candidates += [re.escape(path), re.escape(path.rpartition("/")[2])]
-    for pattern in filter(None, candidates):
+        candidates += [path, path.rpartition("/")[2]]
+    patterns = [re.escape(form) for each in candidates for form in (each, escape(each, quote=False))]
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        patterns.append(r"[\s.,'’]*".join(re.findall(r"\d", text.removesuffix(".0"))))
+    for pattern in filter(None, patterns):
         if match := re.search(pattern, excerpt):
             return match.span()
     return None
@@ -293,37 +308,42 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Health:
-    """How often a field was null, and how often because it could not be read."""
+    """How often a field was null, of how many, and how often because it could not be read."""
 
     field: str
     type: str
+    values: int
     nulls: int
     unreadable: int
 
 
-def _health(wrapper: Wrapper, found: Extracted) -> list[_Health]:
-    return [
-        _Health(
-            name,
-            "" if kind is None else str(kind),
-            sum(row[place] is None for row in found.rows),
-            found.unreadable.get(name, 0),
-        )
-        for place, (name, kind) in enumerate(zip(wrapper.schema.names, wrapper.schema.types, strict=True))
-    ]
+def _health(wrapper: Wrapper, found: Extracted, places: Sequence[Found]) -> Iterator[_Health]:
+    schema = wrapper.schema
+    embedded = Counter(each.field for each in places if each.field not in schema.names)
+    nulls = Counter(each.field for each in places if each.value is None)
+    for place, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        missing = sum(row[place] is None for row in found.rows)
+        unreadable = found.unreadable.get(name, 0)
+        yield _Health(name, "" if kind is None else str(kind), len(found.rows), missing, unreadable)
+        for inner, count in embedded.items():
+            if inner.startswith(f"{name}."):
+                # Readers count these by the name inside of the relation.
+                own = inner.rpartition(".")[2]
+                unreadable = 0 if own in schema else found.unreadable.get(own, 0)
+                yield _Health(inner, "", count, nulls[inner], unreadable)
 
 
-def _fields(wrapper: Wrapper, found: Extracted, paint: Paint) -> Iterator[str]:
+def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: Paint) -> Iterator[str]:
     if not found.rows:
         return
-    health = _health(wrapper, found)
+    health = list(_health(wrapper, found, places))
     width = max(len(each.field) for each in health)
     yield ""
     for each in health:
-        text = f"{each.nulls} of {len(found.rows)} null"
+        text = f"{each.nulls} of {each.values} null"
         if each.unreadable:
             text += f", {each.unreadable} could not be read"
-        style = "red" if each.nulls == len(found.rows) else "yellow" if each.nulls else "green"
+        style = "red" if each.nulls == each.values else "yellow" if each.nulls else "green"
         yield f"{each.field:<{width}}  {each.type:<8}  {paint(style, text)}"
 
 
@@ -335,7 +355,7 @@ def _print_json(wrapper: Wrapper, asked: _Asked, found: Extracted, places: Seque
         "status": asked.page.head.status,
         "rows": [dict(zip(wrapper.schema.names, map(_json_value, row), strict=True)) for row in found.rows],
         "next-page": _json_value(_next_page(wrapper, asked.page, found)),
-        "fields": [asdict(each) for each in _health(wrapper, found)],
+        "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
     }
     print(json.dumps(described, ensure_ascii=False))

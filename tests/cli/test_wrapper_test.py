@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from aioflow.cli.paint import Paint
+from aioflow.cli.wrapper_test import highlighted
+from aioflow.wrappers.reading import Found
 from tests.cli.conftest import Ended
 from tests.cli.program import aioflow
 from tests.cli.site import Site, houses_page, served
@@ -108,12 +111,41 @@ def test_origins_are_shown_for_as_many_rows_as_asked_for(test: Command) -> None:
     assert "… and 2 more rows: --rows 3 shows all" in shown
 
 
+def test_places_of_a_field_with_many_values_are_shown_together(test: Command, folder: Path) -> None:
+    (folder / "many.plan").write_text(
+        'WRAPPER many ()\n{\n  GET: "http://x/"\n  addresses: "a.title" all\n'
+        '  houses: each "li.house" {\n    price: ".price" number\n  }\n}\n'
+    )
+    (folder / "long.html").write_text('<a class="title">x</a>' * 5 + houses_page(1))
+    shown = lines(test("many.plan", "many", "--file", "long.html").output)
+    assert len([line for line in shown if line.startswith("addresses = ")]) == 1
+    assert "… 8 in all" in shown
+    assert "addresses relation 0 of 1 null" in shown
+    assert "houses.price 1 of 3 null, 1 could not be read" in shown
+
+
+def test_values_are_marked_in_the_page_however_they_are_written() -> None:
+    paint = Paint()
+    paint.is_on = True
+    for value, excerpt, marked in (
+        ("1 Oak", "<b>1 Oak</b>", "1 Oak"),
+        (350000, "<b>$350,000.00</b>", "350,000"),
+        (2.5, "<b>2,5 km</b>", "2,5"),
+        ("http://x/a/b?c=1&d=2", '<a href="/a/b?c=1&amp;d=2">', "/a/b?c=1&amp;d=2"),
+        ("http://x/a/b", '<a href="b">', "b"),
+    ):
+        shown = highlighted(Found(0, "field", "path", excerpt, value), paint, 100)
+        assert f"\x1b[1;32m{marked}\x1b[0m" in shown
+    for other in (None, True, "elsewhere"):
+        assert highlighted(Found(0, "field", "path", "<b>x</b>", other), paint, 100) == "<b>x</b>"
+
+
 def test_the_report_as_json(test: Command, site: Site) -> None:
     told = json.loads(test("wrappers.plan", "houses", "--json").output)
     assert (told["method"], told["url"], told["status"]) == ("GET", site.url("/houses"), 200)
     assert told["rows"][0]["price"] == 350000
     assert told["next-page"] == site.url("/houses?page=2")
-    assert {"field": "price", "type": "number", "nulls": 1, "unreadable": 1} in told["fields"]
+    assert {"field": "price", "type": "number", "values": 3, "nulls": 1, "unreadable": 1} in told["fields"]
     found = [each for each in told["found"] if each["row"] == 0 and each["field"] == "address"]
     assert (found[0]["value"], "1 Oak Street" in found[0]["excerpt"]) == ("1 Oak Street", True)
 
