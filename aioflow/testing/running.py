@@ -62,6 +62,8 @@ def run_plan(
     mode: Mode = "D+S+",
     registry: Registry | None = None,
     parameters: Mapping[str, Any] | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    services: Mapping[type[Any], Any] | None = None,
     **inputs: RowsIn,
 ) -> Result:
     """Run a plan on a VirtualLoop of its own; `plan` is its text. Fails if it leaves anything behind."""
@@ -71,7 +73,13 @@ def run_plan(
 
     async def main() -> Result:
         engine = Engine(
-            workers, capacity_rows=capacity_rows, memory_bytes=memory_bytes, mode=mode, registry=registry
+            workers,
+            capacity_rows=capacity_rows,
+            memory_bytes=memory_bytes,
+            mode=mode,
+            registry=registry,
+            configuration=configuration,
+            services=services,
         )
         async with engine:
             result = None

@@ -1,0 +1,429 @@
+"""wrapper: requests for tuples, pages made into tuples, on a virtual clock over a scripted network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioflow import Engine, PlanError, Result, RunError, loads
+from aioflow.testing import run, run_plan
+from aioflow.web import Client, HttpSettings, Request, Response, WebSettings
+from aioflow.web.errors import ConnectionFailedError
+from aioflow.wrappers import Web, wrapper
+from tests.web.scripted import Answer, Chunks, Site, answer
+
+SITE = "http://homes.example"
+QUIET = {"http": {"health": False}}
+
+WRAPPERS = """
+WRAPPER list (page)
+{
+  GET: "http://homes.example/list{?page}"
+  EACH: "li"
+  title: "b"
+  price: "i" number
+  link: "a @href" url
+  next-page: page "a.next @href" url
+}
+
+WRAPPER detail (link)
+{
+  GET: "{+link}"
+  address: "h1" required
+  beds: ".beds" number
+}
+
+WRAPPER api (page char optional)
+{
+  GET: "http://homes.example/api{?page}"
+  READ: json
+  EACH: "items[*]"
+  id: number
+  name: char
+}
+
+WRAPPER order (id)
+{
+  POST: "http://homes.example/order"
+  FORM: id
+  answer: "p"
+}
+
+WRAPPER paged
+{
+  GET: "http://homes.example/paged"
+  EACH: "li"
+  n: "b" number
+  PAGING: next "a.next @href"
+}
+"""
+
+
+def client(respond: Callable[[Request], Answer], seconds: float = 0.0, **http: Any) -> tuple[Client, Site]:
+    """A client over a network that a function is; polite to nobody unless asked to be."""
+    network = Site(respond, seconds=seconds)
+    settings = {"robots": False, "retries": 0, "concurrency": 100, **http}
+    return Client.open(WebSettings(HttpSettings(**settings)), network=network), network
+
+
+def html(text: str) -> Response:
+    return answer(200, {"Content-Type": "text/html; charset=utf-8"}, text.encode())
+
+
+def pages(**texts: str | Response | Exception) -> Callable[[Request], Answer]:
+    """Answers by the last part of the path and the query; `__` stands for the question mark."""
+    known = {f"{SITE}/{name.replace('__', '?').replace('_eq_', '=')}": page for name, page in texts.items()}
+
+    def respond(request: Request) -> Answer:
+        page = known.get(request.url)
+        if page is None:
+            return answer(404)
+        return html(page) if isinstance(page, str) else page
+
+    return respond
+
+
+def wrapped(
+    statements: str, respond: Callable[[Request], Answer], *, inputs: str = "x", **keywords: Any
+) -> tuple[Result, Site]:
+    plan = f"{WRAPPERS} PLAN p {{ INPUT: {inputs} OUTPUT: out BODY {{ {statements} }} }}"
+    http = keywords.pop("http", {})
+    seconds = keywords.pop("seconds", 0.0)
+
+    http_client, site = client(respond, seconds, **http)
+    result = run_plan(plan, services={Client: http_client}, configuration=QUIET, **keywords)
+    return result, site
+
+
+HOUSES = "<ul><li><b>One</b><i>$ 1,000</i><a href=/h/1>x</a></li><li><b>Two</b><a href=/h/2>x</a></li></ul>"
+
+
+def test_each_tuple_gets_what_its_page_has() -> None:
+    result, site = wrapped('wrapper ("list", x : out)', pages(list__page_eq_1=HOUSES), x=[{"page": 1}])
+    assert [dict(row) for row in result] == [
+        {"page": 1, "title": "One", "price": 1000, "link": f"{SITE}/h/1", "next-page": None},
+        {"page": 1, "title": "Two", "price": None, "link": f"{SITE}/h/2", "next-page": None},
+    ]
+    assert site.urls == [f"{SITE}/list?page=1"]
+
+
+def test_an_empty_input_makes_no_request() -> None:
+    result, site = wrapped('wrapper ("list", x : out)', pages(), x=[])
+    assert list(result) == []
+    assert site.urls == []
+
+
+def test_a_null_input_makes_no_request_and_is_counted() -> None:
+    result, site = wrapped(
+        'wrapper ("list", x : out)', pages(list__page_eq_1=HOUSES), x=[{"page": None}, {"page": 1}]
+    )
+    assert len(result) == 2
+    assert len(site.urls) == 1
+    (step,) = result.statistics.steps
+    assert step.counters["null inputs"] == 1
+
+
+def test_tuples_without_result_are_dropped_unless_outer() -> None:
+    respond = pages(list__page_eq_1="<p>nothing</p>")
+    rows = [{"page": 1}, {"page": None}]
+    assert list(wrapped('wrapper ("list", x : out)', respond, x=rows)[0]) == []
+    outer, _ = wrapped('wrapper ("list", x : out) {OUTER}', respond, x=rows)
+    assert sorted(str(row["page"]) for row in outer) == ["1", "None"]
+    assert all(row["title"] is None for row in outer)
+
+
+def test_equal_requests_that_are_under_way_are_made_once() -> None:
+    rows = [{"page": 1, "n": number} for number in range(5)]
+    result, site = wrapped('wrapper ("list", x : out)', pages(list__page_eq_1=HOUSES), x=rows, seconds=1.0)
+    assert len(result) == 10
+    assert len(site.urls) == 1
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def test_an_error_status_ends_the_run_with_place_url_and_tuple() -> None:
+    with pytest.raises(RunError) as caught:
+        wrapped('wrapper ("list", x : out)', pages(), x=[{"page": 7}])
+    message = str(caught.value)
+    assert "wrapper: HttpStatusError: http://homes.example/list?page=7: 404 Not Found" in message
+    assert "page=7" in message
+
+
+def test_errors_are_data_with_attempts_and_the_rest_goes_on() -> None:
+    def respond(request: Request) -> Answer:
+        if request.url.endswith("page=2"):
+            return ConnectionFailedError("reset")
+        return html(HOUSES)
+
+    plan = f"""{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out, failed
+        BODY {{ wrapper ("list", x : out) {{ERRORS: failed}} }} }}"""
+    http_client, _ = client(respond, retries=2, retry_base_seconds=0.1)
+    rows = [{"page": number} for number in (1, 2, 3)]
+    result = run_plan(plan, services={Client: http_client}, configuration=QUIET, x=rows)
+    assert len(result.outputs["out"]) == 4
+    (failed,) = result.outputs["failed"]
+    assert dict(failed) == {"page": 2, "error": "reset", "error-kind": "ConnectionFailedError", "attempts": 3}
+
+
+def test_a_missing_required_field_fails_its_tuple_only() -> None:
+    statements = 'wrapper ("detail", x : out) {ERRORS: skip}'
+    respond = pages(a="<h1>Here</h1><p class=beds>3</p>", b="<p class=beds>4</p>")
+    result, _ = wrapped(statements, respond, x=[{"link": f"{SITE}/a"}, {"link": f"{SITE}/b"}])
+    assert [dict(row) for row in result] == [{"link": f"{SITE}/a", "address": "Here", "beds": 3}]
+    (step,) = result.statistics.steps
+    assert step.errors == 1
+
+
+def test_a_status_that_means_nothing_found_gives_no_tuple() -> None:
+    text = 'WRAPPER maybe (id) { GET: "http://homes.example/m{?id}"; EMPTY: 404; t: "p" }'
+    http_client, _ = client(pages())
+    result = run_plan(
+        f'{text} PLAN p {{ INPUT: x OUTPUT: out BODY {{ wrapper ("maybe", x : out) }} }}',
+        services={Client: http_client},
+        configuration=QUIET,
+        x=[{"id": 1}],
+    )
+    assert list(result) == []
+
+
+# --- before anything runs -----------------------------------------------------------------------
+
+
+def _mistake(statement: str, inputs: str = "x (page)") -> str:
+    plan = f"{WRAPPERS} PLAN p {{ INPUT: {inputs} OUTPUT: out BODY {{ {statement} }} }}"
+    with pytest.raises(PlanError) as caught:
+        Engine().stream(loads(plan), x=[])
+    return caught.value.diagnostics[0].message
+
+
+def test_an_unknown_wrapper_is_found_before_anything_runs() -> None:
+    assert _mistake('wrapper ("lst", x : out)') == "unknown wrapper 'lst'; did you mean 'list'?"
+
+
+def test_an_input_that_the_tuples_lack_is_found() -> None:
+    assert _mistake('wrapper ("list", x : out)', "x (pag)") == (
+        "wrapper 'list' needs the attribute 'page'; did you mean 'pag'? (the tuples have: pag)"
+    )
+
+
+def test_attributes_behind_a_wrapper_are_known() -> None:
+    message = _mistake('wrapper ("list", x : y) project (y, "titel" : out)')
+    assert message.startswith("unknown attribute 'titel'; did you mean 'title'?")
+
+
+def test_a_wrapper_without_tuples_is_asked_once() -> None:
+    items = {"items": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]}
+    respond = pages(api=answer(200, {}, json.dumps(items).encode()))
+    http_client, site = client(respond)
+    plan = f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("api" : out) }} }}'
+    result = run_plan(plan, services={Client: http_client}, configuration=QUIET)
+    assert [dict(row) for row in result] == items["items"]
+    assert len(site.urls) == 1
+
+
+def test_a_request_that_changes_the_world_is_an_effect_and_never_stopped_early() -> None:
+    respond = pages(order="<p>done</p>")
+    statements = 'wrapper ("order", x : done) limit (done, 1 : out)'
+    result, site = wrapped(statements, respond, x=[{"id": number} for number in range(9)], workers=1)
+    assert len(result) == 1
+    assert len(site.urls) == 9
+
+
+def test_a_limit_stops_the_fetches_upstream() -> None:
+    respond = pages(**{f"list__page_eq_{number}": HOUSES for number in range(500)})
+    statements = 'wrapper ("list", x : found) limit (found, 1 : out)'
+    rows = [{"page": number} for number in range(500)]
+    result, site = wrapped(statements, respond, x=rows, workers=2, seconds=1.0)
+    assert len(result) == 1
+    assert len(site.urls) <= 6
+
+
+# --- streams and pages --------------------------------------------------------------------------
+
+
+def test_rows_of_a_long_answer_leave_while_the_rest_is_under_way() -> None:
+    body = Chunks(b'{"items": [{"id": 1, "name": "a"},', b'{"id": 2, "name": "b"}', b"]}", seconds=5.0)
+    respond = pages(api=answer(200, {}, body))
+    plan = loads(f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("api" : out) }} }}')
+
+    async def main() -> list[tuple[int, float]]:
+        http_client, _ = client(respond)
+        async with Engine(services={Client: http_client}, configuration=QUIET) as engine:
+            clock = asyncio.get_running_loop().time
+            return [(row["id"], clock()) async for row in engine.stream(plan)]
+
+    assert run(main()) == [(1, 5.0), (2, 10.0)]
+
+
+def test_a_stream_that_feeds_requests_cannot_starve_them_of_the_only_worker() -> None:
+    items = json.dumps({"items": [{"id": number, "name": "n"} for number in range(200)]}).encode()
+
+    def respond(request: Request) -> Answer:
+        if "/api" in request.url:
+            return answer(200, {}, Chunks(*(items[at : at + 100] for at in range(0, len(items), 100))))
+        return html(HOUSES)
+
+    statements = 'wrapper ("api", x : found) project (found, "id as page" : p) wrapper ("list", p : out)'
+    result, _ = wrapped(
+        statements, respond, x=[{"page": "1"}], workers=1, capacity_rows=1, http={"concurrency": 1}
+    )
+    assert len(result) == 400
+
+
+def test_pages_that_a_wrapper_follows_by_itself_come_one_after_the_other() -> None:
+    def respond(request: Request) -> Answer:
+        number = int(request.url.partition("=")[2] or 1)
+        following = f'<a class=next href="?page={number + 1}">n</a>' if number < 4 else ""
+        return html(f"<li><b>{number}</b></li>{following}")
+
+    http_client, site = client(respond)
+    plan = f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("paged" : out) }} }}'
+    result = run_plan(plan, services={Client: http_client}, configuration=QUIET)
+    assert [row["n"] for row in result] == [1, 2, 3, 4]
+    assert len(site.urls) == 4
+
+
+FOLLOW = """
+PLAN get_urls
+{
+  INPUT: page
+  OUTPUT: urls
+  BODY
+  {
+    project (page, "link" : here)
+    distinct (page, "next-page" : links)
+    project (links, "next-page as link" : following)
+    wrapper ("follow", following : next-page)
+    get_urls (next-page : rest)
+    union (here, rest : urls)
+  }
+}
+PLAN p { INPUT: x OUTPUT: out BODY {
+  wrapper ("list", x : first) get_urls (first : urls) wrapper ("detail", urls : out)
+} }
+WRAPPER follow (link) LIKE list { GET: "{+link}" }
+"""
+
+
+def _chain(request: Request) -> Answer:
+    """Three result pages of two houses."""
+    if "/h/" in request.url:
+        return html(f"<h1>{request.url[-3:]}</h1><p class=beds>{request.url[-1]}</p>")
+    number = int(request.url.partition("=")[2])
+    following = f'<a class=next href="?page={number + 1}">n</a>' if number < 3 else ""
+    houses = "".join(f"<li><b>t</b><a href=/h/{number}-{house}>x</a></li>" for house in (1, 2))
+    return html(f"<ul>{houses}</ul>{following}")
+
+
+@pytest.mark.parametrize("mode", ["D-", "D+S-", "D+S+"])
+@pytest.mark.parametrize("capacity_rows", [1, 256])
+def test_next_links_are_followed_to_the_details_in_every_mode(mode: Any, capacity_rows: int) -> None:
+    http_client, site = client(_chain, 0.1)
+    result = run_plan(
+        WRAPPERS + FOLLOW,
+        services={Client: http_client},
+        configuration=QUIET,
+        mode=mode,
+        capacity_rows=capacity_rows,
+        x=[{"page": 1}],
+    )
+    assert sorted(row["address"] for row in result) == [
+        f"{page}-{house}" for page in (1, 2, 3) for house in (1, 2)
+    ]
+    assert len(site.urls) == 9
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_the_order_of_events_no_house_is_lost(seed: int) -> None:
+    http_client, _ = client(_chain, 0.1, concurrency=2)
+    result = run_plan(
+        WRAPPERS + FOLLOW,
+        services={Client: http_client},
+        configuration=QUIET,
+        seed=seed,
+        workers=3,
+        capacity_rows=1,
+        x=[{"page": 1}],
+    )
+    assert len(result) == 6
+
+
+def test_a_throttled_host_holds_no_worker_that_another_could_use() -> None:
+    def respond(request: Request) -> Answer:
+        return html("<h1>here</h1>")
+
+    http_client = Client.open(
+        WebSettings(HttpSettings(robots=False, rate=1.0, concurrency=100)), network=(site := Site(respond))
+    )
+    rows = [{"link": f"http://slow.example/{n}"} for n in range(50)]
+    rows += [{"link": f"http://h{n}.example/"} for n in range(50)]
+
+    async def main() -> dict[str, float]:
+        plan = loads(f'{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out BODY {{ wrapper ("detail", x : out) }} }}')
+        async with Engine(2, services={Client: http_client}, configuration=QUIET) as engine:
+            clock = asyncio.get_running_loop().time
+            return {row["link"]: clock() async for row in engine.stream(plan, x=rows)}
+
+    arrivals = run(main())
+    assert max(arrivals[f"http://h{n}.example/"] for n in range(50)) == 0.0
+    assert max(arrivals.values()) == 49.0
+    assert len(site.urls) == 100
+
+
+# --- wrappers in Python -------------------------------------------------------------------------
+
+
+@wrapper(inputs="page number", returns="title char, size number", name="w_titles")
+async def titles(web: Web, page: int) -> Mapping[str, Any]:
+    response = await web.get(f"{SITE}/list?page={page}")
+    body = await response.read()
+    return {"title": body.decode()[:3], "size": len(body)}
+
+
+@wrapper(inputs="n number, m number", optional="m", returns="i number", name="w_count")
+async def count(web: Web, n: int, m: int | None) -> AsyncIterator[Mapping[str, Any]]:
+    for number in range(n + (m or 0)):
+        yield {"i": number}
+
+
+def test_a_wrapper_can_be_an_async_function() -> None:
+    result, _ = wrapped('wrapper ("W_Titles", x : out)', pages(list__page_eq_1="<p>"), x=[{"page": 1}])
+    assert [dict(row) for row in result] == [{"page": 1, "title": "<p>", "size": 3}]
+
+
+def test_a_wrapper_can_be_an_async_generator_with_inputs_that_may_be_missing() -> None:
+    result, _ = wrapped('wrapper ("w_count", x : out)', pages(), x=[{"n": 2}, {"n": None}])
+    assert [row["i"] for row in result] == [0, 1]
+
+
+def test_an_error_status_fails_in_a_python_wrapper_as_well() -> None:
+    with pytest.raises(RunError, match="404 Not Found"):
+        wrapped('wrapper ("w_titles", x : out)', pages(), x=[{"page": 3}])
+
+
+# --- health -------------------------------------------------------------------------------------
+
+
+def test_a_page_that_loses_a_field_is_a_warning_against_its_own_history(tmp_path: Path) -> None:
+    health = tmp_path / "health.sqlite"
+    good = "<ul>" + "<li><b>One</b><i>5</i><a href=/h/1>x</a></li>" * 20 + "</ul>"
+    bad = good.replace("<i>", "<u>")
+    plan = loads(f'{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out BODY {{ wrapper ("list", x : out) }} }}')
+
+    async def once(text: str) -> tuple[str, ...]:
+        http_client, _ = client(pages(list__page_eq_1=text))
+        settings = {"http": {"health": str(health)}}
+        async with Engine(services={Client: http_client}, configuration=settings) as engine:
+            return (await engine.run(plan, x=[{"page": 1}])).warnings
+
+    for _ in range(4):
+        assert asyncio.run(once(good)) == ()
+    (warning,) = asyncio.run(once(bad))
+    assert "price" in warning
+    assert "list" in warning
