@@ -19,7 +19,14 @@ from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import CompiledExtractor, Slot, Traits, compile_extraction
 from aioflow.wrappers.readers.csv_records import CsvForm, CsvRecords, Record
 from aioflow.wrappers.readers.options import check_options
-from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
+from aioflow.wrappers.readers.pieces import (
+    BadPageError,
+    PieceReading,
+    Take,
+    explained,
+    unreadable,
+    whole_text,
+)
 from aioflow.wrappers.reading import Found, PageHead
 
 _NUMBER = re.compile(r"\s*(#?)\s*([1-9]\d{0,5})\s*")
@@ -138,9 +145,17 @@ class ColumnFinder:
         self.places: dict[int, int | None] = {}
 
     def find(self, slot: Slot[Column], node: Any) -> Value:
-        place, values = self.places[slot.place], node.values
-        value = None if place is None or place >= len(values) else values[place] or None
-        return value if slot.conversion.matches != "all" else [value]
+        return self.taker(slot)(node)
+
+    def taker(self, slot: Slot[Column]) -> Take:
+        """What `find` finds, for one field."""
+        places, own = self.places, slot.place
+
+        def take(node: Any) -> Value:
+            values, place = node.values, places[own]
+            return (values[place] or None) if place is not None and place < len(values) else None
+
+        return take if slot.conversion.matches != "all" else lambda node: [take(node)]
 
     def each(self, slot: Slot[Column], node: Any) -> list[Any]:
         return []  # there are no relations inside of rows
@@ -160,7 +175,9 @@ class _Rows:
         """The records that are rows."""
         if not self._has_header:
             if not self._finder.places:
-                self._finder.places = {slot.place: (slot.selector.number or 1) - 1 for slot in self._slots}
+                self._finder.places.update(
+                    {slot.place: (slot.selector.number or 1) - 1 for slot in self._slots}
+                )
             return records
         if self.header is None and records:
             self._take_header(records[0].values)
@@ -211,7 +228,8 @@ class CsvReading(PieceReading[Column]):
     def __init__(self, extractor: CsvExtractor, head: PageHead) -> None:
         decoder = TextDecoder(head.content_type, extractor.extraction.charset, markup=False)
         finder = ColumnFinder()
-        super().__init__(extractor, head, decoder, finder)
+        takers = {slot.place: finder.taker(slot) for slot in extractor.compiled.layout.item}
+        super().__init__(extractor, head, decoder, finder, takers)
         self._records = CsvRecords(extractor.form)
         self._told = _Rows(extractor, finder)
         self._nulls = 0

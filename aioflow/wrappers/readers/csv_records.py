@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from aioflow.wrappers.readers.pieces import BadPageError
 
@@ -23,8 +23,7 @@ class CsvForm:
     skip: int = 0  # lines before the first record
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """The values of a record, and the line that it begins on."""
 
     values: list[str]

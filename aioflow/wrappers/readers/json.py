@@ -19,7 +19,14 @@ from aioflow.wrappers.readers.json_path import JsonPath, compile_path, own_name,
 from aioflow.wrappers.readers.json_stream import Node, ValueStream, plan_stream
 from aioflow.wrappers.readers.json_text import JsonDecoder, JsonLines, dump, parse
 from aioflow.wrappers.readers.options import check_options, is_flag
-from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
+from aioflow.wrappers.readers.pieces import (
+    BadPageError,
+    PieceReading,
+    Take,
+    explained,
+    unreadable,
+    whole_text,
+)
 from aioflow.wrappers.reading import Found, PageHead
 
 _ROOT = compile_path("$")
@@ -64,6 +71,7 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
             _refuse_page_fields(self)
         self.stream: Node | None = plan_stream(self.items, captures)
         self.is_incremental = self.has_lines or self.stream is not None
+        self.takers = {slot.place: _taker(slot) for slot in self.compiled.layout.item if _is_quick(slot)}
 
     def open(self, page: PageHead) -> JsonReading:
         if self.has_lines:
@@ -153,6 +161,20 @@ def _carried(value: Any, source: str) -> Value:
 _FINDER = JsonFinder()
 
 
+def _is_quick(slot: Slot[JsonPath]) -> bool:
+    return slot.conversion.matches == "first" and slot.conversion.source == "text"
+
+
+def _taker(slot: Slot[JsonPath]) -> Take:
+    first = slot.selector.first
+
+    def take(node: Any) -> Value:
+        value = first(node)
+        return value if value.__class__ in _PLAIN else _carried(value, "text")
+
+    return take
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
@@ -161,7 +183,7 @@ class JsonReading(PieceReading[JsonPath]):
 
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
         decoder = JsonDecoder(head.content_type, extractor.extraction.charset)
-        super().__init__(extractor, head, decoder, _FINDER)
+        super().__init__(extractor, head, decoder, _FINDER, extractor.takers)
 
 
 class StreamReading(JsonReading):

@@ -241,8 +241,8 @@ class ValueStream:
 
     def _read_items(self) -> None:
         """The elements of an array of items that have a comma behind them: most of a page."""
-        text, at, items = self._text, self._at, self._items
-        odd = self._has_surrogates
+        text, items, odd = self._text, self._items, self._has_surrogates
+        at = _space(text, self._at).end()  # type: ignore[union-attr]  # it matches anywhere
         try:
             while True:
                 value, end = scan_value(text, at)

@@ -147,7 +147,7 @@ def without_surrogates(value: Any) -> Any:
 
 def parse(text: str, place: Place | None = None) -> Any:
     """The value of a whole text; a BadJsonError with the place of the mistake otherwise."""
-    if not Nesting().feed(text):
+    if text.count("[") + text.count("{") > DEPTH_LIMIT and not Nesting().feed(text):
         raise TooDeepError
     try:
         value = json.loads(text)

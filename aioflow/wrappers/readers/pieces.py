@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from aioflow.relation import Row, Value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import Charset
 from aioflow.wrappers.page import Page
+from aioflow.wrappers.processing import Convert
 from aioflow.wrappers.readers.compiled import (
     CompiledExtractor,
     Finder,
@@ -21,6 +22,7 @@ from aioflow.wrappers.readers.compiled import (
 from aioflow.wrappers.reading import Found, PageHead
 
 S = TypeVar("S")
+Take: TypeAlias = Callable[[Any], Value]
 EXCERPT_CHARACTERS = 200
 
 
@@ -41,16 +43,26 @@ class Decoder(Protocol):
 
 
 class PieceReading(Generic[S]):
-    """One page on its way in. What a subclass knows is how to take items out of its text."""
+    """One page on its way in. What a subclass knows is how to take items out of its text.
+
+    `takers` has for each field of the item, by its place, a function that finds what the Finder would;
+    fields without one are left to the Finder.
+    """
 
     def __init__(
-        self, extractor: CompiledExtractor[S], head: PageHead, decoder: Decoder, finder: Finder[S]
+        self,
+        extractor: CompiledExtractor[S],
+        head: PageHead,
+        decoder: Decoder,
+        finder: Finder[S],
+        takers: Mapping[int, Take] | None = None,
     ) -> None:
         self._extractor = extractor
         self._compiled = extractor.compiled
         self._page = Page(head)
         self._decoder = decoder
         self._finder = finder
+        self._steps = _steps(extractor.compiled.layout, takers or {})
         self._frame: Frame | None = None
         self._next_page: Value = None
 
@@ -108,7 +120,28 @@ class PieceReading(Generic[S]):
     def _rows(self, items: Iterable[Any]) -> list[Row]:
         frame, layout, page, finder = self._frame, self._compiled.layout, self._page, self._finder
         assert frame is not None
-        return [layout.row(item, frame, page, finder) for item in items]
+        shared, steps = frame.values, self._steps
+        if steps is None:
+            return [layout.row(item, frame, page, finder) for item in items]
+        rows = []
+        for item in items:
+            values = shared.copy()
+            for place, take, convert in steps:
+                values[place] = take(item) if convert is None else convert(take(item), page)
+            rows.append(tuple(values))
+        page.rows += len(rows)
+        return rows
+
+
+def _steps(layout: Layout[S], takers: Mapping[int, Take]) -> list[tuple[int, Take, Convert | None]] | None:
+    """The short way to a row, where every field has a taker and none is required."""
+    steps: list[tuple[int, Take, Convert | None]] = []
+    for slot in layout.item:
+        if slot.place not in takers or slot.required or slot.nested is not None:
+            return None
+        is_plain = slot.conversion.is_plain and not slot.conversion.collapse
+        steps.append((slot.place, takers[slot.place], None if is_plain else slot.convert))
+    return steps
 
 
 # --- for people ----------------------------------------------------------------------------------

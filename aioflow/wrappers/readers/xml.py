@@ -18,7 +18,14 @@ from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
 from aioflow.wrappers.readers.options import check_options, is_flag
-from aioflow.wrappers.readers.pieces import BadPageError, PieceReading, explained, unreadable, whole_text
+from aioflow.wrappers.readers.pieces import (
+    BadPageError,
+    PieceReading,
+    Take,
+    explained,
+    unreadable,
+    whole_text,
+)
 from aioflow.wrappers.readers.xml_guard import SafeParser, etree
 from aioflow.wrappers.readers.xml_items import ItemParser
 from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, compile_xpath
@@ -72,6 +79,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         stays_inside = self.compiled.next_page is None and not layout.needs_page and _stays_inside(layout)
         self.steps = each.steps if each is not None and stays_inside else None
         self.is_incremental = self.steps is not None
+        self.takers = {slot.place: _taker(slot) for slot in layout.item if slot.selector.gives_nodes}
 
     def open(self, page: PageHead) -> XmlReading:
         return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
@@ -130,7 +138,7 @@ class XmlFinder:
 
     def find(self, slot: Slot[XmlPath], node: Any) -> Value:
         conversion = slot.conversion
-        found = _evaluated(slot, node)
+        found = slot.selector.find(node)
         if not isinstance(found, list):
             found = [_shown_value(found)]
         if conversion.matches == "all":
@@ -140,14 +148,7 @@ class XmlFinder:
         )
 
     def each(self, slot: Slot[XmlPath], node: Any) -> list[Any]:
-        return _elements(slot.name, _evaluated(slot, node))
-
-
-def _evaluated(slot: Slot[XmlPath], node: Any) -> Any:
-    try:
-        return slot.selector.find(node)
-    except etree.XPathError as error:
-        raise BadPageError(f"{slot.name!r} ({slot.selector.text}) cannot be found: {error}") from None
+        return _elements(slot.name, slot.selector.find(node))
 
 
 def _elements(name: str, found: list[Any]) -> list[Any]:
@@ -178,6 +179,19 @@ def _shown_value(value: Any) -> str | None:
 _FINDER = XmlFinder()
 
 
+def _taker(slot: Slot[XmlPath]) -> Take:
+    """As `find`, for paths to nodes."""
+    if slot.conversion.matches != "first":
+        return lambda node: _FINDER.find(slot, node)
+    find, source = slot.selector.find, slot.conversion.source
+
+    def take(node: Any) -> Value:
+        found = find(node)
+        return _text_of(found[0], source) if found else None
+
+    return take
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
@@ -186,7 +200,13 @@ class XmlReading(PieceReading[XmlPath]):
 
     def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
         decoder = TextDecoder(head.content_type, extractor.extraction.charset)
-        super().__init__(extractor, head, decoder, _FINDER)
+        super().__init__(extractor, head, decoder, _FINDER, extractor.takers)
+
+    def _rows(self, items: Iterable[Any]) -> list[Row]:
+        try:
+            return super()._rows(items)
+        except etree.XPathError as error:
+            raise BadPageError(f"a value cannot be found: {error}") from None
 
 
 class StreamReading(XmlReading):

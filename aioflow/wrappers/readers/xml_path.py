@@ -40,6 +40,7 @@ _TOKEN = re.compile(
       | (?P<sign>::|//|\.\.|!=|<=|>=|[()\[\].@,/|+\-=<>*])""",
     re.VERBOSE,
 )
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.-]*")
 # Behind these a name or `*` begins an operand; behind anything else it is an operator.
 _BEFORE_OPERAND = frozenset(
     {"@", "::", "(", "[", ",", "/", "//", "|", "+", "-", "=", "!=", "<", "<=", ">", ">=", "*"}
@@ -67,11 +68,18 @@ class XmlPath:
     is_inner: bool  # it looks at nothing outside of the element that it starts from
     is_absolute: bool
     gives_nodes: bool  # and not a number, a text or a truth value
+    attribute: str | None  # when it is nothing but an attribute without namespace
     steps: SimpleSteps | None  # when it leads along named elements only
 
     @cached_property
     def find(self) -> Callable[[Any], Any]:
         """What the path leads to from an element: a list of nodes, or a value."""
+        if self.attribute is not None:
+            name = self.attribute
+            return lambda element: [] if (value := element.get(name)) is None else [value]
+        if self.steps is not None and len(self.steps.tags) == 2 and self.steps.tags[0] == _ROOT:
+            tag = self.steps.tags[1]
+            return lambda element: list(element.iterchildren(tag))
         return _xpath(self.expression, self.namespaces)
 
     def trace(self, element: Any) -> Any:
@@ -112,6 +120,7 @@ def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool 
         all(map(_is_inner, tokens)) and not _has_root(tokens),
         tokens[0].text in ("/", "//"),
         gives_nodes,
+        None if any_namespace else _only_attribute(tokens),
         _simple_steps(tokens, namespaces, any_namespace),
     )
 
@@ -228,8 +237,14 @@ def _simple_steps(
     tags = tuple(_tag(token.text, namespaces, any_namespace) for token in names)
     if tokens[0].kind == "test":
         # A relative path starts from the root element, so its steps are below that.
-        return SimpleSteps(("{*}*", *tags), False)
+        return SimpleSteps((_ROOT, *tags), False)
     return SimpleSteps(tags, is_anywhere)
+
+
+def _only_attribute(tokens: list[_Token]) -> str | None:
+    if len(tokens) != 2 or tokens[0].text != "@" or not _PLAIN_NAME.fullmatch(tokens[1].text):
+        return None
+    return tokens[1].text
 
 
 def _tag(name: str, namespaces: Mapping[str, str], any_namespace: bool) -> str:
@@ -239,6 +254,7 @@ def _tag(name: str, namespaces: Mapping[str, str], any_namespace: bool) -> str:
     return f"{{*}}{local}" if any_namespace else local
 
 
+_ROOT = "{*}*"  # the element that a relative path starts from
 _XML = "http://www.w3.org/XML/1998/namespace"
 
 
