@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aioflow import Engine, load
+from aioflow import AioflowError, Engine, load
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.campaign import Campaign
 from aioflow.session import MODES, Mode
@@ -32,7 +32,7 @@ async def test_contributors_are_joined_with_income_and_crime_where_they_live(sit
 
 
 async def test_each_zip_code_is_asked_about_once_and_while_the_file_is_still_coming() -> None:
-    with running_site(latency=0.02) as site:
+    with running_site(latency=0.05) as site:
         async with Engine(configuration=site.configuration()) as engine:
             await engine.run(load(PLAN), campaign=[{"site": site.url}])
         log = site.log()
@@ -51,8 +51,6 @@ async def test_each_zip_code_is_asked_about_once_and_while_the_file_is_still_com
 
 
 async def test_an_election_that_the_source_does_not_have_is_an_error(site: Site) -> None:
-    from aioflow import AioflowError
-
     async with Engine(configuration=site.configuration()) as engine:
         with pytest.raises(AioflowError, match="404"):
             await engine.run(load(PLAN), campaign=[{"year": 1996, "site": site.url}])

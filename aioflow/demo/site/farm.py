@@ -7,38 +7,41 @@ would be slower than what it measures.
 from __future__ import annotations
 
 import asyncio
-from random import Random
+from functools import cache
 
 PAGES = 5000
 LINKS = 20
 _END = b"\r\n\r\n"
 _LOREM = (
-    "Every page of this farm has twenty links, and from the first one all others can be reached. "
-    "There is nothing to be found on any of them. "
+    "Every page of this farm has twenty links, and from the first one all others can be reached. There is "
+    "nothing else to be found on any of them, however long one looks; but whoever has seen them all has been "
+    "fast. " * 2
 )
 
 
 def farm_links(page: int, seed: int = 1) -> list[int]:
-    """The pages that a page links to: some that nobody linked to before, and some at random."""
-    dice = Random(f"{seed} farm {page}")
+    """The pages that a page links to: some that nobody linked to before, and some anywhere."""
     # Two children each make a tree over all pages; its shape leaves a crawler enough to do at any time.
     tree = [child for child in (2 * page + 1, 2 * page + 2) if child < PAGES]
-    return [*tree, *(dice.randrange(PAGES) for _ in range(LINKS - len(tree)))]
+    start = page * 2_654_435_761 + seed * 40_503
+    return [*tree, *((start + step * 2_246_822_519 >> 7) % PAGES for step in range(LINKS - len(tree)))]
 
 
 def farm_page(page: int, seed: int = 1) -> bytes:
     """A page of about two kilobytes."""
-    links = "\n".join(
-        f'<li><a class="link" href="/farm/{target}">Page {target} of the farm</a></li>'
-        for target in farm_links(page, seed)
-    )
+    links = "".join(map(_link, farm_links(page, seed)))
     lines = (
         '<!DOCTYPE html>\n<html lang="en">',
         f'<head><meta charset="utf-8"><title>Farm, page {page}</title></head>',
-        f'<body><h1>Page {page}</h1>\n<p class="text">{_LOREM * 2}</p>',
-        f"<ul>\n{links}\n</ul>\n</body></html>\n",
+        f'<body><h1>Page {page}</h1>\n<p class="text">{_LOREM}</p>',
+        f"<ul>\n{links}</ul>\n</body></html>\n",
     )
     return "\n".join(lines).encode()
+
+
+@cache
+def _link(page: int) -> str:
+    return f'<li><a class="link" href="/farm/{page}">Page {page} of the farm</a></li>\n'
 
 
 def farm_answers(seed: int = 1) -> dict[bytes, bytes]:
