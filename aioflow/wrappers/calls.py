@@ -126,7 +126,8 @@ class PageCalls(_Calls):
             return []
         accepted(response)
         rows = await self._read(response)
-        self._tally.add(rows)
+        if self._tally is not None:
+            self._tally.add(rows)
         return rows
 
     async def bit_by_bit(self, row: Row) -> AsyncGenerator[Batch, None]:
@@ -137,7 +138,8 @@ class PageCalls(_Calls):
         is_empty = True
         async with aclosing(self._pages(request)) as batches:
             async for rows in batches:
-                self._tally.add(rows)
+                if self._tally is not None:
+                    self._tally.add(rows)
                 is_empty = False
                 yield rows
         if is_empty:
@@ -253,5 +255,6 @@ class PythonCalls(_Calls):
     def _rows(self, results: Iterable[Mapping[str, Any]]) -> Batch:
         schema = self._wrapper.schema
         rows = [tuple(map(value_of, row_of_mapping(schema, result))) for result in results]
-        self._tally.add(rows)
+        if self._tally is not None:
+            self._tally.add(rows)
         return rows

@@ -48,8 +48,10 @@ class WrapperSession:
         """The value of a secret that a wrapper refers to."""
         return self._secrets.get(name).reveal()
 
-    def tally(self, key: str, columns: tuple[str, ...]) -> Tally:
-        """Where the rows of a wrapper are counted."""
+    def tally(self, key: str, columns: tuple[str, ...]) -> Tally | None:
+        """Where the rows of a wrapper are counted, if anybody wants to know."""
+        if not self.settings.health:
+            return None
         from aioflow.wrappers.health import Tally
 
         found = self._tallies.get(key)
