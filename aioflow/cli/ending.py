@@ -14,7 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, TypeVar
 
-from aioflow.errors import AioflowError, Diagnostic, PlanError, RunError, SettingError
+from aioflow.errors import (
+    AioflowError,
+    Diagnostic,
+    InputError,
+    MissingExtraError,
+    PlanError,
+    SettingError,
+)
 from aioflow.secrets import mask
 
 OK: Final = 0
@@ -57,7 +64,7 @@ def report(error: BaseException) -> int:
         return BAD_INPUT
     if isinstance(error, AioflowError):
         tell("error", str(error))
-        return FAILED if isinstance(error, RunError) and not _is_about_input(error) else BAD_INPUT
+        return BAD_INPUT if isinstance(error, SettingError) or _is_about_input(error) else FAILED
     if isinstance(error, OSError):
         tell("error", os_error_text(error))
         return FAILED
@@ -67,9 +74,9 @@ def report(error: BaseException) -> int:
 
 
 def _is_about_input(error: BaseException | None) -> bool:
-    """Whether a run failed because what it was given is wrong, however deep that was found."""
+    """Whether something failed because what it was given is wrong, however deep that was found."""
     while error is not None:
-        if isinstance(error, AioflowError) and not isinstance(error, RunError | SettingError):
+        if isinstance(error, InputError | PlanError | MissingExtraError):
             return True
         error = error.__cause__
     return False

@@ -43,7 +43,9 @@ def test_help_lists_the_commands(command: Command) -> None:
         done = command(*arguments)
         assert done.code == 0
         names = re.findall(r"^  (\w+) ", done.output.partition("Commands:")[2], re.MULTILINE)
-        assert names == ["run", "check", "fmt", "graph", "explain", "ops", "config", "demo"]
+        assert names == [
+            *("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo", "wrapper")
+        ]
 
 
 def test_a_completion_script_is_made(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Ended
 from tests.cli.program import aioflow
-from tests.cli.site import Site, served
+from tests.cli.site import HOUSES, Site, served
 
 Command = Callable[..., Ended]
 
@@ -188,3 +188,61 @@ def test_it_runs_as_a_process_of_its_own(site: Site, folder: Path) -> None:
     ended = aioflow("fetch", site.url("/houses"), "--body", cwd=folder, **changes)
     assert (ended.returncode, ended.stdout[:9]) == (0, "<!doctype")
     assert ended.stderr.startswith("200 OK")
+
+
+# --- runs ---------------------------------------------------------------------------------------
+
+PLAN = """\
+WRAPPER houses ()
+{
+  GET: "http://SITE/houses"
+  EACH: "li.house"
+  address: "a.title"
+}
+
+PLAN houses
+{
+  OUTPUT: found
+  BODY
+  {
+    wrapper ("houses" : found)
+  }
+}
+"""
+FOUND = [f'{{"address": "{address}"}}' for address, _ in HOUSES]
+
+
+def test_a_run_is_recorded_and_replayed_without_the_network(
+    command: Command, site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "houses.plan").write_text(PLAN.replace("SITE", site.host))
+    monkeypatch.setenv("AIOFLOW_HTTP_ALLOW", site.host)
+    first = command("run", "houses.plan", "--record", "pages")
+    assert (first.code, first.messages, first.output.splitlines()) == (0, "", FOUND)
+    site.requests.clear()
+    again = command("run", "houses.plan", "--replay", "pages")
+    assert (again.code, again.messages, again.output.splitlines()) == (0, "", FOUND)
+    assert site.requests == []
+
+
+def test_a_run_offline_fails_where_the_cache_has_no_answer(
+    command: Command, site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "houses.plan").write_text(PLAN.replace("SITE", site.host))
+    monkeypatch.setenv("AIOFLOW_HTTP_ALLOW", site.host)
+    site.requests.clear()
+    ended = command("run", "houses.plan", "--offline")
+    assert (ended.code, ended.output, site.requests) == (1, "", [])
+    assert "houses.plan:13:5" in ended.messages
+
+
+def test_the_file_beside_a_plan_lets_its_run_reach_a_private_address(
+    command: Command, site: Site, folder: Path
+) -> None:
+    (folder / "plans").mkdir()
+    (folder / "plans" / "houses.plan").write_text(PLAN.replace("SITE", site.host))
+    refused = command("run", "plans/houses.plan")
+    assert (refused.code, refused.output) == (1, "")
+    assert f'allow "{site.host}"' in refused.messages
+    (folder / "plans" / "aioflow.toml").write_text(f'[http]\nallow = ["{site.host}"]\n')
+    assert command("run", "plans/houses.plan").output.splitlines() == FOUND

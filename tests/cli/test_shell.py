@@ -1,5 +1,6 @@
 """`aioflow shell`: selectors tried on a page, and the wrapper that comes of it; typed or piped in."""
 
+import io
 import os
 import pty
 import select
@@ -15,6 +16,7 @@ from aioflow.cli.paint import Paint
 from aioflow.cli.shell import Shell
 from aioflow.cli.terminal import completions, names_in
 from aioflow.web.settings import HttpSettings, WebSettings
+from tests.cli.conftest import Ended
 from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, aioflow, environment, own_folders
 from tests.cli.site import HOUSES, Site, houses_page, served
 
@@ -171,26 +173,38 @@ def test_lines_can_be_piped_in(site: Site, folder: Path) -> None:
     assert ended.stdout.count("1 match") == 1
 
 
-def test_a_mistake_is_told_with_its_place_and_the_rest_goes_on(folder: Path) -> None:
+@pytest.fixture
+def piped(command: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Ended]:
+    """The command on a page, with lines for its standard input."""
+
+    def run(page: str, lines: str) -> Ended:
+        monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+        return command("shell", page)
+
+    return run
+
+
+def test_a_mistake_is_told_with_its_place_and_the_rest_goes_on(
+    folder: Path, piped: Callable[[str, str], Ended]
+) -> None:
     (folder / "page.html").write_text(houses_page(1))
-    lines = 'title: "h1[" number\n:tabel\nh1\n'
-    ended = aioflow("shell", "page.html", cwd=folder, input=lines)
-    assert ended.returncode == 1
-    assert "1 match" in ended.stdout
-    messages = ended.stderr.splitlines()
+    ended = piped("page.html", 'title: "h1[" number\n:tabel\nh1\n')
+    assert ended.code == 1
+    assert "1 match" in ended.output
+    messages = ended.messages.splitlines()
     assert messages[0].startswith("error: ")
     assert messages[1].strip() == 'title: "h1[" number'
     assert messages[2].strip() == "^"
     assert messages[3] == "error: unknown command :tabel; did you mean 'table'?"
 
 
-def test_a_page_that_is_not_there_ends_the_command(folder: Path, site: Site) -> None:
-    ended = aioflow("shell", "none.html", cwd=folder, input="h1\n")
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "error: 'none.html' is neither an http(s) address nor a file\n"
-    refused = aioflow("shell", site.url("/houses"), cwd=folder, input="h1\n")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "allow" in refused.stderr
+def test_a_page_that_is_not_there_ends_the_command(site: Site, piped: Callable[[str, str], Ended]) -> None:
+    ended = piped("none.html", "h1\n")
+    assert (ended.code, ended.output) == (1, "")
+    assert ended.messages == "error: 'none.html' is neither an http(s) address nor a file\n"
+    refused = piped(site.url("/houses"), "h1\n")
+    assert (refused.code, refused.output) == (1, "")
+    assert "allow" in refused.messages
 
 
 def test_at_a_terminal_there_are_colours_history_and_completion(folder: Path) -> None:
