@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -84,7 +84,7 @@ class Response:
             self.body = b"".join([chunk async for chunk in self.body])
         return self.body
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body piece by piece; a body that is whole is one piece."""
         if isinstance(self.body, bytes):
             yield self.body

@@ -102,15 +102,15 @@ class PageCalls(_Calls):
     def __init__(self, wrapper: Wrapper, schema: Schema, session: WrapperSession, context: Context) -> None:
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
-        self._extractor = compiled(wrapper.extraction)
-        streamed = self._extractor.is_incremental
+        self.extractor = compiled(wrapper.extraction)
+        streamed = self.extractor.is_incremental
         self._maker = RequestMaker(
             wrapper, secret=session.secret, streamed=streamed, **self._request_settings
         )
 
     def caller(self) -> Caller:
         """Rows of one page come together; those of several, or of a page that is read bit by bit, do not."""
-        if self._extractor.is_incremental or self._wrapper.paging is not None:
+        if self.extractor.is_incremental or self._wrapper.paging is not None:
             return self.bit_by_bit
         return self.at_once
 
@@ -150,29 +150,14 @@ class PageCalls(_Calls):
         pages = Pages(self._wrapper)
         following: Request | None = request
         while following is not None:
-            response = await self._session.fetch(following)
-            if response.status in self._wrapper.request.empty:
-                await response.close()
-                return
-            async with accepted(response):
-                reading = self._extractor.open(_head(response))
-                count = 0
-                if (
-                    isinstance(response.body, bytes)
-                    and len(response.body) >= LARGE_PAGE_BYTES
-                    and (not self._extractor.is_incremental)
-                ):
-                    rows, next_page = await self._read_aside(_head(response), response.body)
-                else:
-                    async for chunk in response.chunks():
-                        if rows := reading.feed(chunk):
-                            count += len(rows)
-                            yield rows
-                    rows, next_page = reading.end(), reading.next_page
-            if rows:
-                count += len(rows)
-                yield rows
-            following = pages.following(following, response.url, next_page, count)
+            async with await self._session.fetch(following) as response:
+                if response.status in self._wrapper.request.empty:
+                    return
+                page = _Page(self, accepted(response))
+                async with aclosing(page.batches()) as batches:
+                    async for rows in batches:
+                        yield rows
+            following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
             self._context.count("pages cut")
             self._context.warn(f"{self._wrapper.name} stopped at its MAX_PAGES of {pages.pages} pages")
@@ -180,18 +165,45 @@ class PageCalls(_Calls):
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
         if len(body) >= LARGE_PAGE_BYTES:
-            rows, _ = await self._read_aside(_head(response), body)
+            rows, _ = await self.read_aside(response, body)
             return rows
-        reading = self._extractor.open(_head(response))
+        reading = self.extractor.open(_head(response))
         rows = reading.feed(body)
         return rows + reading.end() if rows else reading.end()
 
-    async def _read_aside(self, head: PageHead, body: bytes) -> tuple[Batch, Any]:
-        """Read a large page off the loop."""
-        extractor = self._extractor
-        if extractor.prefers_process(len(body)):
-            return await self._context.in_process(read_page, extractor, head, body)
-        return await self._context.in_thread(read_page, extractor, head, body)
+    async def read_aside(self, response: Response, body: bytes) -> tuple[Batch, Any]:
+        """The rows of a large page, and its link to the next, read off the loop."""
+        # Headers as aiohttp has them cannot go to another process.
+        head = PageHead(response.url, response.status, dict(response.headers))
+        if self.extractor.prefers_process(len(body)):
+            return await self._context.in_process(read_page, self.extractor, head, body)
+        return await self._context.in_thread(read_page, self.extractor, head, body)
+
+
+class _Page:
+    """One page on its way in; `rows` and `next_page` are known when all its batches were taken."""
+
+    def __init__(self, calls: PageCalls, response: Response) -> None:
+        self._calls = calls
+        self._response = response
+        self.rows = 0
+        self.next_page: Any = None
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        body, extractor = self._response.body, self._calls.extractor
+        if isinstance(body, bytes) and len(body) >= LARGE_PAGE_BYTES and not extractor.is_incremental:
+            rest, self.next_page = await self._calls.read_aside(self._response, body)
+        else:
+            reading = extractor.open(_head(self._response))
+            async with aclosing(self._response.chunks()) as chunks:
+                async for chunk in chunks:
+                    if rows := reading.feed(chunk):
+                        self.rows += len(rows)
+                        yield rows
+            rest, self.next_page = reading.end(), reading.next_page
+        if rest:
+            self.rows += len(rest)
+            yield rest
 
 
 def _head(response: Response) -> PageHead:

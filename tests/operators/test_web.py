@@ -427,3 +427,28 @@ def test_a_page_that_loses_a_field_is_a_warning_against_its_own_history(tmp_path
     (warning,) = asyncio.run(once(bad))
     assert "price" in warning
     assert "list" in warning
+
+
+def test_an_error_status_lets_go_of_a_body_that_nobody_reads() -> None:
+    body = Chunks(b"no")
+    result, _ = wrapped(
+        'wrapper ("api", x : out) {ERRORS: skip}',
+        pages(api__page_eq_1=answer(500, {}, body)),
+        x=[{"page": "1"}],
+    )
+    assert list(result) == []
+    assert body.is_closed
+
+
+@pytest.mark.parametrize("size", [300_000, 6_000_000])
+def test_a_large_page_is_read_off_the_loop_to_the_same_rows(size: int) -> None:
+    filling = "<p>" + "x" * 1000 + "</p>"
+    text = HOUSES + filling * (size // len(filling))
+    plan = loads(f'{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out BODY {{ wrapper ("list", x : out) }} }}')
+
+    async def main() -> list[str]:
+        http_client, _ = client(pages(list__page_eq_1=text))
+        async with Engine(services={Client: http_client}, configuration=QUIET) as engine:
+            return [row["title"] async for row in engine.stream(plan, x=[{"page": 1}])]
+
+    assert asyncio.run(main()) == ["One", "Two"]
