@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from ssl import SSLCertVerificationError
 
 import aiohttp
 from aiohttp.http_exceptions import ContentLengthError, HttpProcessingError, TransferEncodingError
@@ -89,6 +90,8 @@ def too_much_header(url: str, http: HttpSettings) -> ResponseTooLargeError:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, SSLCertVerificationError):
+        return error.verify_message
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, asyncio.TimeoutError):

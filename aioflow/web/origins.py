@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from multidict import CIMultiDict
 from yarl import URL
 
+from aioflow.errors import InputError
 from aioflow.secrets import PREFIX, Secrets, conceal
 from aioflow.web.addresses import AddressGuard
 from aioflow.web.errors import AddressRefusedError, RequestRefusedError
@@ -27,8 +28,8 @@ class Origin:
 
     host: str
     port: int
-    headers: Mapping[str, str] | None
-    proxy: URL | None
+    headers: Mapping[str, str] | None = field(repr=False)  # with credentials
+    proxy: URL | None = field(repr=False)
 
     def headers_for(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The configured headers under those of a request."""
@@ -72,7 +73,10 @@ class Origins:
         name = f"[{host}]" if ":" in host else host
         settings = self._settings.host(name, port)
         proxy = settings.proxy or self._settings.http.proxy
-        headers = self._headers(settings)
+        try:
+            headers = self._headers(settings)
+        except InputError as error:
+            raise RequestRefusedError(f"{shown}: {error}") from None
         if headers and url.scheme == "http":
             is_named = f"{name}:{port}" in self._settings.hosts or self._guard.is_allowed(host, port)
             if not is_named:

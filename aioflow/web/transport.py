@@ -136,9 +136,6 @@ class Transport:
             self._open_bodies.add(body)
             if not request.streamed:
                 body = await body.read()
-        if request.body is not None and not request.streamed:
-            # A writer that was not done when the answer came has been cancelled.
-            await answer.wait_for_close()
         return Response(
             exchange.url,
             answer.status,

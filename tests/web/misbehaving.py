@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Self
 
@@ -46,6 +48,7 @@ class Line:
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
+        await asyncio.sleep(0)  # a drain need not wait
 
     async def send_forever(self, data: bytes) -> None:
         """Until the client has had enough."""
@@ -109,8 +112,9 @@ class Server:
 
     async def all_lost(self) -> None:
         """Wait until no connection is left; behaviours must end when the client goes."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        async with asyncio.timeout(10):
+            while self._tasks:
+                await asyncio.wait(self._tasks)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -226,5 +230,33 @@ async def opened(
         yield transport
     finally:
         await transport.close()
-    async with asyncio.timeout(10):
-        await server.all_lost()
+    await server.all_lost()
+
+
+@contextlib.asynccontextmanager
+async def bounds(memory_bytes: int = 50 * 1024 * 1024, seconds: float = 0.25) -> AsyncIterator[None]:
+    """Fail if memory grows by more, or the loop's thread computes for longer without a turn of the loop.
+
+    Its CPU time is taken, so that other work on the machine does not count.
+    """
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+
+    watching = asyncio.create_task(watch())
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        watching.cancel()
+        await asyncio.wait([watching])
+    assert peak < memory_bytes
+    assert longest < seconds

@@ -125,6 +125,16 @@ async def test_basic_credentials_are_encoded() -> None:
         assert b"\r\nAuthorization: Basic bWU6cMOkc3M=\r\n" in server.requests[0]
 
 
+async def test_a_secret_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "secrets.toml"
+    file.touch(0o600)
+    async with Server(sends(answer())) as server:
+        hosts = {server.host: HostSettings(auth="bearer secret:MISSING")}
+        async with opened(server, hosts=hosts, secrets=Secrets({}, file)) as transport:
+            with pytest.raises(RequestRefusedError, match="there is no secret 'MISSING'"):
+                await transport.fetch(Request(server.url()))
+
+
 async def test_the_user_of_a_url_becomes_a_header_and_is_shown_nowhere() -> None:
     async with Server(sends(answer())) as server, opened(server) as transport:
         url = f"http://me:pass%20word@{server.host}/"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,12 +20,14 @@ from aioflow.web.errors import (
     WebError,
 )
 from aioflow.web.messages import Request, Response
+from aioflow.web.transport import Transport
 from tests.web.misbehaving import (
     Behaviour,
     Line,
     Names,
     Server,
     answer,
+    bounds,
     opened,
     sends,
     sends_and_closes,
@@ -95,7 +98,7 @@ async def test_a_large_body_that_is_compressed_well_is_read_whole() -> None:
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
 async def test_an_answer_without_body_may_say_what_it_would_be(status: str) -> None:
-    behave = sends(f"HTTP/1.1 {status}\r\nContent-Encoding: gzip\r\nETag: x\r\n\r\n".encode())
+    behave = sends(f"HTTP/1.1 {status}\r\nContent-Encoding: rot13\r\nETag: x\r\n\r\n".encode())
     async with Server(behave) as server, opened(server) as transport:
         for _ in range(2):
             assert (await transport.fetch(Request(server.url()))).body == b""
@@ -132,6 +135,17 @@ async def test_a_request_is_sent_with_its_method_body_and_headers() -> None:
     assert b"cookie" not in first.lower()
     assert b"\r\nuser-agent: mine\r\n" in second.lower()
     assert second.endswith(bytes(2 * MEBIBYTE))
+
+
+async def test_cookies_are_left_to_others() -> None:
+    async with Server(sends(answer(headers=["Set-Cookie: a=1; Path=/"]))) as server:
+        host = f"shop.example:{server.port}"
+        async with opened(server, names=Names(shop_example=["127.0.0.1"]), allow=(host,)) as transport:
+            for _ in range(2):
+                await transport.fetch(Request(f"http://{host}/"))
+            await transport.fetch(Request(f"http://{host}/", headers={"Cookie": "b=2"}))
+        assert [b"Cookie: b=2" in request for request in server.requests] == [False, False, True]
+        assert b"a=1" not in b"".join(server.requests)
 
 
 async def test_a_body_waits_for_100_continue() -> None:
@@ -333,7 +347,7 @@ FAULTS: dict[str, tuple[Behaviour, type[WebError], str, dict[str, Any]]] = {
         "0.05 s passed without a byte",
         {"idle_seconds": 0.05},
     ),
-    "slow body": (slow_body, ResponseTimeoutError, "not whole within 0.1 s", {"total_seconds": 0.1}),
+    "slow body": (slow_body, ResponseTimeoutError, "not whole within 0.3 s", {"total_seconds": 0.3}),
     "endless chunk header": (
         endless_chunk_header,
         ResponseTimeoutError,
@@ -343,18 +357,27 @@ FAULTS: dict[str, tuple[Behaviour, type[WebError], str, dict[str, Any]]] = {
 }
 
 
+async def works(server: Server, transport: Transport) -> bool:
+    """Whether an ordinary request is answered; on a busy machine within a tiny limit not at once."""
+    server.behave = sends(answer(b"ok"))
+    for _ in range(20):
+        with suppress(ResponseTimeoutError):
+            return (await transport.fetch(Request(server.url()))).body == b"ok"
+    return False
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_gives_the_stated_error_and_the_next_request_works(fault: str) -> None:
     behave, kind, message, settings = FAULTS[fault]
     async with Server(behave) as server, opened(server, **settings) as transport:
-        with pytest.raises(WebError) as caught:
-            await transport.fetch(Request(server.url("/page")))
+        async with bounds():
+            with pytest.raises(WebError) as caught:
+                await transport.fetch(Request(server.url("/page")))
         assert type(caught.value) is kind
         assert str(caught.value).startswith(server.url("/page: "))
         assert message in str(caught.value)
         assert len(server.requests) <= 1
-        server.behave = sends(answer(b"ok"))
-        assert (await transport.fetch(Request(server.url()))).body == b"ok"
+        assert await works(server, transport)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -363,8 +386,7 @@ async def test_a_streamed_answer_fails_likewise(fault: str) -> None:
     async with Server(behave) as server, opened(server, **settings) as transport:
         with pytest.raises(kind, match=message):
             await (await transport.fetch(Request(server.url("/page"), streamed=True))).read()
-        server.behave = sends(answer(b"ok"))
-        assert (await transport.fetch(Request(server.url()))).body == b"ok"
+        assert await works(server, transport)
 
 
 async def test_bad_framing_after_a_good_beginning_is_noticed_at_once() -> None:
