@@ -170,9 +170,19 @@ def _joined(notes: list[str]) -> str | None:
 
 
 @lru_cache(maxsize=256)
+def says_utf8(content_type: str) -> bool:
+    """Whether the header says UTF-8, which all but a byte order mark believe."""
+    label = _of_header(content_type)
+    return label is not None and codec_of(label) == UTF8
+
+
+@lru_cache(maxsize=256)
 def _of_header(content_type: str) -> str | None:
     found = _PARAMETER.search(content_type)
-    return None if found is None else found[1] or found[2] or found[3]
+    if found is None:
+        return None
+    label: str = found[1] or found[2] or found[3]
+    return label
 
 
 def _of_markup(start: bytes) -> str | None:
@@ -189,7 +199,7 @@ def _of_markup(start: bytes) -> str | None:
 
 def _of_meta(text: bytes) -> str | None:
     """The charset that a <meta> with these attributes says."""
-    attributes = {
+    attributes: dict[bytes, str] = {
         name.lower(): (double or single or bare).decode("latin-1")
         for name, double, single, bare in reversed(_ATTRIBUTE.findall(text))
     }

@@ -264,8 +264,7 @@ def _check_by(make: Callable[[Arguments], object]) -> Callable[[Arguments], None
 
 
 def _number(arguments: Arguments, document: DocumentKind) -> Step:
-    read = number_reader(arguments)
-    return lambda value, page: read(value)
+    return number_reader(arguments)
 
 
 def _date(arguments: Arguments, document: DocumentKind) -> Step:

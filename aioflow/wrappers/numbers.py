@@ -55,7 +55,7 @@ LOCALES = {
 _SETTINGS = ("k", "accounting")
 
 
-def number_reader(arguments: tuple[Any, ...]) -> Callable[[Value], Number | None]:
+def number_reader(arguments: tuple[Any, ...]) -> Callable[..., Number | None]:
     """A function that reads a value as the first number in it; None when there is none.
 
     Arguments are a locale ("en", "de", "fr", "ch", "in") or a decimal sign, "k" for suffixes (12k, 3.5m),
@@ -92,11 +92,17 @@ class _Reader:
         self._run = re.compile(rf"(?:(?<![\w.,]){decimal})?\d+(?:{more})*")
         grouped = locale.grouped.replace("GROUPS", locale.groups)
         self._form = re.compile(rf"(?P<whole>{grouped}|\d*)(?:{decimal}(?P<fraction>\d+))?")
+        self._simple = _simple(locale, decimal)
 
-    def read(self, value: Value) -> Number | None:
+    def read(self, value: Value, page: object = None) -> Number | None:
         kind = value.__class__
         if kind is not str:
             return value if kind in (int, float, Decimal) else None
+        if not self._scales and (simple := self._simple.match(value)) is not None:
+            whole, sign, fraction = simple.groups()
+            if sign is not None:
+                whole = whole.replace(sign, "")
+            return int(whole) if fraction is None else _whole(float(f"{whole}.{fraction}"))
         if self._is_plain and (number := read_number(value)) is not None:
             return _whole(number)
         run = self._run.search(value)
@@ -131,6 +137,15 @@ class _Reader:
             return False
         # (25) alone is mostly a count in parentheses.
         return self._accounting or any((*opened.groups(), *closed.groups()))
+
+
+def _simple(locale: _Locale, decimal: str) -> re.Pattern[str]:
+    """Most numbers in pages: nothing about them says minus, and a float holds their digits."""
+    separators = rf".,{_APOSTROPHES}"
+    before = rf"[^\d{separators}{_DASHES}(]*+"
+    after = rf"(?![\d{separators}{_DASHES}%)]|[{_SPACES}]\d|[eE][+-]?\d)"
+    whole = rf"[0-9]{{1,3}}([{locale.groups}])[0-9]{{3}}(?:\2[0-9]{{3}})?|[0-9]{{1,9}}"
+    return re.compile(rf"{before}({whole})(?:{decimal}([0-9]{{1,6}}))?{after}")
 
 
 def _whole(number: Number) -> Number:

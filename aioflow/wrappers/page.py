@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aioflow.web.urls import Base
 from aioflow.wrappers.reading import PageHead
 
@@ -10,22 +12,20 @@ class Page:
     """One page on its way in.
 
     `unreadable` counts, by field, what was found but could not be converted: the attribute is null, as
-    it is where nothing was found. `rows` counts the rows so far.
+    it is where nothing was found. `notes` are for people: what was odd about the page as a whole. `rows`
+    counts the rows so far.
     """
 
-    __slots__ = ("_base", "_links", "head", "rows", "unreadable")
+    __slots__ = ("_base", "find_base", "head", "notes", "rows", "unreadable")
 
     def __init__(self, head: PageHead) -> None:
         self.head = head
         self.rows = 0
         self.unreadable: dict[str, int] = {}
-        self._links = ""
+        self.notes: list[str] = []
+        # Asked once, before the first link: what the page itself says its links are relative to.
+        self.find_base: Callable[[], str | None] | None = None
         self._base: Base | None = None
-
-    def set_base(self, link: str) -> None:
-        """Links are relative to this one from now on (`<base href>`, `xml:base`)."""
-        self._links = link
-        self._base = None
 
     def resolve(self, link: str) -> str | None:
         """The http(s) address of a link; None for a blank one, and for one that leads elsewhere."""
@@ -45,7 +45,8 @@ class Page:
             base = Base(self.head.url)
         except ValueError:  # a page that was saved: only whole links lead anywhere
             base = Base(_NOWHERE)
-        return base.rebased(self._links) if self._links else base
+        said = self.find_base() if self.find_base is not None else None
+        return base.rebased(said) if said else base
 
     def note_unreadable(self, name: str) -> None:
         self.unreadable[name] = self.unreadable.get(name, 0) + 1

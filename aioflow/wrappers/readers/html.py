@@ -1,0 +1,380 @@
+"""HTML pages: fields by CSS selectors, `css @attribute`. A page is parsed whole, by Lexbor.
+
+Inside an item selectors find what is in it, not the item itself; `@attribute` and `@text` alone are the
+item's own. Text is collapsed to single spaces, and blank text is null, unless a field says `raw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aioflow.errors import SettingError
+from aioflow.relation import Row, Type, Value
+from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, says_utf8
+from aioflow.wrappers.conversions import WORDS
+from aioflow.wrappers.definition import Extraction, Field, Processing
+from aioflow.wrappers.page import Page
+from aioflow.wrappers.processing import Convert, is_only_url
+from aioflow.wrappers.readers.compiled import (
+    Compiled,
+    CompiledExtractor,
+    Frame,
+    Layout,
+    Slot,
+    Traits,
+    compile_extraction,
+    response_value,
+)
+from aioflow.wrappers.readers.css import MARKUP, TEXT, Selector, parse_each, parse_selector
+from aioflow.wrappers.readers.html_nodes import (
+    NodeValue,
+    Take,
+    css_path,
+    every,
+    excerpt_of,
+    first,
+    taker,
+    value_taker,
+)
+from aioflow.wrappers.readers.nesting import DEEPEST, flattened
+from aioflow.wrappers.readers.options import check_options
+from aioflow.wrappers.reading import Found, PageHead
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+# Selecting keeps other threads from running. A page of so many bytes may keep the event loop waiting for
+# more than a tenth of a second; one whose selectors count siblings does so much earlier.
+_LARGE_BYTES = 4 << 20
+_LARGE_BYTES_IF_COUNTING = 64 << 10
+_BOM = b"\xef\xbb\xbf"
+
+
+class HtmlReader:
+    """Reads HTML."""
+
+    name: ClassVar[str] = "html"
+    content_types: ClassVar[tuple[str, ...]] = ("text/html", "application/xhtml+xml")
+    default_type: ClassVar[Type | None] = Type.CHAR
+
+    def compile(self, extraction: Extraction) -> HtmlExtractor:
+        return HtmlExtractor(extraction)
+
+
+class Taken:
+    """A selector, and how to take what its field wants; `take` is set once the field's words are known."""
+
+    __slots__ = ("in_page", "selector", "take")
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.in_page = False
+        self.take: Take = _nothing
+
+    def every(self, node: LexborNode) -> list[LexborNode]:
+        return every(self.selector, node, in_page=self.in_page)
+
+
+def _nothing(node: LexborNode) -> None:
+    return None
+
+
+class HtmlExtractor(CompiledExtractor[Taken]):
+    """Selectors, compiled."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        from selectolax.lexbor import LexborHTMLParser
+
+        self._parser = LexborHTMLParser
+        check_options("html", extraction.options, {})
+        if extraction.charset is not None:
+            check_charset(extraction.charset)
+        fields = tuple(map(_with_document, extraction.fields))
+        compiled = compile_extraction(replace(extraction, fields=fields), _select, Traits(collapse=True))
+        super().__init__(extraction, compiled)
+        self._counts = False
+        self._bind(compiled.layout, in_page=compiled.each is None)
+        if compiled.next_page is not None:
+            self._bind_slot(compiled.next_page, in_page=True)
+        if compiled.each is not None:
+            compiled.each.in_page = True
+            self._counts |= compiled.each.selector.counts
+        self.rows = _row_maker(compiled)
+        # The same for all pages where every field is of the item, and a value.
+        is_plain = all(slot.field.scope == "item" and slot.nested is None for slot in compiled.layout.slots)
+        self.plain_frame = Frame([None] * len(compiled.layout.slots), {}) if is_plain else None
+
+    def _bind(self, layout: Layout[Taken], *, in_page: bool) -> None:
+        for slot in layout.slots:
+            if slot.selector is not None:
+                self._bind_slot(slot, in_page=in_page or slot.field.scope == "page")
+            if slot.nested is not None:
+                self._bind(slot.nested, in_page=False)
+
+    def _bind_slot(self, slot: Slot[Taken], *, in_page: bool) -> None:
+        selector = slot.selector.selector
+        if in_page and not selector.css and selector.taken == TEXT and slot.nested is None:
+            message = f"field {slot.name!r} needs a selector: only an item has a text of its own"
+            raise SettingError(message, setting=slot.name)
+        slot.selector.in_page = in_page
+        slot.selector.take = taker(selector, slot.conversion, in_page=in_page)
+        self._counts |= selector.counts
+
+    def open(self, page: PageHead) -> HtmlReading:
+        return HtmlReading(self, page)
+
+    def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
+        return _Explanation(self, page, body).run()
+
+    def prefers_process(self, size: int) -> bool:
+        return size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
+
+    def parse(self, page: Page, body: bytes) -> LexborHTMLParser:
+        """The tree of a page, its links relative to what it says itself."""
+        body = self._utf8(page, body)
+        flat = flattened(body)
+        if flat is not None:
+            page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
+            body = flat
+        parser = self._parser(body)
+        page.find_base = lambda: _base_of(parser, body)
+        return parser
+
+    def _utf8(self, page: Page, body: bytes) -> bytes:
+        """The page in the only encoding that Lexbor reads; what it cannot read there it replaces."""
+        if self.extraction.charset is None and body[:1] == b"<" and says_utf8(page.head.content_type):
+            return body
+        charset = detect(body, page.head.content_type, self.extraction.charset)
+        if charset.note is not None:
+            page.notes.append(charset.note)
+        if charset.codec == UTF8 and (charset.said_by != "nobody" or _is_utf8(body)):
+            return body.removeprefix(_BOM)
+        return decode_as(body, charset).encode()
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _base_of(parser: LexborHTMLParser, body: bytes) -> str | None:
+    """What the <base> in the page's head says, if it has one."""
+    end = body.find(b"</head")
+    if b"<base" not in body[: end if end >= 0 else None].lower() or parser.head is None:
+        return None
+    found = parser.head.css_first("base[href]")
+    return None if found is None else found.attributes.get("href")
+
+
+def _select(field: Field) -> Taken:
+    if field.fields or field.name == "EACH":
+        return Taken(parse_each(field.selector))
+    return Taken(parse_selector(field.selector))
+
+
+def _with_document(field: Field) -> Field:
+    """A field that selects `@html` is a document, unless it says what else it is."""
+    if field.fields:
+        return replace(field, fields=tuple(map(_with_document, field.fields)))
+    if field.scope not in ("item", "page") or not field.selector.rstrip().lower().endswith(MARKUP):
+        return field
+    if any(word.name.lower() in WORDS and WORDS[word.name.lower()].is_type for word in field.processing):
+        return field
+    return replace(field, processing=(Processing("html"), *field.processing))
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+class _Finder:
+    """Finds by what is bound to each slot."""
+
+    def find(self, slot: Slot[Taken], node: Any) -> Value:
+        return slot.selector.take(node)
+
+    def each(self, slot: Slot[Taken], node: Any) -> Iterable[Any]:
+        return slot.selector.every(node)
+
+
+_FINDER = _Finder()
+_RowMaker = Callable[["list[LexborNode]", Frame, Page], list[Row]]
+_Step = tuple[int, NodeValue, Convert, Slot[Taken]]
+
+
+def _row_maker(compiled: Compiled[Taken]) -> _RowMaker:
+    """A function from items to rows: the shortest way for the fields that there are."""
+    layout = compiled.layout
+    if len(layout.slots) == 1 and len(layout.item) == 1:
+        slot = layout.item[0]
+        selector = slot.selector.selector
+        if not selector.css and selector.attribute is not None and is_only_url(slot.conversion):
+            return _links(selector.attribute, slot)
+    return _Rows(layout, in_page=compiled.each is None).make
+
+
+class _Rows:
+    """Makes rows of items. Fields that select the same element share the search for it."""
+
+    def __init__(self, layout: Layout[Taken], *, in_page: bool) -> None:
+        self._layout = layout
+        self._in_page = in_page
+        shared: dict[Selector, list[_Step]] = {}
+        self._others: list[Slot[Taken]] = []
+        for slot in layout.item:
+            selector = slot.selector.selector
+            if slot.nested is not None or slot.conversion.matches != "first" or selector.is_relative:
+                self._others.append(slot)
+                continue
+            step = (slot.place, value_taker(selector, slot.conversion), slot.convert, slot)
+            shared.setdefault(replace(selector, taken=TEXT), []).append(step)
+        self._searches = [(selector, selector.css, steps) for selector, steps in shared.items()]
+
+    def make(self, items: list[LexborNode], frame: Frame, page: Page) -> list[Row]:
+        made: list[Row] = []
+        shared, searches, others, in_page = frame.values, self._searches, self._others, self._in_page
+        found: LexborNode | None
+        for item in items:
+            values = shared.copy()
+            own = None if in_page else item.mem_id
+            for selector, css, steps in searches:
+                found = item.css_first(css) if css else item
+                if css and found is not None and found.mem_id == own:  # it is about what is inside
+                    found = first(selector, item, in_page=False)
+                for place, value_of, convert, slot in steps:
+                    value = convert(None if found is None else value_of(found), page)
+                    if value is None and slot.required:
+                        raise slot.missing(page)
+                    values[place] = value
+            for slot in others:
+                values[slot.place] = self._layout.value(slot, item, frame, page, _FINDER)
+            made.append(tuple(values))
+            page.rows += 1
+        return made
+
+
+def _links(name: str, slot: Slot[Taken]) -> _RowMaker:
+    """Nothing but links: what a crawler reads thousands of a second."""
+    attribute = value_taker(slot.selector.selector, slot.conversion)
+
+    def rows(items: list[LexborNode], frame: Frame, page: Page) -> list[Row]:
+        resolve = page.resolver.resolve
+        links: list[str | None]
+        try:
+            links = [item.attrs[name] for item in items]
+        except KeyError:
+            links = [attribute(item) for item in items]
+        made: list[Row] = [(resolve(link) if link and not link.isspace() else None,) for link in links]
+        if slot.required and (None,) in made:
+            page.rows = made.index((None,))
+            raise slot.missing(page)
+        return made
+
+    return rows
+
+
+class HtmlReading:
+    """One page: kept until it has ended."""
+
+    def __init__(self, extractor: HtmlExtractor, head: PageHead) -> None:
+        self._extractor = extractor
+        self._page = Page(head)
+        self._chunks: list[bytes] = []
+        self._next_page: Value = None
+
+    @property
+    def unreadable(self) -> dict[str, int]:
+        """How often something was found but could not be read, by field."""
+        return self._page.unreadable
+
+    @property
+    def notes(self) -> list[str]:
+        """What was odd about the page, for people."""
+        return self._page.notes
+
+    @property
+    def next_page(self) -> Value:
+        return self._next_page
+
+    def feed(self, data: bytes) -> list[Row]:
+        self._chunks.append(data)
+        return []
+
+    def end(self) -> list[Row]:
+        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        extractor, page = self._extractor, self._page
+        compiled = extractor.compiled
+        root = extractor.parse(page, body).root
+        if root is None:
+            return []
+        frame = extractor.plain_frame or compiled.layout.frame(page, root, _FINDER)
+        items = [root] if compiled.each is None else every(compiled.each.selector, root, in_page=True)
+        if compiled.next_page is not None:
+            slot = compiled.next_page
+            self._next_page = slot.convert(slot.selector.take(root), page)
+        if not items and extractor.extraction.outer:
+            return [tuple(frame.values)]
+        return extractor.rows(items, frame, page)
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+class _Explanation:
+    """Where in a page each value came from."""
+
+    def __init__(self, extractor: HtmlExtractor, head: PageHead, body: bytes) -> None:
+        self._compiled = extractor.compiled
+        self._page = Page(head)
+        self._root = extractor.parse(self._page, body).root
+
+    def run(self) -> Iterator[Found]:
+        each, layout = self._compiled.each, self._compiled.layout
+        if self._root is None:
+            return
+        items = [self._root] if each is None else each.every(self._root)
+        for row, item in enumerate(items):
+            for slot in layout.slots:
+                yield from self._of_slot(row, slot, item, "")
+
+    def _of_slot(self, row: int, slot: Slot[Taken], item: LexborNode, path: str) -> Iterator[Found]:
+        name = f"{path}{slot.name}"
+        if slot.field.scope in ("constant", "response"):
+            yield self._given(row, name, slot)
+            return
+        node = item if slot.field.scope == "item" or self._root is None else self._root
+        if slot.nested is not None:
+            for inner in slot.selector.every(node):
+                for field in slot.nested.slots:
+                    yield from self._of_slot(row, field, inner, f"{name}.")
+            return
+        value = slot.convert(slot.selector.take(node), self._page)
+        found = self._nodes(slot, node)
+        for each in found:
+            yield Found(row, name, self._path(slot, each), excerpt_of(each), value)
+        if not found:
+            yield Found(row, name, "", "", value)
+
+    def _nodes(self, slot: Slot[Taken], node: LexborNode) -> list[LexborNode]:
+        if slot.conversion.matches == "first":
+            found = first(slot.selector.selector, node, in_page=slot.selector.in_page)
+            return [] if found is None else [found]
+        several = slot.selector.every(node)
+        return several[-1:] if slot.conversion.matches == "last" else several
+
+    def _path(self, slot: Slot[Taken], node: LexborNode) -> str:
+        taken = slot.selector.selector.taken
+        if taken == TEXT:
+            return css_path(node)
+        return f"{css_path(node)} {taken if taken.startswith('@') else f'@{taken}'}"
+
+    def _given(self, row: int, name: str, slot: Slot[Taken]) -> Found:
+        if slot.field.scope == "constant":
+            return Found(row, name, "constant", "", slot.conversion.default)
+        value = slot.convert(response_value(slot.field, self._page.head), self._page)
+        return Found(row, name, f"response {slot.field.selector}", "", value)

@@ -1,0 +1,221 @@
+"""A guard before the HTML parser: pages that would cost it far more than their size are flattened.
+
+Lexbor builds the tree that the HTML Standard asks for, and that takes time that grows with the square of
+the depth (100,000 nested <div>, half a megabyte, take a minute), and memory where formatting elements are
+left open (22 KB can make a million nodes). Browsers flatten pages beyond 512 levels; so does this, before
+the parser sees them: start tags too many are left out, with their end tags; all text stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from enum import IntEnum
+
+DEEPEST = 512
+# With fewer tags than this no page is too deep, or makes too many nodes, to be parsed at once.
+_FEW_TAGS = 1500
+_MANY_TAGS = 4000
+_FEW_BYTES = 3 * _FEW_TAGS
+_MANY_FORMATS = 100
+_MOST_FORMATS = 32  # left open behind the element that they stood in; each is made again in what follows
+_MOST_LIKE_FORMATS = 3  # of those that are the same; the parser makes no more of them
+_MOST_LOOKED_AT = 2 * DEEPEST
+
+_COMMENT = rb"<!--.*?(?:-->|\Z)"
+_RAW = rb"<(?i:(script|style|textarea|xmp|iframe|noembed|noframes))(?=[\s/>]).*?</(?i:\1)(?=[\s/>])"
+_TAG = rb"<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)(?P<rest>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+)>"
+_TAGS = re.compile(b"|".join((_COMMENT, _TAG)), re.DOTALL)
+_TAGS_AND_RAW = re.compile(b"|".join((_COMMENT, _RAW, _TAG)), re.DOTALL)
+
+
+class _Kind(IntEnum):
+    """What can be said of an element by its name."""
+
+    FLAT = 0  # has no inside, or is closed by the next of its kind: cannot be nested without another
+    CELL = 1
+    FORMAT = 2
+    BLOCK = 3
+    INLINE = 4  # known to HTML
+    OTHER = 5
+
+
+_NAMES = {
+    _Kind.FLAT: "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
+    "track wbr p li dt dd option optgroup colgroup rp rt rb rtc a nobr button html head body frameset select",
+    _Kind.CELL: "td th tr tbody thead tfoot caption",
+    _Kind.FORMAT: "b big code em font i s small strike strong tt u",
+    _Kind.BLOCK: "address applet article aside blockquote center details dialog dir div dl fieldset "
+    "figcaption figure footer form header hgroup listing main marquee menu nav object ol pre search section "
+    "summary table template ul h1 h2 h3 h4 h5 h6",
+    _Kind.INLINE: "span var sub sup ruby",
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.encode().split()}
+# Start tags of all that can be nested.
+_NESTABLE = re.compile(
+    rb"<(?!(?i:"
+    + b"|".join(name for name, kind in _KINDS.items() if kind <= _Kind.CELL)
+    + rb")[\s/>])[a-zA-Z]"
+)
+_FORMAT_WITH_ATTRIBUTES = re.compile(
+    rb"<(?:[bisu]|tt|em|big|code|font|nobr|small|strike|strong)[\s/]", re.IGNORECASE
+)
+_HEADINGS = frozenset((b"h1", b"h2", b"h3", b"h4", b"h5", b"h6"))
+
+
+def flattened(body: bytes) -> bytes | None:
+    """The page without the start tags that nest too deeply; None when there are none of them."""
+    if len(body) < _FEW_BYTES or not _may_be_deep(body):
+        return None
+    return _Flattening(body).run()
+
+
+def tags_about(body: bytes) -> int:
+    """About how many tags a page has: from a sample, as counting all costs a tenth of parsing."""
+    # Two steps without a common divisor: tags in regular distances cannot hide from both.
+    return max(37 * body[7::37].count(b"<"), 41 * body[11::41].count(b"<"))
+
+
+def _may_be_deep(body: bytes) -> bool:
+    about = tags_about(body)
+    if about <= _FEW_TAGS:
+        return False
+    if about > _MANY_TAGS and len(_NESTABLE.findall(body)) > _FEW_TAGS:
+        return True
+    return len(_FORMAT_WITH_ATTRIBUTES.findall(body)) > _MANY_FORMATS
+
+
+class _Flattening:
+    """One walk over the tags of a page, with a simple model of the parser's stack of open elements.
+
+    Where the model is wrong it takes a page for deeper than it is.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._open: list[tuple[bytes, bytes, bool]] = []  # name, whole tag, and whether it is kept
+        self._counts: defaultdict[bytes, int] = defaultdict(int)
+        self._depth = 0
+        self._formats: Counter[bytes] = Counter()  # left open by the end of what they stood in
+        self._cut: list[tuple[int, int]] = []
+
+    def run(self) -> bytes | None:
+        self._walk(_TAGS_AND_RAW, 0, len(self._body))
+        return self._without_cuts() if self._cut else None
+
+    def _walk(self, tags: re.Pattern[bytes], start: int, end: int) -> None:
+        kinds, opened, counts = _KINDS, self._open, self._counts
+        for found in tags.finditer(self._body, start, end):
+            name = found["name"]
+            if name is None:
+                self._raw(found)
+                continue
+            name = name.lower()
+            kind = kinds.get(name, _Kind.OTHER)
+            if kind is _Kind.FLAT:
+                continue
+            if not found["end"]:
+                self._start(name, kind, found)
+            elif opened and opened[-1][0] == name and opened[-1][2]:  # as it should be
+                opened.pop()
+                counts[name] -= 1
+                self._depth -= 1
+            else:
+                self._end(name, kind, found)
+
+    def _raw(self, found: re.Match[bytes]) -> None:
+        """A comment, or an element whose inside is no markup; in SVG it would be."""
+        if found.re is _TAGS_AND_RAW and found[1] and (self._counts[b"svg"] or self._counts[b"math"]):
+            self._walk(_TAGS, found.start(), found.end())
+
+    # --- tags ------------------------------------------------------------------------------------
+
+    def _start(self, name: bytes, kind: _Kind, found: re.Match[bytes]) -> None:
+        if kind is _Kind.CELL:
+            self._pop_cell()
+            return
+        if (self._counts[b"svg"] or self._counts[b"math"]) and not self._counts[b"foreignobject"]:
+            if kind is not _Kind.OTHER:
+                self._pop_foreign()
+            elif found["rest"].endswith(b"/"):
+                return
+        too_many = kind is _Kind.FORMAT and self._formats.total() >= _MOST_FORMATS
+        if too_many or self._depth >= DEEPEST:
+            self._cut.append(found.span())
+            if too_many:
+                return
+        kept = self._depth < DEEPEST
+        self._depth += kept
+        self._open.append((name, found[0] if kind is _Kind.FORMAT else b"", kept))
+        self._counts[name] += 1
+
+    def _end(self, name: bytes, kind: _Kind, found: re.Match[bytes]) -> None:
+        if kind is _Kind.CELL:
+            self._pop_cell()
+            return
+        place = self._place_of(name, kind) if self._counts[name] or name in _HEADINGS else None
+        if place is not None:
+            if not self._pop_to(place):
+                self._cut.append(found.span())
+        elif kind is _Kind.FORMAT:
+            self._close_format(name)
+
+    def _place_of(self, name: bytes, kind: _Kind) -> int | None:
+        """Where the element that an end tag closes stands; None when the parser would ignore the tag."""
+        names = _HEADINGS if name in _HEADINGS else (name,)
+        last = len(self._open) - 1
+        for place in range(last, max(-1, last - _MOST_LOOKED_AT), -1):
+            known = self._open[place][0]
+            if known in names:
+                return place
+            if known == b"table" or (kind is not _Kind.BLOCK and _KINDS.get(known) is _Kind.BLOCK):
+                return None
+        return None
+
+    # --- the stack -------------------------------------------------------------------------------
+
+    def _pop_to(self, place: int) -> bool:
+        """Close the element there and all in it; whether its start tag was kept."""
+        for name, tag, kept in self._open[place + 1 :]:
+            self._counts[name] -= 1
+            self._depth -= kept
+            if tag and kept and self._formats[tag] < _MOST_LIKE_FORMATS:
+                self._formats[tag] += 1
+        name, _, kept = self._open[place]
+        self._counts[name] -= 1
+        self._depth -= kept
+        del self._open[place:]
+        return kept
+
+    def _pop_cell(self) -> None:
+        """A cell or row begins or ends: what its table has open is closed. No format leaves its cell."""
+        if not self._counts[b"table"]:
+            return
+        place = len(self._open)
+        while self._open[place - 1][0] != b"table":
+            place -= 1
+        if place < len(self._open):
+            formats = self._formats.copy()
+            self._pop_to(place)
+            self._formats = formats
+
+    def _pop_foreign(self) -> None:
+        for place in range(len(self._open) - 1, -1, -1):
+            if self._open[place][0] in (b"svg", b"math"):
+                self._pop_to(place)
+                return
+
+    def _close_format(self, name: bytes) -> None:
+        for tag in self._formats:
+            if tag[1 : 1 + len(name)].lower() == name and not tag[1 + len(name) : 2 + len(name)].isalnum():
+                self._formats[tag] -= 1
+                self._formats += Counter()  # without what is no longer there
+                return
+
+    def _without_cuts(self) -> bytes:
+        pieces, place = [], 0
+        for start, end in self._cut:
+            pieces.append(self._body[place:start])
+            place = end
+        pieces.append(self._body[place:])
+        return b"".join(pieces)
