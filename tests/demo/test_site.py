@@ -321,3 +321,13 @@ def test_the_site_ends_when_its_parent_is_killed() -> None:
         assert select([watched], [], [], 10)[0], "the site is still there"
     finally:
         os.close(watched)
+
+
+def test_a_port_that_is_taken_is_told_without_a_traceback(site: Site) -> None:
+    port = site.host.rpartition(":")[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "aioflow.demo.site", "--port", port], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("the site cannot listen")
+    assert "Traceback" not in done.stderr

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     switches = Switches(options.latency, options.error_rate, options.results, options.per_page, options.seed)
     farm_port = options.farm_port if options.farm_port is not None else options.port and options.port + 1
-    asyncio.run(_serve(switches, options.port, farm_port, until_input_ends=options.until_input_ends))
+    try:
+        asyncio.run(_serve(switches, options.port, farm_port, until_input_ends=options.until_input_ends))
+    except OSError as error:
+        sys.exit(f"the site cannot listen: {error.strerror}; --port 0 picks a free port")
 
 
 def _parser() -> argparse.ArgumentParser:
