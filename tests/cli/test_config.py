@@ -35,6 +35,9 @@ def test_an_option_wins_and_is_shown_as_it_is_written(monkeypatch: pytest.Monkey
     assert settings.engine_arguments() == {"workers": 4}
     assert settings.where("workers") == "--workers"
     assert settings.where("http", "offline") == "--offline"
+    for cache, option in ((True, "--cache"), (False, "--no-cache")):
+        settings = effective_settings({"http": {"cache": cache}})
+        assert (settings["http"], settings.where("http", "cache")) == ({"cache": cache}, option)
 
 
 def test_config_shows_every_setting_with_its_origin(
