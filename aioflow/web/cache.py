@@ -41,6 +41,7 @@ _CONDITIONAL = frozenset(
     {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range"}
 )
 _CONFIGURED = ":configured"  # no header is called so: what the settings add for a host
+_COOKIES = frozenset({"cookie"})
 _OVERLAP_BYTES = 1024
 
 
@@ -102,8 +103,12 @@ class CacheFetcher:
 
     async def _get(self, request: Request) -> Response:
         question = self._question(request)
-        entry = await self._store.find(question.url, question.headers, question.personal)
         is_offline = self._settings.http.offline
+        # Offline nobody sets the cookies again that the answers were once asked for with.
+        leaving_out = _COOKIES if is_offline else frozenset()
+        entry = await self._store.find(
+            question.url, question.headers, question.personal, leaving_out=leaving_out
+        )
         if entry is not None and (is_offline or may_use(question.says, entry.kept, self._clock())):
             response = await self._answer(request, entry, "cache")
             if response is not None:

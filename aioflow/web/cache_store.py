@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -102,10 +102,18 @@ class CacheStore:
 
     # --- what is asked of it --------------------------------------------------------------------
 
-    async def find(self, url: str, headers: Mapping[str, str], personal: Mapping[str, str]) -> Entry | None:
+    async def find(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        personal: Mapping[str, str],
+        *,
+        leaving_out: frozenset[str] = frozenset(),
+    ) -> Entry | None:
         """The latest answer that fits a request; headers by their names in lower case.
 
-        Whatever the answer says that it depends on, all of the request's `personal` headers have to fit.
+        Whatever the answer says that it depends on, all of the request's `personal` headers have to fit,
+        except those to be left out.
         """
 
         def work(file: sqlite3.Connection) -> Entry | None:
@@ -120,7 +128,10 @@ class CacheStore:
                 (self._digest(url),),
             )
             for identity, status, kept_headers, requested_at, received_at, pieces, selecting in rows:
-                if not self._fits(json.loads(selecting), headers, personal):
+                chosen_by = {
+                    name: each for name, each in json.loads(selecting).items() if name not in leaving_out
+                }
+                if not self._fits(chosen_by, headers, personal.keys() - leaving_out):
                     continue
                 pairs = tuple((name, value) for name, value in json.loads(kept_headers))
                 kept = Kept(status, pairs, requested_at, received_at)
@@ -285,9 +296,9 @@ class CacheStore:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=16).digest()
 
     def _fits(
-        self, selecting: Mapping[str, str | None], headers: Mapping[str, str], personal: Mapping[str, str]
+        self, selecting: Mapping[str, str | None], headers: Mapping[str, str], personal: Set[str]
     ) -> bool:
-        if not selecting.keys() >= personal.keys():
+        if not selecting.keys() >= personal:
             return False
         return all(self._selected(headers.get(name)) == digest for name, digest in selecting.items())
 

@@ -13,12 +13,15 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 _BLANK = "".join(map(chr, range(0x21)))
 _LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LONGEST_KEPT = 300  # hosts have 253 characters at most; pages may hold anything
+_LONGEST_LINK = 64 * 1024
 _SLASH, _QUESTION, _DOT = "/", "?", "."
 _PLAIN_ORIGIN = re.compile(
     r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?", re.ASCII
 )
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
 _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
+_QUERY = re.compile("[?#]")
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
@@ -29,7 +32,8 @@ class Base:
 
     def __init__(self, url: str) -> None:
         end = url.find("/", 8)
-        if end > 0 and _is_plain_origin(url[:end]) and url.isprintable() and not _ODD_PATH.match(url, end):
+        is_plain = 0 < end <= _LONGEST_KEPT and _is_plain_origin(url[:end]) and url.isprintable()
+        if is_plain and not _ODD_PATH.match(url, end):
             self.url = url
             self._origin = url[:end]
             question = url.find("?", end)
@@ -54,6 +58,8 @@ class Base:
             text = text[: text.index("#")]
         if not text:
             return self.url
+        if len(text) > _LONGEST_LINK:  # an embedded picture, or a trap
+            return None
         # Not printable: what browsers leave out. At an end: what they strip, or what urllib drops.
         if not text.isprintable() or text[-1] in " ?" or ";" in text:
             return self._resolve_slowly(link)
@@ -71,7 +77,7 @@ class Base:
                     return self._resolve_upwards(text) or self._resolve_slowly(link)
         elif text.startswith(("http://", "https://")):
             end = text.find("/", 8)
-            if end > 0 and _is_plain_origin(text[:end]):
+            if 0 < end <= _LONGEST_KEPT and _is_plain_origin(text[:end]):
                 return text
         return self._resolve_slowly(link)
 
@@ -109,12 +115,12 @@ def host_key(url: str) -> str:
 
     Raises ValueError for what is no http(s) URL with a host.
     """
-    return _parts(_head(url))[1]
+    return _known_parts(_head(url))[1]
 
 
 def origin(url: str) -> str:
     """Scheme, host and port: whom credentials were meant for. Raises ValueError as `host_key` does."""
-    return _parts(_head(url))[0]
+    return _known_parts(_head(url))[0]
 
 
 def without_userinfo(url: str) -> str:
@@ -125,10 +131,16 @@ def without_userinfo(url: str) -> str:
 def _head(url: str) -> str:
     """The URL up to its path: few differ, so that what is made of it can be kept."""
     end = url.find("/", 8)
-    return url if end < 0 else url[:end]
+    head = url if end < 0 else url[:end]
+    if "?" in head or "#" in head:
+        head = _QUERY.split(head, maxsplit=1)[0]
+    return head
 
 
-@lru_cache(maxsize=4096)
+def _known_parts(head: str) -> tuple[str, str]:
+    return _kept_parts(head) if len(head) <= _LONGEST_KEPT else _parts(head)
+
+
 def _parts(head: str) -> tuple[str, str]:
     """Origin and host key."""
     parts = urlsplit(head)
@@ -141,6 +153,9 @@ def _parts(head: str) -> tuple[str, str]:
         host = f"[{host}]"
     port = parts.port if parts.port is not None else _DEFAULT_PORTS[scheme]
     return f"{scheme}://{host}:{port}", f"{host.removesuffix('.')}:{port}"
+
+
+_kept_parts = lru_cache(maxsize=4096)(_parts)
 
 
 def _ascii_host(url: str) -> str:

@@ -369,7 +369,7 @@ async def test_a_large_body_comes_back(path: Path, streamed: bool) -> None:
 async def broken_off(response: Response) -> None:
     chunks = response.chunks()
     await anext(chunks)
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
     await response.close()
 
 
@@ -604,3 +604,17 @@ async def test_offline_any_stored_answer_is_given_and_nobody_asked(path: Path) -
                 await later.fetcher.fetch(request)
     assert cached.script.asked == [f"GET {URL}"]
     assert cached.script.is_closed
+
+
+async def test_offline_cookies_do_not_matter_but_other_credentials_do(path: Path) -> None:
+    other = "http://a.test/other"
+    headers = {"Vary": "Cookie"}
+    cached = Cached(path, {URL: answer(headers=headers, body=b"page"), other: answer(body=b"other")})
+    await cached.get(headers={"Cookie": "session=1"})
+    await cached.get(other, headers={"X-Api-Key": "1"})
+    async with await cached.again(offline=True) as later:
+        for cookies in ({}, {"Cookie": "session=2"}):
+            assert (await later.get(headers=cookies)).body == b"page"
+        with pytest.raises(NotRecordedError):
+            await later.get(other)
+        assert (await later.get(other, headers={"X-Api-Key": "1", "Cookie": "x"})).body == b"other"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from urllib.parse import urljoin, urlsplit
 
 import pytest
@@ -112,7 +113,7 @@ BASES = st.tuples(
 ).map("".join)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(BASES, LINKS)
 @example("http://example.org", "?q")
 @example("http://example.org/a//b/c", "x")
@@ -124,6 +125,24 @@ def test_every_link_resolves_as_urllib_resolves_it(base: str, link: str) -> None
     except ValueError:
         is_web_page = False
     assert Base(base).resolve(link) == (expected if is_web_page else None)
+
+
+def test_what_pages_hold_is_not_kept() -> None:
+    base = Base(PAGE)
+    tracemalloc.start()
+    for number in range(1500):
+        link = f"http://{'x' * 10_000}{number}.test/"
+        assert base.resolve(link) == link
+        assert host_key(link).endswith(f"{number}.test:80")
+        assert host_key(f"http://a.test?{'x' * 10_000}{number}") == "a.test:80"
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes < 8_000_000  # urllib keeps the last 128
+
+
+def test_a_link_longer_than_any_address_leads_nowhere() -> None:
+    assert Base(PAGE).resolve("/" + "x" * 100_000) is None
+    assert Base(PAGE).resolve("data:image/png;base64," + "x" * 100_000) is None
 
 
 def test_a_base_element_changes_what_links_are_relative_to() -> None:
@@ -148,6 +167,9 @@ def test_only_a_web_page_has_links(url: str) -> None:
         ("http://bücher.example/", "xn--bcher-kva.example:80", "http://xn--bcher-kva.example:80"),
         ("http://example.org./", "example.org:80", "http://example.org.:80"),
         ("http://a/", "a:80", "http://a:80"),
+        ("http://a?q=1", "a:80", "http://a:80"),
+        ("http://a#b/c", "a:80", "http://a:80"),
+        (f"http://{'u' * 400}@a/", "a:80", "http://a:80"),
     ],
 )
 def test_a_host_and_an_origin_have_one_spelling(url: str, key: str, whole: str) -> None:
