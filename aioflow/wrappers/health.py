@@ -6,14 +6,16 @@ usual for a wrapper is learned from its history, which `health_store` keeps.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from statistics import median
 from types import TracebackType
+from typing import TypeVar
 
 from aioflow.folders import data_folder, shown_path
 from aioflow.relation import Relation, Row
@@ -21,6 +23,7 @@ from aioflow.wrappers.health_store import KEPT_RUNS, HealthFile, RunHealth, Unus
 
 __all__ = ["HealthStore", "RunHealth", "Tally", "decay"]
 
+T = TypeVar("T")
 FILE_NAME = "health.sqlite"
 HISTORY_RUNS = 20  # good ones that a run is compared with
 LEAST_RUNS = 3
@@ -85,48 +88,42 @@ class HealthStore:
 
         A run that is worse is no measure for later ones, unless the following ones are worse as well.
         """
-        messages: list[str] = []
-        async with self._guarded():
-            file = await self._opened()
-            async with file.transaction():
-                run = RunHealth(run_id, tally.rows, tally.pages, tally.by_column())
-                messages = decay(wrapper, run, await file.good_runs(wrapper, run_id, HISTORY_RUNS))
-                await file.save(wrapper, replace(run, is_good=not messages))
-                latest = await file.history(wrapper, ACCEPTED_AFTER)
-                if len(latest) == ACCEPTED_AFTER and not any(past.is_good for past in latest):
-                    await file.accept_latest(wrapper, ACCEPTED_AFTER)
+        run = RunHealth(run_id, tally.rows, tally.pages, tally.by_column())
+        nothing: list[str] = []
+        messages = await self._use(lambda file: _recorded(file, wrapper, run), nothing)
         return messages + self._untold()
 
     async def history(self, wrapper: str, most: int = KEPT_RUNS) -> list[RunHealth]:
         """The runs of a wrapper, the last one first."""
-        async with self._guarded():
-            return await (await self._opened()).history(wrapper, most)
-        return []
+        return await self._use(lambda file: file.history(wrapper, most), [])
 
     async def wrappers(self) -> list[str]:
         """The wrappers that have a history."""
-        async with self._guarded():
-            return await (await self._opened()).wrappers()
-        return []
+        return await self._use(lambda file: file.wrappers(), [])
 
     async def forget(self, wrapper: str) -> None:
         """Begin the history of a wrapper anew, after it was changed."""
-        async with self._guarded():
-            await (await self._opened()).forget(wrapper)
+        await self._use(lambda file: file.forget(wrapper), None)
 
-    async def _opened(self) -> HealthFile:
+    async def _use(self, work: Callable[[HealthFile], T], otherwise: T) -> T:
+        """What is done with the file, or `otherwise` if it cannot be used."""
         if self.problem is not None:
-            raise UnusableFileError(self.problem)
+            return otherwise
+        try:
+            return await _on_thread(lambda: work(self._opened()))
+        except (UnusableFileError, sqlite3.Error, OSError) as error:
+            self.problem = str(error) or type(error).__name__
+            return otherwise
+
+    def _opened(self) -> HealthFile:
         if self._file is None:
-            self._file = await HealthFile.open(self.path)
+            self._file = HealthFile.open(self.path)
         return self._file
 
-    @asynccontextmanager
-    async def _guarded(self) -> AsyncIterator[None]:
-        try:
-            yield
-        except (UnusableFileError, sqlite3.Error, OSError) as error:
-            self.problem = self.problem or str(error) or type(error).__name__
+    async def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            await _on_thread(file.close)
 
     def _untold(self) -> list[str]:
         if self.problem is None or self._was_told:
@@ -137,12 +134,6 @@ class HealthStore:
             "runs are not compared with earlier ones until it is moved away or mended"
         ]
 
-    async def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            async with self._guarded():
-                await file.close()
-
     async def __aenter__(self) -> HealthStore:
         return self
 
@@ -150,6 +141,29 @@ class HealthStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def _on_thread(work: Callable[[], T]) -> T:
+    """What is done on a thread. One that is cancelled cannot be stopped: it is waited for."""
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        while not done.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([done])
+        done.exception()  # nobody else asks for it
+        raise
+
+
+def _recorded(file: HealthFile, wrapper: str, run: RunHealth) -> list[str]:
+    with file.transaction():
+        messages = decay(wrapper, run, file.good_runs(wrapper, run.run_id, HISTORY_RUNS))
+        file.save(wrapper, replace(run, is_good=not messages))
+        latest = file.history(wrapper, ACCEPTED_AFTER)
+        if len(latest) == ACCEPTED_AFTER and not any(past.is_good for past in latest):
+            file.accept_latest(wrapper, ACCEPTED_AFTER)
+    return messages
 
 
 # --- decay ---------------------------------------------------------------------------------------

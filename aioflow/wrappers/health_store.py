@@ -5,22 +5,19 @@ It knows tables and versions; what a run's figures mean is for `health`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import aiosqlite
+from typing import Any
 
 KEPT_RUNS = 200  # of each wrapper
 _VERSION = 1
-_BUSY_SECONDS = 10.0
+_BUSY_SECONDS = 5.0
 _ATTEMPTS = 100  # to turn a new file to WAL, for which SQLite does not wait by itself
 _PAUSE_SECONDS = 0.05
 
@@ -71,91 +68,90 @@ class UnusableFileError(Exception):
 
 
 class HealthFile:
-    """An open file. Its methods raise `UnusableFileError`, `sqlite3.Error` or `OSError`."""
+    """An open file; it blocks. Its methods raise `UnusableFileError`, `sqlite3.Error` or `OSError`."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     @classmethod
-    async def open(cls, path: Path) -> HealthFile:
-        import aiosqlite
-
+    def open(cls, path: Path) -> HealthFile:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = await aiosqlite.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        file = cls(connection)
+        # Its owner uses it on one thread after the other.
+        file = cls(
+            sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        )
         try:
-            await file._prepare()
+            file._prepare()
         except BaseException:
-            await file.close()
+            file.close()
             raise
         return file
 
-    async def close(self) -> None:
-        await self._connection.close()
+    def close(self) -> None:
+        self._connection.close()
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """All of what happens inside, or nothing; other processes wait."""
-        await self._run("begin immediate")
+        self._run("begin immediate")
         try:
             yield
         except BaseException:
-            await self._connection.rollback()
+            self._connection.rollback()
             raise
-        await self._run("commit")
+        self._run("commit")
 
-    async def good_runs(self, wrapper: str, before: str, most: int) -> list[RunHealth]:
+    def good_runs(self, wrapper: str, before: str, most: int) -> list[RunHealth]:
         """The latest good runs of a wrapper, but for the one with the id `before`."""
         query = f"{_SELECT} and is_good and run_id <> ? order by id desc limit ?"
-        return list(map(_run_of, await self._run(query, wrapper, before, most)))
+        return list(map(_run_of, self._run(query, wrapper, before, most)))
 
-    async def history(self, wrapper: str, most: int = KEPT_RUNS) -> list[RunHealth]:
+    def history(self, wrapper: str, most: int = KEPT_RUNS) -> list[RunHealth]:
         """The latest runs of a wrapper, the last one first."""
-        return list(map(_run_of, await self._run(f"{_SELECT} order by id desc limit ?", wrapper, most)))
+        return list(map(_run_of, self._run(f"{_SELECT} order by id desc limit ?", wrapper, most)))
 
-    async def wrappers(self) -> list[str]:
+    def wrappers(self) -> list[str]:
         """The wrappers that have a history."""
-        rows = await self._run("select distinct wrapper from wrapper_runs order by wrapper")
-        return [name for (name,) in rows]
+        return [name for (name,) in self._run("select distinct wrapper from wrapper_runs order by wrapper")]
 
-    async def save(self, wrapper: str, run: RunHealth) -> None:
+    def save(self, wrapper: str, run: RunHealth) -> None:
         """Add a run, in place of one with its id, and let the oldest ones go."""
         ended = (run.ended or datetime.now(UTC)).isoformat(timespec="seconds")
         nulls = json.dumps(dict(run.nulls))
-        await self._run(_SAVE, wrapper, run.run_id, run.rows, run.pages, nulls, run.is_good, ended)
-        await self._run(_PRUNE, wrapper, wrapper, KEPT_RUNS)
+        self._run(_SAVE, wrapper, run.run_id, run.rows, run.pages, nulls, run.is_good, ended)
+        self._run(_PRUNE, wrapper, wrapper, KEPT_RUNS)
 
-    async def accept_latest(self, wrapper: str, count: int) -> None:
+    def accept_latest(self, wrapper: str, count: int) -> None:
         """Call the latest runs good."""
-        await self._run(_ACCEPT, wrapper, count)
+        self._run(_ACCEPT, wrapper, count)
 
-    async def forget(self, wrapper: str) -> None:
-        await self._run("delete from wrapper_runs where wrapper = ?", wrapper)
+    def forget(self, wrapper: str) -> None:
+        self._run("delete from wrapper_runs where wrapper = ?", wrapper)
 
-    async def _run(self, statement: str, *values: Any) -> list[Any]:
-        return list(await self._connection.execute_fetchall(statement, values))
+    def _run(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
 
-    async def _prepare(self) -> None:
-        version = (await self._run("pragma user_version"))[0][0]
+    def _prepare(self) -> None:
+        version = self._run("pragma user_version")[0][0]
         if version > _VERSION:
             raise UnusableFileError("a newer version of aioflow made it")
-        await self._share()
+        self._share()
         if version < _VERSION:
-            async with self.transaction():
-                await self._run(_TABLES)
-                await self._run(f"pragma user_version = {_VERSION}")
+            with self.transaction():
+                self._run(_TABLES)
+                self._run(f"pragma user_version = {_VERSION}")
 
-    async def _share(self) -> None:
+    def _share(self) -> None:
         """Readers and a writer at once; SQLite refuses the change at once while another process makes it."""
         for attempt in range(_ATTEMPTS):
             try:
-                await self._run("pragma journal_mode = wal")
+                self._run("pragma journal_mode = wal")
                 break
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or attempt == _ATTEMPTS - 1:
                     raise
-                await asyncio.sleep(_PAUSE_SECONDS)
-        await self._run("pragma synchronous = normal")
+                time.sleep(_PAUSE_SECONDS)
+        self._run("pragma synchronous = normal")
 
 
 def _run_of(row: Any) -> RunHealth:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aioflow.folders import data_folder
 from aioflow.relation import Relation, Schema
+from aioflow.testing import VirtualLoop
 from aioflow.wrappers.health import HealthStore, RunHealth, Tally, decay
 from aioflow.wrappers.health_store import KEPT_RUNS
 
@@ -208,10 +211,36 @@ async def test_the_history_is_pruned(tmp_path: Path) -> None:
     assert history[-1].run_id == "run-5"
 
 
+def test_the_file_is_kept_on_a_loop_with_virtual_time(tmp_path: Path) -> None:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        told = runner.run(record_all(tmp_path / "health.sqlite", [72, 72, 72, 0]))
+    assert [bool(messages) for messages in told] == [False, False, False, True]
+
+
 def test_the_file_lies_in_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert HealthStore.open().path == data_folder() / "health.sqlite"
     assert HealthStore.open().path.is_relative_to(tmp_path)
+
+
+async def test_a_run_that_is_cancelled_while_it_records_leaves_nothing_open(tmp_path: Path) -> None:
+    path = tmp_path / "health.sqlite"
+    await record_all(path, [72])
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        recording = asyncio.ensure_future(record_all(path, [72], start=1))
+        await asyncio.sleep(0)  # its thread is at work now, and waits for the other
+        recording.cancel()
+        await asyncio.sleep(0)
+        other.execute("commit")
+        with pytest.raises(asyncio.CancelledError):
+            await recording
+    # The last one who closes the file removes what stands beside it.
+    assert names_in(tmp_path) == ["health.sqlite"]
+
+
+def names_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
 
 
 RECORD = """
@@ -292,17 +321,15 @@ async def test_a_damaged_page_of_the_file_is_told(tmp_path: Path) -> None:
 async def test_figures_that_nobody_wrote_are_told(tmp_path: Path) -> None:
     path = tmp_path / "health.sqlite"
     await record_all(path, [72] * 3)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("update wrapper_runs set nulls = 'x', wrapper = 'search'")
-    connection.close()
     await expect_one_warning(path, "damaged")
 
 
 async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "health.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("pragma user_version = 99")
-    connection.close()
     await expect_one_warning(path, "newer version")
 
 
