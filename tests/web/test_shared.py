@@ -166,6 +166,24 @@ def test_whoever_is_cancelled_at_whichever_step_the_others_are_answered(
     run(main(), seed=seed, before_step=before_step)
 
 
+@pytest.mark.parametrize("turns", range(8))
+def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_that_on(turns: int) -> None:
+    async def main() -> None:
+        script = Script({URL: answer(body=b"page")}, seconds=10)
+        fetcher = SharedFetcher(script)
+        tasks = [fetch(fetcher) for _ in range(3)]
+        await asyncio.sleep(1)
+        tasks[0].cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.wait(tasks)
+        assert tasks[2].result().body == b"page"
+        assert_nothing_left()
+
+    run(main())
+
+
 def test_nobody_leads_when_everybody_is_cancelled() -> None:
     async def main() -> None:
         script = Script({URL: answer()}, seconds=10)
