@@ -195,10 +195,10 @@ class Shell:
         yield from self._numbered([row[0] for row in rows], SHOWN_ITEMS)
 
     def each(self, selector: str) -> Iterator[str]:
-        """`:each SELECTOR`: the element that repeats; without a selector the page is the only item."""
+        """`:each SELECTOR`: the element that repeats; none without a selector."""
         if not selector:
             self.draft.each = None
-            yield "the page is the only item"
+            yield "no iterating element"
             return
         count = len(self._read(["place: response url"], each=selector).rows)
         self.draft.each = selector

@@ -74,7 +74,7 @@ def test_with_an_iterating_element_a_selector_is_tried_in_each_item(do: Do) -> N
     assert do("a, span")[:2] == ["6 matches in 3 of 3 items", "   1  1 Oak Street | $350,000"]
     assert do("a.next") == ["0 matches in 0 of 3 items", "   1  null", "   2  null", "   3  null"]
     assert do("page a.next") == ["1 match", "   1  Next"]
-    assert do(":each") == ["the page is the only item"]
+    assert do(":each") == ["no iterating element"]
     assert do("a.next") == ["1 match", "   1  Next"]
 
 
