@@ -108,8 +108,9 @@ class CsvRecords:
 
 
 def _reader(form: CsvForm, lines: list[str]) -> Any:
-    quoting = csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE
-    return csv.reader(_source(lines), delimiter=form.delimiter, quotechar=form.quote, quoting=quoting)
+    if form.quote is None:
+        return csv.reader(_source(lines), delimiter=form.delimiter, quoting=csv.QUOTE_NONE)
+    return csv.reader(_source(lines), delimiter=form.delimiter, quotechar=form.quote)
 
 
 def _source(lines: list[str]) -> Iterator[str]:
