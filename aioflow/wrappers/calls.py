@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context
-from aioflow.relation import Batch, Row, Schema, picker
+from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.rows import row_of_mapping, value_of
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.answers import accepted
@@ -16,7 +18,7 @@ from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.naming import AnyWrapper
 from aioflow.wrappers.paging import Pages
 from aioflow.wrappers.python import PythonWrapper, Web
-from aioflow.wrappers.reading import Extractor, PageHead
+from aioflow.wrappers.reading import Extractor, PageHead, Reading
 from aioflow.wrappers.registry import compiled
 from aioflow.wrappers.requests import RequestMaker
 from aioflow.wrappers.session import WrapperSession
@@ -26,6 +28,8 @@ Values: TypeAlias = tuple[Any, ...]
 
 # Larger pages are read on a worker thread, or in a process if their reader asks for it: the loop goes on.
 LARGE_PAGE_BYTES = 256 * 1024
+# And what is read bit by bit, in bits that do not keep the loop waiting.
+SLICE_BYTES = 64 * 1024
 
 
 class Calls(Protocol):
@@ -165,19 +169,35 @@ class PageCalls(_Calls):
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
         if len(body) >= LARGE_PAGE_BYTES:
-            rows, _ = await self.read_aside(response, body)
-            return rows
+            return (await self.read_aside(response, body)).rows
         reading = self.extractor.open(_head(response))
         rows = reading.feed(body)
-        return rows + reading.end() if rows else reading.end()
+        rows = rows + reading.end() if rows else reading.end()
+        self.count_oddities(reading)
+        return rows
 
-    async def read_aside(self, response: Response, body: bytes) -> tuple[Batch, Any]:
-        """The rows of a large page, and its link to the next, read off the loop."""
+    async def read_aside(self, response: Response, body: bytes) -> PageRows:
+        """The rows of a large page, read off the loop."""
         # Headers as aiohttp has them cannot go to another process.
         head = PageHead(response.url, response.status, dict(response.headers))
-        if self.extractor.prefers_process(len(body)):
-            return await self._context.in_process(read_page, self.extractor, head, body)
-        return await self._context.in_thread(read_page, self.extractor, head, body)
+        extractor = self.extractor
+        elsewhere = (
+            self._context.in_process if extractor.prefers_process(len(body)) else self._context.in_thread
+        )
+        page = await elsewhere(read_page, extractor, head, body)
+        self.count_oddities(page)
+        return page
+
+    def count_oddities(self, read: Reading | PageRows) -> None:
+        """What was found but could not be read, and what else was odd: nothing is dropped silently."""
+        if self._tally is not None:
+            self._tally.pages += 1
+        if read.unreadable:
+            for name, number in read.unreadable.items():
+                self._context.count(f"unreadable {name}", number)
+        if read.notes:
+            for note in read.notes:
+                self._context.count(note)
 
 
 class _Page:
@@ -192,17 +212,24 @@ class _Page:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         body, extractor = self._response.body, self._calls.extractor
         if isinstance(body, bytes) and len(body) >= LARGE_PAGE_BYTES and not extractor.is_incremental:
-            rest, self.next_page = await self._calls.read_aside(self._response, body)
-        else:
-            reading = extractor.open(_head(self._response))
-            async with aclosing(self._response.chunks()) as chunks:
-                async for chunk in chunks:
-                    if rows := reading.feed(chunk):
+            page = await self._calls.read_aside(self._response, body)
+            self.rows, self.next_page = len(page.rows), page.next_page
+            if page.rows:
+                yield page.rows
+            return
+        reading = extractor.open(_head(self._response))
+        async with aclosing(self._response.chunks()) as chunks:
+            async for chunk in chunks:
+                for start in range(0, len(chunk), SLICE_BYTES):
+                    if start:
+                        await asyncio.sleep(0)  # a stored answer comes in one piece, however long
+                    if rows := reading.feed(chunk[start : start + SLICE_BYTES]):
                         self.rows += len(rows)
                         yield rows
-            rest, self.next_page = reading.end(), reading.next_page
+        rest, self.next_page = reading.end(), reading.next_page
+        self.rows += len(rest)
+        self._calls.count_oddities(reading)
         if rest:
-            self.rows += len(rest)
             yield rest
 
 
@@ -210,11 +237,21 @@ def _head(response: Response) -> PageHead:
     return PageHead(response.url, response.status, response.headers)
 
 
-def read_page(extractor: Extractor, head: PageHead, body: bytes) -> tuple[Batch, Any]:
-    """The rows of a whole page, and its link to the next."""
+@dataclass(frozen=True)
+class PageRows:
+    """What was read of a whole page."""
+
+    rows: Batch
+    next_page: Value
+    unreadable: Mapping[str, int]
+    notes: Sequence[str]
+
+
+def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
+    """Read a page at once, in whatever thread or process."""
     reading = extractor.open(head)
     rows = [*reading.feed(body), *reading.end()]
-    return rows, reading.next_page
+    return PageRows(rows, reading.next_page, dict(reading.unreadable), list(reading.notes))
 
 
 # --- wrappers in Python -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ A package adds a reader by an entry point in the group `aioflow.readers` that na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -53,6 +53,16 @@ class Reading(Protocol):
     @property
     def next_page(self) -> Value:
         """The value of `Extraction.next_page`, once the page has ended."""
+        ...
+
+    @property
+    def unreadable(self) -> Mapping[str, int]:
+        """How often something was found but could not be converted, by field."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What was odd about the page, for people."""
         ...
 
 

@@ -452,3 +452,11 @@ def test_a_large_page_is_read_off_the_loop_to_the_same_rows(size: int) -> None:
             return [row["title"] async for row in engine.stream(plan, x=[{"page": 1}])]
 
     assert asyncio.run(main()) == ["One", "Two"]
+
+
+def test_what_cannot_be_read_is_counted() -> None:
+    text = HOUSES.replace("$ 1,000", "on request")
+    result, _ = wrapped('wrapper ("list", x : out)', pages(list__page_eq_1=text), x=[{"page": 1}])
+    assert [row["price"] for row in result] == [None, None]
+    (step,) = result.statistics.steps
+    assert step.counters["unreadable price"] == 1
