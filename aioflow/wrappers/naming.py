@@ -1,4 +1,4 @@
-"""The setting by which a statement names a wrapper: found, and fitted to the tuples, when the plan is checked."""
+"""The setting by which a statement names a wrapper: found and fitted to the tuples when a plan is checked."""
 
 from __future__ import annotations
 
