@@ -82,6 +82,8 @@ VALUES: dict[str, Any] = {
         ("{list}", "red,green,blue"),
         ("{list*}", "red,green,blue"),
         ("{none}", ""),
+        ("{x,none}", "1024"),
+        ("{#none}", ""),
         ("{+var}", "value"),
         ("{+hello}", "Hello%20World!"),
         ("{+half}", "50%25"),
