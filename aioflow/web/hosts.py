@@ -122,6 +122,8 @@ class Hosts:
         self._left_alone_hosts = left_alone_hosts
         self._hosts: dict[str, Host] = {}
         self._full = idle_hosts
+        self._last_url: str | None = None
+        self._last: Host
 
     @property
     def http(self) -> HttpSettings:
@@ -139,16 +141,20 @@ class Hosts:
 
     def at(self, url: str) -> Host:
         """The host of a URL; its state begins here if there is none."""
+        if url is self._last_url:  # each layer asks, with the same string
+            return self._last
         try:
             key = host_key(url)
         except ValueError as error:
             raise AddressRefusedError(f"{without_userinfo(url)}: no http(s) URL with a host") from error
-        host = self._hosts.get(key)
-        return self._begin(key) if host is None else host
+        host = self._hosts.get(key) or self._begin(key)
+        self._last_url, self._last = url, host
+        return host
 
     def _begin(self, key: str) -> Host:
         if len(self._hosts) >= self._full:
             self._forget(asyncio.get_running_loop().time())
+            self._last_url = None
         host = self._hosts[key] = Host(key, self.settings)
         return host
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from aioflow.web.errors import (
     NotRecordedError,
@@ -33,8 +34,9 @@ _RULE_LINE = re.compile(
     r".*:|(?:allow|dis{1,2}al{1,2}[oa]w|diasllow|(?:crawl|request|visit)[- ](?:delay|rate|time))(?:\s|$)",
     re.IGNORECASE,
 )
-# Characters that stand for themselves in rules and URLs alike.
+# Characters that are the same in rules and URLs, however both are escaped to be compared.
 _START = re.compile(r"/[A-Za-z0-9_.~/=-]*|\*")
+_PIECE = re.compile(r"[G-Za-z_.~/=?&-][A-Za-z0-9_.~/=?&-]*")  # begins like no part of an escape
 _TOKEN = re.compile(r"[^\s/*(;,]+")
 
 
@@ -54,14 +56,16 @@ class RobotsRules:
 class Rules:
     """The rules for one agent."""
 
-    __slots__ = ("_parser", "_starts", "crawl_delay_seconds", "text_bytes")
+    __slots__ = ("_parser", "_pieces", "_starts", "crawl_delay_seconds", "text_bytes")
 
     def __init__(self, lines: Sequence[str]) -> None:
         from protego import Protego
 
         text = "\n".join(["User-agent: *", *lines])
         self._parser = Protego.parse(text)
-        self._starts = tuple(filter(None, map(_start, lines)))
+        signs = [sign for line in lines if (sign := _sign(line)) is not None]
+        self._starts = tuple(sign.text for sign in signs if sign.at_start)
+        self._pieces = tuple({sign.text for sign in signs if not sign.at_start})
         self.text_bytes = len(text)
         self.crawl_delay_seconds = self._parser.crawl_delay("*") or 0.0
         rate = self._parser.request_rate("*")
@@ -71,11 +75,15 @@ class Rules:
             self.crawl_delay_seconds = max(self.crawl_delay_seconds, seconds)
 
     def allow(self, url: str) -> bool:
-        # Most URLs begin like no rule at all, which is found out ten times faster than which rule is the
-        # longest. Escapes, and characters that are left out of URLs, could hide the beginning.
+        # Most URLs bear no sign of any rule, which is found out ten times faster than which rule is the
+        # longest. Escapes, and characters that are left out of URLs, could hide it.
         path = url.find("/", 8)
         if path > 0 and "%" not in url and url.isprintable() and not url.startswith(self._starts, path):
-            return True
+            for piece in self._pieces:
+                if piece in url:
+                    break
+            else:
+                return True
         return self._parser.can_fetch(url, "*")
 
 
@@ -254,15 +262,24 @@ def parse(body: bytes, agent: str) -> Rules | None:
     return Rules(lines) if lines else None
 
 
-def _start(line: str) -> str | None:
-    """How the path begins of all that a rule may forbid, as far as that is sure; None if it forbids none."""
-    if line[:5].lower() == "allow":
+class _Sign(NamedTuple):
+    """A text that every URL has which a rule may forbid: at the start of its path, or somewhere."""
+
+    text: str
+    at_start: bool
+
+
+def _sign(line: str) -> _Sign | None:
+    """None if a line forbids nothing."""
+    start = _START.search(line)
+    if start is None or line[:5].lower() == "allow":
         return None
-    found = _START.search(line)
-    if found is None:
-        return None
-    # What is meant by a whole URL is for the parser to say.
-    return "/" if found[0] == "*" or "://" in line else found[0]
+    if "%" in line or "://" in line:
+        return _Sign("/", True)  # that is for the parser to say
+    pieces = _PIECE.findall(line.partition("*")[2])
+    if start[0] in ("/", "*") and pieces:
+        return _Sign(max(pieces, key=len), False)
+    return _Sign(start[0].replace("*", "/"), True)
 
 
 def lines_for(text: str, agent: str) -> list[str]:

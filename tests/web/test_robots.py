@@ -494,6 +494,9 @@ PARTS = st.lists(
 @example([("Disallow: ", "/a")], "\ta")
 @example([("Disallow: ", "*a")], "a")
 @example([("Disallow: ", "http://x")], "http://x")
+@example([("Disallow: ", "/*3F")], "a?b")
+@example([("Disallow: ", "/*a%62*")], "xab")
+@example([("Disallow: ", "/*.html$"), ("Disallow: ", "/*?")], "a.html?")
 def test_the_short_way_to_a_verdict_leads_to_the_same(rules: list[tuple[str, str]], path: str) -> None:
     lines = ["User-agent: *", *(field + value for field, value in rules)]
     whole = Protego.parse("\n".join(lines))
