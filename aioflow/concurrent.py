@@ -41,6 +41,8 @@ class _NoMore:
 
 _NO_MORE = _NoMore()
 _EARLY_AT_MOST = 64
+# Then others have their turn: of two statements that get the same tuples, none is to queue all of them first.
+_STARTED_AT_ONCE = 4
 
 
 class _Call(Generic[T]):
@@ -114,9 +116,14 @@ class _ConcurrentMap(Generic[T]):
     # --- tuples -----------------------------------------------------------------------------------
 
     def _start_calls(self) -> None:
+        started = 0
         while self._running < self._window and self._has_room():
             if not self._pending and not self._read():
                 return
+            if started == _STARTED_AT_ONCE:
+                asyncio.get_running_loop().call_soon(self._changed.set)
+                return
+            started += 1
             self._running += 1
             self._spawn(self._work(self._begin()))
 
