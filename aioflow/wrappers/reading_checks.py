@@ -52,7 +52,9 @@ def _check_paging(merged: Merged, findings: Findings) -> None:
 
 
 def _is_one_item(merged: Merged) -> bool:
-    return "EACH" not in merged.directives and extraction_of(merged).reader in _WHOLE_PAGES
+    extraction = extraction_of(merged)
+    is_whole = extraction.reader in _WHOLE_PAGES or (extraction.reader == "text" and not extraction.options)
+    return extraction.each is None and is_whole
 
 
 def _check_shape(merged: Merged, findings: Findings) -> None:
