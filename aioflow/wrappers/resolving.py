@@ -33,7 +33,11 @@ def resolve(name: str, program: Program) -> Wrapper:
     known = _wrappers_of(program)
     key = name.lower()
     if key not in known:
-        known[key] = build(merge(text_named(name, program), program))
+        text = text_named(name, program)
+        try:
+            known[key] = build(merge(text, program))
+        except SettingError as error:
+            raise SettingError(f"LIKE of wrapper {text.name!r} is wrong: {error.message}") from None
     return known[key]
 
 

@@ -128,7 +128,7 @@ def test_like_goes_on_from_one_to_the_next() -> None:
 def test_a_very_long_line_of_likes_is_refused() -> None:
     chain = "\n".join(f"WRAPPER w{number} LIKE w{number + 1} {{ }}" for number in range(40))
     many = program(chain, "WRAPPER w40 LIKE base { }")
-    with pytest.raises(SettingError, match="LIKE goes through more than 20 wrappers"):
+    with pytest.raises(SettingError, match="LIKE of wrapper 'w0' is wrong: LIKE goes through more than 20"):
         resolve("w0", many)
     found = [each for item in many.items for each in item.content.problems(many)]  # type: ignore[attr-defined]
     assert {each.message for each in found} == {"LIKE goes through more than 20 wrappers"}
@@ -144,6 +144,11 @@ def test_an_unknown_wrapper_is_an_error_with_a_suggestion() -> None:
         resolve("bsae", program())
     with pytest.raises(SettingError, match="unknown wrapper 'x'; the program has none"):
         resolve("x", loads("PLAN p { BODY { } }"))
+
+
+def test_a_wrapper_whose_like_is_wrong_says_so() -> None:
+    with pytest.raises(SettingError, match=r"LIKE of wrapper 'w' is wrong: unknown wrapper 'bsae'; did you"):
+        resolve("W", program("WRAPPER w LIKE bsae { }"))
 
 
 def test_items_that_were_built_in_python_are_read_when_they_are_needed() -> None:
