@@ -1,4 +1,4 @@
-"""The other commands: check, fmt, graph, explain, ops, config, demo, and what is common to all."""
+"""The other commands: check, fmt, graph, explain, ops, config, and what is common to all."""
 
 import json
 import re
@@ -7,11 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 import aioflow as package
 from aioflow.cli.explaining import _COLUMNS
-from aioflow.demo import site
 from tests.cli.conftest import PLANS, Ended
 from tests.cli.program import aioflow, environment
 
@@ -195,23 +192,3 @@ def test_ops_writes_the_page_of_the_documentation(command: Command) -> None:
     assert "\n### join\n\n    join (left, right, on : out)\n" in page
     for name in re.findall(r"\]\(#(\w+)\)", page):
         assert f"\n### {name}\n" in page
-
-
-# --- demo ---------------------------------------------------------------------------------------
-
-
-def test_the_demo_compares_the_three_modes(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "LATENCY_SECONDS", 0.01)
-    done = command("demo")
-    assert (done.code, done.messages) == (0, "")
-    assert done.output.count("all 72 after") == 3
-    times = {
-        mode: [float(number) for number in re.findall(r"([\d.]+) s", rest)]
-        for mode, rest in re.findall(r"^ (D\S+) (.*)$", done.output, re.MULTILINE)
-    }
-    assert list(times) == ["D-", "D+S-", "D+S+"]
-    for first, first_limit, last, last_limit in times.values():
-        assert first >= first_limit
-        assert last >= last_limit
-    # Streaming gives its first tuple long before it could give the last.
-    assert times["D+S+"][0] < times["D+S+"][3]
