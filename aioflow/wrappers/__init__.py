@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aioflow.wrappers.calls import wrapper_calls
-    from aioflow.wrappers.definition import Extraction, Field, Processing, RequestTemplate, Wrapper, WrapperInput
+    from aioflow.wrappers.definition import (
+        Extraction,
+        Field,
+        Processing,
+        RequestTemplate,
+        Wrapper,
+        WrapperInput,
+    )
     from aioflow.wrappers.language import WrapperText, parse_wrapper, print_wrapper
     from aioflow.wrappers.naming import AnyWrapper, WrapperName
     from aioflow.wrappers.paging import Pages
