@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 from aiohttp import (
@@ -104,21 +105,68 @@ class ProxyTargets:
         self._checked[host, port] = now + _TARGET_SECONDS
 
 
+class Deadline:
+    """What `asyncio.timeout` does, at a fifth of its price: it is felt with thousands of requests a second.
+
+    A context manager that raises TimeoutError; until it is `set` there is no limit.
+    """
+
+    __slots__ = ("_cancelling", "_handle", "_loop", "_task", "at", "has_expired")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._handle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self.at: float | None = None
+        self.has_expired = False
+
+    def set(self, at: float) -> None:
+        """Set the time, by the loop's clock, in place of any before."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self.at = at
+        self._handle = self._loop.call_at(at, self._expire)
+
+    def _expire(self) -> None:
+        self._handle = None
+        self.has_expired = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        if self._task is not None:
+            self._cancelling = self._task.cancelling()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self.has_expired and self._task is not None:
+            # Who else cancelled the task meant it.
+            is_ours = self._task.uncancel() <= self._cancelling
+            if is_ours and isinstance(error, asyncio.CancelledError):
+                raise TimeoutError from error
+
+
 class Exchange:
     """One request on its way, told by aiohttp when its connection stands.
 
     It is a middleware, since only there can aiohttp be kept from sending a request a second time.
     """
 
-    __slots__ = ("closed", "http", "protocol", "started", "timer", "timing", "total_seconds", "url")
+    __slots__ = ("closed", "deadline", "http", "protocol", "started", "timing", "total_seconds", "url")
 
-    def __init__(self, url: str, http: HttpSettings, total_seconds: float, timer: asyncio.Timeout) -> None:
+    def __init__(self, url: str, http: HttpSettings, total_seconds: float) -> None:
         self.url = url
         self.http = http
         self.total_seconds = total_seconds
-        self.timer = timer
-        self.timing = Timing()
         self.started = asyncio.get_running_loop().time()
+        self.deadline = Deadline()
+        self.timing = Timing()
         self.protocol: ResponseHandler | None = None
         self.closed: asyncio.Future[None] | None = None
 
@@ -133,7 +181,7 @@ class Exchange:
     def begin(self, protocol: ResponseHandler) -> None:
         """The connection stands; from now on the first byte is waited for."""
         now = asyncio.get_running_loop().time()
-        self.timer.reschedule(min(now + self.http.first_byte_seconds, self.started + self.total_seconds))
+        self.deadline.set(min(now + self.http.first_byte_seconds, self.started + self.total_seconds))
         self.protocol = protocol
         # Asked for now, since a connection that is lost says only to earlier askers how it ended.
         self.closed = closed = protocol.closed

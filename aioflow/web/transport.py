@@ -58,17 +58,14 @@ class Transport:
 
     async def fetch(self, request: Request) -> Response:
         """The answer to a request that is sent once."""
-        url = _parsed(request.url)
+        url, shown = _parsed(request.url)
         origin = self._origins.find(url)
         headers = origin.headers_for(request.headers)
-        if "@" in request.url:
+        if url.raw_user is not None or url.raw_password is not None:
             url, headers = _without_user(url, headers)
         if self._is_closed:
-            raise RequestRefusedError(f"{url}: the client is closed")
-        http = self._http
-        total = request.timeout_seconds or http.total_seconds
-        timer = asyncio.timeout(total if total <= http.connect_seconds else None)
-        exchange = Exchange(str(url), http, total, timer)
+            raise RequestRefusedError(f"{shown}: the client is closed")
+        exchange = Exchange(shown, self._http, request.timeout_seconds or self._http.total_seconds)
         answer = await self._ask(request, url, headers, origin, exchange)
         try:
             return await self._receive(request, answer, exchange)
@@ -89,9 +86,12 @@ class Transport:
         self, request: Request, url: URL, headers: Mapping[str, str], origin: Origin, exchange: Exchange
     ) -> ClientResponse:
         """An answer as far as its headers."""
-        timer, body = exchange.timer, request.body
+        deadline, body = exchange.deadline, request.body
+        if exchange.total_seconds <= self._http.connect_seconds:
+            # aiohttp has no limit of its own on the whole.
+            deadline.set(exchange.started + exchange.total_seconds)
         try:
-            async with timer:
+            with deadline:
                 session = self._session() if origin.proxy is None else await self._proxied_session(origin)
                 return await session.request(
                     request.method,
@@ -106,7 +106,7 @@ class Transport:
         except AddressRefusedError as error:
             raise web_error(error, exchange.url, self._http) from None
         except FAULTS as error:
-            if timer.expired():
+            if deadline.has_expired:
                 raise _too_slow(exchange) from None
             raise web_error(error, exchange.url, self._http) from error
         except asyncio.CancelledError:
@@ -165,19 +165,21 @@ class Transport:
         return self._resolver
 
 
-def _parsed(text: str) -> URL:
+def _parsed(text: str) -> tuple[URL, str]:
+    """A URL, and how it is shown and told in the answer."""
     try:
         url = URL(text)
     except ValueError:
         # What yarl says may show a password.
         raise AddressRefusedError(f"{without_userinfo(text)}: this is no http(s) URL") from None
-    return url.with_fragment(None) if "#" in text else url
+    if "#" in text or "@" in text or " " in text or not text.isprintable():
+        url = url.with_fragment(None)
+        text = without_userinfo(str(url))
+    return url, text
 
 
 def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
     """The user and password of a URL belong into a header, unless one is there already."""
-    if url.user is None and url.password is None:
-        return url, headers
     given = CIMultiDict(headers)
     if hdrs.AUTHORIZATION not in given:
         given[hdrs.AUTHORIZATION] = basic(url.user or "", url.password or "")
@@ -200,9 +202,7 @@ def _check_head(answer: ClientResponse, exchange: Exchange) -> None:
 
 
 def _too_slow(exchange: Exchange) -> ResponseTimeoutError:
-    http, total_at = exchange.http, exchange.started + exchange.total_seconds
-    if exchange.timer.when() == total_at or exchange.protocol is None:
+    if exchange.deadline.at == exchange.started + exchange.total_seconds:
         return ResponseTimeoutError(f"{exchange.url}: no answer within {exchange.total_seconds:g} s in all")
-    return ResponseTimeoutError(
-        f"{exchange.url}: no answer within {http.first_byte_seconds:g} s after it was asked for"
-    )
+    seconds = exchange.http.first_byte_seconds
+    return ResponseTimeoutError(f"{exchange.url}: no answer within {seconds:g} s after it was asked for")

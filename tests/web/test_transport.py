@@ -86,6 +86,13 @@ async def test_a_body_is_decoded_and_its_connection_used_again(parts: tuple[byte
         assert server.connections == 1
 
 
+@pytest.mark.parametrize("given", [" {}a b\n", "{}a b#part", "\t{}a\n b"])
+async def test_the_url_of_an_answer_has_no_blanks_and_no_fragment(given: str) -> None:
+    async with Server(sends(answer())) as server, opened(server) as transport:
+        response = await transport.fetch(Request(given.format(server.url())))
+        assert response.url == server.url("/a%20b")
+
+
 @pytest.mark.parametrize("parts", [(UNTIL_CLOSED, b"hello"), (b"HTTP/1.0 200 OK\r\n\r\nhel", b"lo")])
 async def test_a_body_may_end_with_its_connection(parts: tuple[bytes, ...]) -> None:
     assert (await fetch(sends_and_closes(*parts))).body == b"hello"
