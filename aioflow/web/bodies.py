@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from aiohttp import ClientPayloadError, ClientResponse, hdrs
 from anyio import to_thread
 
-from aioflow.web.connections import Exchange
+from aioflow.web.connections import Deadline, Exchange
 from aioflow.web.decoding import Decoder
 from aioflow.web.errors import ConnectionFailedError, ResponseTimeoutError, ResponseTooLargeError, WebError
 from aioflow.web.faults import FAULTS, web_error
@@ -136,22 +136,23 @@ class Body:
         return data
 
     async def _wait(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        idle = self._exchange.http.idle_seconds
-        left = self._exchange.total_seconds - self._waited_seconds
+        exchange, deadline = self._exchange, Deadline()
+        began = asyncio.get_running_loop().time()
+        idle = exchange.http.idle_seconds
+        left = exchange.total_seconds - self._waited_seconds
+        deadline.set(began + min(idle, left))
         try:
-            async with asyncio.timeout(min(idle, left)) as timer:
+            with deadline:
                 return await self._content.readany()
         except TimeoutError:
-            if not timer.expired():
+            if not deadline.has_expired:
                 raise
             limit = f"{idle:g} s passed without a byte of the body"
             if left < idle:
-                limit = f"its body was not whole within {self._exchange.total_seconds:g} s"
-            raise ResponseTimeoutError(f"{self._exchange.url}: {limit}") from None
+                limit = f"its body was not whole within {exchange.total_seconds:g} s"
+            raise ResponseTimeoutError(f"{exchange.url}: {limit}") from None
         finally:
-            self._waited_seconds += loop.time() - began
+            self._waited_seconds += asyncio.get_running_loop().time() - began
 
     async def _decode(self, decoder: Decoder) -> list[bytes]:
         """Some pieces: the first of a small input here, all else on a thread."""
