@@ -31,7 +31,7 @@ def runs(per_page: int, effort: Effort) -> dict[str, list[dict[str, Any]]]:
 
 
 def typical(measured: list[dict[str, Any]], what: str) -> float:
-    return median(run[what] for run in measured)
+    return float(median(run[what] for run in measured))
 
 
 def lines(per_page: int, last_limit: float, effort: Effort) -> list[Line]:

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -55,7 +56,7 @@ def configuration(*hosts: str, concurrency: int) -> dict[str, Any]:
 
 
 async def houses_by_aioflow(
-    site: str, workers: int, found: Callable[[Any], None], mode: str = "D+S+"
+    site: str, workers: int, found: Callable[[Any], None], mode: Any = "D+S+"
 ) -> None:
     import aioflow
 
@@ -86,16 +87,15 @@ def job(tool: str, name: str) -> Callable[..., Any]:
     if tool == "by_hand":
         from benchmarks.peers import by_hand
 
-        return {"houses": by_hand.houses, "crawl": by_hand.crawl}[name]
-    import aioflow.web.client
-
-    import aioflow.operators
-    import aioflow.wrappers.calls  # noqa: F401
+        jobs: dict[str, Callable[..., Any]] = {"houses": by_hand.houses, "crawl": by_hand.crawl}
+        return jobs[name]
+    for module in ("operators", "web.client", "web.transport", "wrappers.calls", "wrappers.readers.html"):
+        import_module(f"aioflow.{module}")
     from aioflow import Engine
 
     # Plans are read before the clock starts, as code by hand is.
     Engine().check(_loaded(HOMESEEKERS if name == "houses" else CRAWL))
-    return {"houses": houses_by_aioflow, "crawl": crawl_by_aioflow}[name]
+    return houses_by_aioflow if name == "houses" else crawl_by_aioflow
 
 
 def main(tool: str, name: str, address: str, workers: str, *more: str) -> None:

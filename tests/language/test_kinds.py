@@ -119,12 +119,12 @@ def test_all_mistakes_of_an_item_are_reported_beside_others(thing: Calls) -> Non
 
 
 def test_an_item_of_an_unknown_kind_is_kept_but_not_loaded() -> None:
-    text = "WRAPPER search (city) { GET: x }\nPLAN p { BODY { } }\n"
-    assert parse(text).entries[0] == Item("WRAPPER", "search", "(city)", "GET: x")
+    text = "RECIPE search (city) { GET: x }\nPLAN p { BODY { } }\n"
+    assert parse(text).entries[0] == Item("RECIPE", "search", "(city)", "GET: x")
     assert messages(text) == [
-        "t.plan:1:1: unknown item kind 'WRAPPER'; no installed package provides it\n"
-        "    WRAPPER search (city) { GET: x }\n"
-        "    ^^^^^^^"
+        "t.plan:1:1: unknown item kind 'RECIPE'; no installed package provides it\n"
+        "    RECIPE search (city) { GET: x }\n"
+        "    ^^^^^^"
     ]
 
 
