@@ -46,6 +46,8 @@ class Line:
         return self._server.requests[-1]
 
     async def send(self, data: bytes) -> None:
+        if self._writer.is_closing():
+            raise ConnectionResetError
         self._writer.write(data)
         await self._writer.drain()
         await asyncio.sleep(0)  # a drain need not wait
