@@ -25,8 +25,20 @@ FAULTS = (aiohttp.ClientError, OSError, RuntimeError, ValueError)
 _TOO_MUCH_HEADER = ("Got more than", "Too many headers")
 
 
+# What aiohttp raises before it has sent anything to the host: while it resolves, connects, asks a proxy for a
+# way through, or agrees on encryption.
+_NOTHING_SENT = (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
+
+
 def web_error(error: BaseException, url: str, http: HttpSettings) -> WebError:
     """The error that tells what happened to a request for `url`."""
+    found = _explained(error, url, http)
+    if isinstance(error, _NOTHING_SENT):
+        found.sent = False
+    return found
+
+
+def _explained(error: BaseException, url: str, http: HttpSettings) -> WebError:
     match error:
         case AddressRefusedError():
             return AddressRefusedError(f"{url}: {error}")
