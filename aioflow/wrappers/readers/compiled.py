@@ -23,6 +23,7 @@ from aioflow.wrappers.processing import Conversion, compile_field
 from aioflow.wrappers.reading import PageHead
 
 S = TypeVar("S")
+HEAVY_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,10 @@ class CompiledExtractor(Generic[S]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (without_spans(self.extraction),)
+
+    def is_heavy(self, body: bytes) -> bool:
+        """Whether a page is better not read on the event loop."""
+        return len(body) >= HEAVY_BYTES
 
     def prefers_process(self, size: int) -> bool:
         """Whether reading a page of so many bytes on a thread would keep the event loop waiting."""

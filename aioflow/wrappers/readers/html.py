@@ -38,7 +38,7 @@ from aioflow.wrappers.readers.html_nodes import (
     taker,
     value_taker,
 )
-from aioflow.wrappers.readers.nesting import DEEPEST, flattened
+from aioflow.wrappers.readers.nesting import DEEPEST, flattened, tags_about
 from aioflow.wrappers.readers.options import check_options
 from aioflow.wrappers.reading import Found, PageHead
 
@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # Selecting keeps other threads from running. A page of so many bytes may keep the event loop waiting for
-# more than a tenth of a second; one whose selectors count siblings does so much earlier.
-_LARGE_BYTES = 4 << 20
-_LARGE_BYTES_IF_COUNTING = 64 << 10
+# more than a tenth of a second; one whose selectors count siblings does so much earlier: 20,000 siblings
+# take two seconds.
+_LARGE_BYTES = 1 << 20
+_LARGE_BYTES_IF_COUNTING = 24 << 10
+_MANY_TAGS, _MANY_TAGS_IF_COUNTING = 20_000, 3000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -130,6 +132,12 @@ class HtmlExtractor(CompiledExtractor[Taken]):
 
     def prefers_process(self, size: int) -> bool:
         return size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
+
+    def is_heavy(self, body: bytes) -> bool:
+        if super().is_heavy(body):
+            return True
+        most = _MANY_TAGS_IF_COUNTING if self._counts else _MANY_TAGS
+        return len(body) > 3 * most and tags_about(body) > most
 
     def parse(self, page: Page, body: bytes) -> LexborHTMLParser:
         """The tree of a page, its links relative to what it says itself."""

@@ -34,21 +34,21 @@ class _Kind(IntEnum):
 
     FLAT = 0  # has no inside, or is closed by the next of its kind: cannot be nested without another
     CELL = 1
-    FORMAT = 2
-    BLOCK = 3
-    INLINE = 4  # known to HTML
+    ITEM = 2  # closed by the next of its kind, unless another block stands between the two
+    FORMAT = 3
+    BLOCK = 4
     OTHER = 5
 
 
 _NAMES = {
     _Kind.FLAT: "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
-    "track wbr p li dt dd option optgroup colgroup rp rt rb rtc a nobr button html head body frameset select",
+    "track wbr p option colgroup a nobr button html head body select",
     _Kind.CELL: "td th tr tbody thead tfoot caption",
+    _Kind.ITEM: "li dd dt",
     _Kind.FORMAT: "b big code em font i s small strike strong tt u",
     _Kind.BLOCK: "address applet article aside blockquote center details dialog dir div dl fieldset "
     "figcaption figure footer form header hgroup listing main marquee menu nav object ol pre search section "
     "summary table template ul h1 h2 h3 h4 h5 h6",
-    _Kind.INLINE: "span var sub sup ruby",
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.encode().split()}
 # Start tags of all that can be nested.
@@ -60,6 +60,13 @@ _NESTABLE = re.compile(
 _FORMAT_WITH_ATTRIBUTES = re.compile(
     rb"<(?:[bisu]|tt|em|big|code|font|nobr|small|strike|strong)[\s/]", re.IGNORECASE
 )
+# Start tags that end SVG and MathML, and elements of these in which HTML goes on.
+_BREAKOUTS = frozenset(
+    b"b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li "
+    b"listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var".split()
+)
+_CLOSED_ITSELF = re.compile(rb"(?:^|[\s\"'])/$")
+_HTML_INSIDE = b"foreignobject desc title mi mo mn ms mtext annotation-xml".split()
 _HEADINGS = frozenset((b"h1", b"h2", b"h3", b"h4", b"h5", b"h6"))
 
 
@@ -112,15 +119,14 @@ class _Flattening:
                 continue
             name = name.lower()
             kind = kinds.get(name, _Kind.OTHER)
-            if kind is _Kind.FLAT:
-                continue
             if not found["end"]:
-                self._start(name, kind, found)
+                if kind is not _Kind.FLAT or counts[b"svg"] or counts[b"math"]:
+                    self._start(name, kind, found)
             elif opened and opened[-1][0] == name and opened[-1][2]:  # as it should be
                 opened.pop()
                 counts[name] -= 1
                 self._depth -= 1
-            else:
+            elif kind is not _Kind.FLAT or counts[name]:
                 self._end(name, kind, found)
 
     def _raw(self, found: re.Match[bytes]) -> None:
@@ -128,17 +134,28 @@ class _Flattening:
         if found.re is _TAGS_AND_RAW and found[1] and (self._counts[b"svg"] or self._counts[b"math"]):
             self._walk(_TAGS, found.start(), found.end())
 
+    def _is_foreign(self) -> bool:
+        """Whether the parser is in SVG or MathML, where other rules hold."""
+        counts = self._counts
+        return bool(counts[b"svg"] or counts[b"math"]) and not any(counts[name] for name in _HTML_INSIDE)
+
     # --- tags ------------------------------------------------------------------------------------
 
     def _start(self, name: bytes, kind: _Kind, found: re.Match[bytes]) -> None:
+        if self._is_foreign():
+            if name in _BREAKOUTS:
+                self._pop_foreign()
+            else:
+                kind = _Kind.OTHER
+        if (self._is_foreign() or name in (b"svg", b"math")) and _CLOSED_ITSELF.search(found["rest"]):
+            return
+        if kind is _Kind.FLAT:
+            return
         if kind is _Kind.CELL:
             self._pop_cell()
             return
-        if (self._counts[b"svg"] or self._counts[b"math"]) and not self._counts[b"foreignobject"]:
-            if kind is not _Kind.OTHER:
-                self._pop_foreign()
-            elif found["rest"].endswith(b"/"):
-                return
+        if kind is _Kind.ITEM:
+            self._pop_item(name)
         too_many = kind is _Kind.FORMAT and self._formats.total() >= _MOST_FORMATS
         if too_many or self._depth >= DEEPEST:
             self._cut.append(found.span())
@@ -168,7 +185,9 @@ class _Flattening:
             known = self._open[place][0]
             if known in names:
                 return place
-            if known == b"table" or (kind is not _Kind.BLOCK and _KINDS.get(known) is _Kind.BLOCK):
+            if known == b"table" or (
+                kind not in (_Kind.BLOCK, _Kind.ITEM) and _KINDS.get(known) in (_Kind.BLOCK, _Kind.ITEM)
+            ):
                 return None
         return None
 
@@ -198,6 +217,18 @@ class _Flattening:
             formats = self._formats.copy()
             self._pop_to(place)
             self._formats = formats
+
+    def _pop_item(self, name: bytes) -> None:
+        """An item of a list begins: the one before it is closed."""
+        names = (b"li",) if name == b"li" else (b"dd", b"dt")
+        last = len(self._open) - 1
+        for place in range(last, max(-1, last - _MOST_LOOKED_AT), -1):
+            known = self._open[place][0]
+            if known in names:
+                self._pop_to(place)
+                return
+            if _KINDS.get(known) in (_Kind.ITEM, _Kind.BLOCK) and known not in (b"div", b"address"):
+                return
 
     def _pop_foreign(self) -> None:
         for place in range(len(self._open) - 1, -1, -1):
