@@ -33,7 +33,7 @@ from aioflow.web.freshness import (
 from aioflow.web.headers import personal
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.urls import host_key, origin, resolve, without_userinfo
+from aioflow.web.urls import has_host, host_key, origin, resolve, without_userinfo
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Whoever asks like this wants an answer from the server, about what it has itself.
@@ -359,7 +359,8 @@ def cache_path(settings: HttpSettings) -> Path:
 
 
 def _can_be_stored(request: Request) -> bool:
-    if request.body is not None or "@" in urlsplit(request.url).netloc:
+    # What is wrong with a URL without host is for those below to say.
+    if request.body is not None or not has_host(request.url) or "@" in urlsplit(request.url).netloc:
         return False
     return not request.headers or all(name.lower() not in _CONDITIONAL for name in request.headers)
 

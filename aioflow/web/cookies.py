@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from aioflow.web.headers import find_header
 from aioflow.web.messages import Fetcher, Request, Response
-from aioflow.web.urls import host_key
+from aioflow.web.urls import has_host, host_key
 
 if TYPE_CHECKING:
     from aiohttp import CookieJar
@@ -111,7 +111,7 @@ class CookieFetcher:
 
     async def fetch(self, request: Request) -> Response:
         store = request.cookies
-        if store is None:
+        if store is None or not has_host(request.url):  # those below say what is wrong with it
             return await self._inner.fetch(request)
         header = store.header(request.url)
         if header is not None and find_header(request.headers, "cookie") is None:

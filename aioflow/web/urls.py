@@ -14,6 +14,7 @@ _BLANK = "".join(map(chr, range(0x21)))
 _LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST_KEPT = 300  # hosts have 253 characters at most; pages may hold anything
+_LONGEST_PAGE = 2000  # likewise, of the pages whose links were resolved last
 _LONGEST_LINK = 64 * 1024
 _SLASH, _QUESTION, _DOT = "/", "?", "."
 _PLAIN_ORIGIN = re.compile(
@@ -100,6 +101,7 @@ class Base:
             if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.port == 0:
                 return None
             joined.encode()
+            _known_parts(_head(joined))  # so that whoever gets the URL can ask for its host
         except ValueError:  # a port, a bracket or a character that no URL has
             return None
         return urlunsplit(parts._replace(fragment=""))
@@ -107,7 +109,7 @@ class Base:
 
 def resolve(base: str, link: str) -> str | None:
     """The absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
-    return _base(base).resolve(link)
+    return (_base(base) if len(base) <= _LONGEST_PAGE else Base(base)).resolve(link)
 
 
 def host_key(url: str) -> str:
@@ -121,6 +123,15 @@ def host_key(url: str) -> str:
 def origin(url: str) -> str:
     """Scheme, host and port: whom credentials were meant for. Raises ValueError as `host_key` does."""
     return _known_parts(_head(url))[0]
+
+
+def has_host(url: str) -> bool:
+    """Whether this is an http(s) URL with a host: then `host_key` and `origin` tell it."""
+    try:
+        _known_parts(_head(url))
+    except ValueError:
+        return False
+    return True
 
 
 def without_userinfo(url: str) -> str:
