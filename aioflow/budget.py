@@ -22,10 +22,16 @@ class Permits:
     def waiting(self) -> int:
         return len(self._urgent) + len(self._ordinary)
 
+    def try_acquire(self) -> bool:
+        """Take a permit if there is one for which nobody waits."""
+        if self.used < self.count and not (self._urgent or self._ordinary):
+            self.used += 1
+            return True
+        return False
+
     async def acquire(self, urgent: bool = False) -> None:
         """Take a permit, waiting for one if need be."""
-        if self.used < self.count and not self.waiting:
-            self.used += 1
+        if self.try_acquire():
             return
         granted: Future[None] = asyncio.get_running_loop().create_future()
         queue = self._urgent if urgent else self._ordinary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
 from typing import Any, Generic, TypeVar, cast
@@ -24,15 +24,15 @@ def map_concurrently(
     permit: bool = True,
     source: str | None = None,
     window: int | None = None,
-) -> AsyncIterator[tuple[Row, T]]:
+) -> ConcurrentCalls[T]:
     """Call a function for each tuple, several at once, each under a permit.
 
     Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
-    tuples when the statement is ORDERED.
+    tuples when the statement is ORDERED. `batches()` gives lists of those that are there.
     A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
     themselves, and may wait for something else before, can be under way for a `window` of tuples.
     """
-    return _ConcurrentMap(function, rows, context, permit, source, window or context.workers)
+    return ConcurrentCalls(function, rows, context, permit, source, window or context.workers)
 
 
 class _NoMore:
@@ -43,6 +43,7 @@ _NO_MORE = _NoMore()
 _EARLY_AT_MOST = 64
 # Then others have their turn: of two statements that get the same tuples, none is to queue all of them first.
 _STARTED_AT_ONCE = 4
+_TURNS_FOR_URGENT = 12
 
 
 class _Call(Generic[T]):
@@ -57,8 +58,11 @@ class _Call(Generic[T]):
         self.is_done = False
 
 
-class _ConcurrentMap(Generic[T]):
-    """Its tasks belong to the step, which ends them with itself: no `finally` is needed here."""
+class ConcurrentCalls(Generic[T]):
+    """What `map_concurrently` gives.
+
+    Its tasks belong to the step, which ends them with itself: no `finally` is needed here.
+    """
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class _ConcurrentMap(Generic[T]):
         self._permit = permit
         self._source = source
         self._window = window
+        self._early_at_most = min(window, _EARLY_AT_MOST)
         self._ordered = context.ordered
         self._pending: deque[Row] = deque()
         self._running = 0
@@ -85,26 +90,46 @@ class _ConcurrentMap(Generic[T]):
         self._reading: asyncio.Task[Batch | None] | None = None
         self._changed: asyncio.Event = asyncio.Event()
         self._exhausted = False
+        self._turns_to_pass = 0
 
-    def __aiter__(self) -> _ConcurrentMap[T]:
+    def __aiter__(self) -> ConcurrentCalls[T]:
         return self
 
     async def __anext__(self) -> tuple[Row, T]:
-        while True:
-            self._start_calls()
-            while not self._early and self._waiting and self._waiting[0].is_done:
-                self._take_results(self._waiting.popleft())
-            if self._early:
-                self._taken.set()
-                self._context.fired()
-                return self._early.popleft()
-            if self._exhausted and not self._pending and not self._running and not self._waiting:
+        if not self._early:
+            await self._arrival()
+            if not self._early:
                 raise StopAsyncIteration
+        self._taken.set()
+        self._context.fired()
+        return self._early.popleft()
+
+    async def batches(self) -> AsyncGenerator[list[tuple[Row, T]], None]:
+        """All results that are there, whenever there are any."""
+        while True:
+            await self._arrival()
+            if not self._early:
+                return
+            batch = list(self._early)
+            self._early.clear()
+            self._taken.set()
+            self._context.fired()
+            yield batch
+
+    async def _arrival(self) -> None:
+        """Wait until results can leave, or all is over."""
+        while not self._early:
+            while self._waiting and self._waiting[0].is_done and len(self._early) < self._early_at_most:
+                self._take_results(self._waiting.popleft())
+            self._start_calls()  # now that there is room
+            if self._early:
+                return
+            if self._exhausted and not self._pending and not self._running and not self._waiting:
+                return
             self._changed.clear()
             await self._changed.wait()
 
     def _take_results(self, call: _Call[T]) -> None:
-        self._start_calls()
         if call.error is not None:
             self._context.fail(call.row, call.error, getattr(call.error, "attempts", 1))
             return
@@ -116,9 +141,11 @@ class _ConcurrentMap(Generic[T]):
     # --- tuples -----------------------------------------------------------------------------------
 
     def _start_calls(self) -> None:
+        if self._turns_to_pass or (not self._pending and (self._reading is not None or self._exhausted)):
+            return
         started = 0
         while self._running < self._window and self._has_room():
-            if not self._pending and not self._read():
+            if not self._pending and (not self._read() or self._turns_to_pass):
                 return
             if started == _STARTED_AT_ONCE:
                 asyncio.get_running_loop().call_soon(self._changed.set)
@@ -144,6 +171,7 @@ class _ConcurrentMap(Generic[T]):
         batch = self._rows.take()
         if batch is not None:
             self._pending.extend(batch)
+            self._let_others_pass()
             return True
         if self._rows.ended:
             self._exhausted = True
@@ -156,15 +184,36 @@ class _ConcurrentMap(Generic[T]):
         self._reading = None
         if not task.cancelled() and task.exception() is None:
             self._pending.extend(task.result() or ())
+            self._let_others_pass()
         self._changed.set()
+
+    def _let_others_pass(self) -> None:
+        """Wait some turns of the loop with tuples that lead to no recursion.
+
+        What leads to one may come from the same tuples, but over more steps: its request is to leave first.
+        """
+        if not self._turns_to_pass and not self._context.urgent:
+            self._turns_to_pass = _TURNS_FOR_URGENT
+            asyncio.get_running_loop().call_soon(self._turn_passed)
+
+    def _turn_passed(self) -> None:
+        self._turns_to_pass -= 1
+        if self._turns_to_pass:
+            asyncio.get_running_loop().call_soon(self._turn_passed)
+        else:
+            self._changed.set()
 
     # --- calls ------------------------------------------------------------------------------------
 
     async def _work(self, call: _Call[T]) -> None:
         """Make a call, and in the same task those for further tuples that are there: a task is not cheap."""
+        function = self._function
         while True:
             try:
-                await self._make(call)
+                if self._permit or self._is_generator:
+                    await self._make(call)
+                else:
+                    call.results = (await cast("Awaitable[T]", function(call.row)),)
             except SystemExit as error:  # in a task it would end the loop, past every cleanup
                 call.error = RuntimeError(f"the function wants to exit: {error!r}")
             except asyncio.CancelledError:
@@ -186,10 +235,8 @@ class _ConcurrentMap(Generic[T]):
     async def _make(self, call: _Call[T]) -> None:
         if self._is_generator:
             call.results = await self._pull(call.row, cast(Any, self._function(call.row)))
-        elif self._permit:
-            async with self._context.permit(self._source):
-                call.results = (await cast("Awaitable[T]", self._function(call.row)),)
-        else:
+            return
+        async with self._context.permit(self._source):
             call.results = (await cast("Awaitable[T]", self._function(call.row)),)
 
     async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> list[T]:

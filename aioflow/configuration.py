@@ -12,12 +12,12 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
+from aioflow.installed import installed
 from aioflow.section import ENGINE, ENGINE_ARGUMENTS, Key, Place, Section, Setting, is_sensitive
 
 T = TypeVar("T")
@@ -310,13 +310,13 @@ def _shown(value: Any) -> str:
 @cache
 def section_names() -> tuple[str, ...]:
     """The tables that installed packages declare."""
-    return tuple(sorted({found.name for found in entry_points(group=ENTRY_POINTS)}))
+    return tuple(sorted({found.name for found in installed(ENTRY_POINTS)}))
 
 
 @cache
 def find_section(name: str) -> Section[Any]:
     """A table's declaration; its package is imported only now."""
-    (found, *_) = entry_points(group=ENTRY_POINTS, name=name)
+    found = next(point for point in installed(ENTRY_POINTS) if point.name == name)
     try:
         section = found.load()
     except Exception as error:

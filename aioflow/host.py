@@ -112,6 +112,9 @@ class Firing:
 
     async def __aenter__(self) -> None:
         step = self._step
+        if self._limit is None and self._permits.try_acquire():
+            self._start(0.0)
+            return
         started = step.session.now()
         if self._limit is not None:
             await self._limit.acquire(step.urgent)

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from aioflow.errors import AioflowError, InputError
+from aioflow.installed import installed
 from aioflow.operator import Registry, registry
 
 ENTRY_POINT_GROUP = "aioflow.operators"
@@ -27,7 +27,7 @@ def load_operators(modules: Iterable[str] = ()) -> Registry:
 @cache
 def _load_installed() -> None:
     import_module("aioflow.operators")
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+    for entry_point in installed(ENTRY_POINT_GROUP):
         try:
             entry_point.load()
         except Exception as error:

@@ -39,8 +39,7 @@ PLAN crawl
   {
     wrapper ("page", pages : links)
     project (links, "link as url" : following)
-    distinct (following : once)
-    crawl (once : further)
+    crawl (following : further)
     union (pages, further : found) {ALL}
   }
 }
@@ -89,7 +88,14 @@ def job(tool: str, name: str) -> Callable[..., Any]:
 
         jobs: dict[str, Callable[..., Any]] = {"houses": by_hand.houses, "crawl": by_hand.crawl}
         return jobs[name]
-    for module in ("operators", "web.client", "web.transport", "wrappers.calls", "wrappers.readers.html"):
+    for module in (
+        "operators",
+        "expressions.calls",
+        "web.client",
+        "web.transport",
+        "wrappers.calls",
+        "wrappers.readers.html",
+    ):
         import_module(f"aioflow.{module}")
     from aioflow import Engine
 

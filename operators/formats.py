@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
 from aioflow import Schema, SettingError
 from aioflow.errors import suggestion
+from aioflow.installed import installed
 from aioflow.relation import Batch, Type
 
 Types: TypeAlias = Mapping[str, Type]
@@ -75,7 +75,7 @@ class Formats:
     def _load_installed(self) -> None:
         if not self._installed_loaded:
             self._installed_loaded = True
-            for entry_point in entry_points(group="aioflow.formats"):
+            for entry_point in installed("aioflow.formats"):
                 self.add(entry_point.load())
 
 

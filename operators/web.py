@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import cast
 
-from aioflow import Context, Row, Schema, Stream, map_concurrently, operator
+from aioflow import Context, Schema, Stream, map_concurrently, operator
 from aioflow.operator import Settings
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import Batch
@@ -45,11 +46,15 @@ async def wrapper(
         return
     calls = wrapper_calls(chosen, schema, context)
     with DependentJoin(schema, chosen.schema, outer, context.memory) as joining:
-        results: AsyncIterator[tuple[Row, Batch]]
         if rel is None:
             results = calls.once()
         else:
-            results = map_concurrently(calls.caller(), rel, context, permit=False, window=calls.window)
-        async for row, found in results:
-            if joined := joining.rows(row, found):
-                yield joined
+            called = map_concurrently(calls.caller(), rel, context, permit=False, window=calls.window)
+            results = called.batches()
+        async with aclosing(results):
+            async for found in results:
+                joined: Batch = []
+                for row, rows in found:
+                    joined += joining.rows(row, rows)
+                if joined:
+                    yield joined

@@ -10,6 +10,7 @@ import pytest
 # Each engine module imports only from its left.
 ENGINE_ORDER = (
     "version",
+    "installed",
     "source",
     "errors",
     "quantities",
@@ -82,6 +83,7 @@ AUTHORS_MODULES = (
     "context",
     "errors",
     "function",
+    "installed",
     "operator",
     "relation",
     "rows",

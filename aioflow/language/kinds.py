@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from aioflow.installed import installed
 from aioflow.source import Span
 
 ENTRY_POINTS = "aioflow.items"
@@ -92,10 +93,7 @@ class ItemKinds:
 
 
 def _installed() -> dict[str, Callable[[], object]]:
-    # Imported late: most texts ask for no other kind, and metadata is slow to import.
-    from importlib.metadata import entry_points
-
-    return {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
+    return {point.name: point.load for point in installed(ENTRY_POINTS)}
 
 
 item_kinds = ItemKinds()

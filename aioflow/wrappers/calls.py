@@ -38,7 +38,7 @@ class Calls(Protocol):
     window: int
 
     def caller(self) -> Caller: ...
-    def once(self) -> AsyncGenerator[tuple[Row, Batch], None]: ...
+    def once(self) -> AsyncGenerator[list[tuple[Row, Batch]], None]: ...
 
 
 def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
@@ -77,16 +77,16 @@ class _Calls:
     def caller(self) -> Caller:
         raise NotImplementedError
 
-    async def once(self) -> AsyncGenerator[tuple[Row, Batch], None]:
+    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch]], None]:
         """One call, for a statement without tuples."""
         called = self.caller()(())
         try:
             if isinstance(called, AsyncGenerator):
                 async with aclosing(called):
                     async for rows in called:
-                        yield (), rows
+                        yield [((), rows)]
             else:
-                yield (), await called
+                yield [((), await called)]
         except Exception as error:
             self._context.fail((), error, getattr(error, "attempts", 1))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aioflow.errors import SettingError, suggestion
+from aioflow.installed import installed
 from aioflow.wrappers.definition import Extraction
 from aioflow.wrappers.kept import Kept
 from aioflow.wrappers.reading import ENTRY_POINTS, Extractor, Reader
@@ -41,14 +42,14 @@ def forget_reader(name: str) -> None:
 
 def reader_names() -> list[str]:
     """All names, those of installed packages included."""
-    return sorted({*_readers, *(point.name.lower() for point in _entry_points())})
+    return sorted({*_readers, *(point.name.lower() for point in installed(ENTRY_POINTS))})
 
 
 _compiled = Kept[Extraction, Extractor](lambda extraction: reader(extraction.reader).compile(extraction))
 
 
 def _installed(key: str) -> Reader | None:
-    for point in _entry_points():
+    for point in installed(ENTRY_POINTS):
         if point.name.lower() == key:
             try:
                 return _instance(point.load())
@@ -58,13 +59,6 @@ def _installed(key: str) -> Reader | None:
                     f"the reader {point.name!r} ({point.value}) cannot be loaded: {reason}"
                 ) from error
     return None
-
-
-def _entry_points() -> Any:
-    # Imported late: metadata is slow to import, and most plans have no wrapper.
-    from importlib.metadata import entry_points
-
-    return entry_points(group=ENTRY_POINTS)
 
 
 def _instance(loaded: Any) -> Reader:

@@ -23,7 +23,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
         names = {"Extra": "INSTALLED", "wrong": "NOT_A_READER", "missing": "nowhere"}
         return [EntryPoint(name, f"{__name__}:{value}", group) for name, value in names.items()]
 
-    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
+    monkeypatch.setattr("aioflow.wrappers.registry.installed", entry_points)
     yield
     forget_reader("extra")
 
