@@ -109,7 +109,7 @@ def check_charset(label: str) -> str:
         return known
     try:
         found = codecs.lookup(label)
-        b"".decode(found.name)  # which only codecs of texts can do
+        b"x".decode(found.name, "replace")  # which only codecs of texts can do
     except (LookupError, ValueError):
         message = f"unknown charset {label!r}{suggestion(label, _CODECS)}"
         raise SettingError(message, setting="CHARSET") from None

@@ -6,9 +6,10 @@ Numbers and dates are read by modules of their own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.counters import UncomputableError
@@ -91,11 +92,7 @@ def _check_match(arguments: Arguments) -> None:
 
 def _check_replace(arguments: Arguments) -> None:
     _texts('replace "pattern" "with"', 2, 2)(arguments)
-    pattern = compiled(str(arguments[0]))
-    try:
-        pattern.regexp.sub(str(arguments[1]), "")
-    except Exception as error:  # re2 has no class of its own for a bad replacement
-        raise SettingError(f"bad replacement {arguments[1]!r}: {error}") from None
+    _replacement(compiled(str(arguments[0])), str(arguments[1]))
 
 
 def _check_default(arguments: Arguments) -> None:
@@ -149,7 +146,8 @@ def _group(pattern: Pattern, group: object) -> int | str:
 
 
 def _replace(arguments: Arguments, document: DocumentKind) -> Step:
-    pattern, replacement = compiled(str(arguments[0])), str(arguments[1])
+    pattern = compiled(str(arguments[0]))
+    replacement = _replacement(pattern, str(arguments[1]))
 
     def replace(value: str, page: Page) -> Value:
         try:
@@ -158,6 +156,29 @@ def _replace(arguments: Arguments, document: DocumentKind) -> Step:
             return None
 
     return replace
+
+
+def _replacement(pattern: Pattern, template: str) -> Callable[[Any], str]:
+    r"""What a match becomes: `\1` and `\g<name>` are groups. RE2's own expansion spoils what is not ASCII."""
+    pieces: list[tuple[str, int | str | None]] = []  # a text, and the group behind it
+    place = 0
+    for found in _GROUP_IN_TEMPLATE.finditer(template):
+        text, place = template[place : found.start()], found.end()
+        if found[0] == "\\\\":
+            pieces.append((text + "\\", None))
+            continue
+        name = found[1] or found[2] or ""
+        pieces.append((text, _group(pattern, int(name) if name.isdigit() else name)))
+    rest = template[place:]
+
+    def replaced(match: Any) -> str:
+        groups = (text + ((match.group(group) or "") if group is not None else "") for text, group in pieces)
+        return "".join(groups) + rest
+
+    return replaced
+
+
+_GROUP_IN_TEMPLATE = re.compile(r"\\\\|\\(\d)|\\g<([^>]*)>")
 
 
 def split_step(arguments: Arguments) -> Step:

@@ -209,9 +209,9 @@ class _Compiled:
         self.type = meaning.type or self.type
 
     def _read_document(self, kind: str) -> None:
+        self.collapse = False
         if kind in ("any", self._document):
             self.source = "markup"
-            self.collapse = False
 
     def _split(self, word: Processing) -> None:
         if self.type is not Type.CHAR:

@@ -68,6 +68,11 @@ class Selector:
     is_relative: bool = False
 
     @property
+    def looks_beside(self) -> bool:
+        """Whether it begins with a combinator that leads to siblings of the item."""
+        return self.is_relative and self.css.removeprefix(f"[{ITEM}] ")[0] in "+~"
+
+    @property
     def attribute(self) -> str | None:
         return None if self.taken in (TEXT, OWN_TEXT, MARKUP) else self.taken
 

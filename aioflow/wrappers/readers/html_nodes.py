@@ -117,10 +117,12 @@ def every(selector: Selector, node: LexborNode, *, in_page: bool) -> list[Lexbor
 
 
 def _relative(selector: Selector, node: LexborNode) -> list[LexborNode]:
+    """What is found from the item on: in it, or beside it."""
+    start = node.parent if selector.looks_beside else node
     attributes = node.attrs
     attributes[ITEM] = ""
     try:
-        return node.css(selector.css)
+        return (start or node).css(selector.css)
     finally:
         del attributes[ITEM]
 
@@ -174,12 +176,14 @@ def css_path(node: LexborNode) -> str:
     """A selector that a reader of the page can follow: `ul.results > li:nth-of-type(3) > a.title`."""
     parts: list[str] = []
     current: LexborNode | None = node
-    while current is not None and current.tag not in (None, "-document", "html") and len(parts) < _LEVELS:
+    while current is not None and len(parts) < _LEVELS:
+        if current.tag in ("html", "body") and parts:
+            break
         parts.append(_step(current))
-        if current.id:
+        if current.id or current.tag in ("html", "body"):
             break
         current = current.parent
-    return " > ".join(reversed(parts)) or "html"
+    return " > ".join(reversed(parts))
 
 
 def _step(node: LexborNode) -> str:

@@ -56,7 +56,7 @@ class TextSelector:
 
     def __init__(self, pattern: Pattern | None) -> None:
         self.pattern = pattern
-        self.group: int | str = min(pattern.regexp.groups, 1) if pattern is not None else 0
+        self.group: int = min(pattern.regexp.groups, 1) if pattern is not None else 0
 
     def values(self, block: Block) -> Iterator[str | None]:
         """Every match in an item."""
@@ -130,9 +130,10 @@ def _bind(layout: Layout[TextSelector], each: Pattern | None, path: str, *, is_p
 
 
 def _bind_group(slot: Slot[TextSelector], each: Pattern | None, path: str, is_part: bool) -> None:
-    names = list(each.regexp.groupindex) if each is not None and slot.field.scope == "item" else []
-    if slot.name in names:
-        slot.selector.group = slot.name
+    groups = each.regexp.groupindex if each is not None and slot.field.scope == "item" else {}
+    names = list(groups)
+    if slot.name in groups:
+        slot.selector.group = groups[slot.name]
     elif each is not None or not is_part or slot.field.scope != "item":
         hint = suggestion(slot.name, names) or (f" (its groups: {', '.join(names)})" if names else "")
         where = "EACH has no group of its name" if each is not None else "there is no EACH with a group"

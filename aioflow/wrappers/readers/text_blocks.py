@@ -21,7 +21,7 @@ class Block:
         self.start = start
         self.match = match
 
-    def place_of(self, pattern: Pattern | None, group: int | str) -> tuple[int, int] | None:
+    def place_of(self, pattern: Pattern | None, group: int) -> tuple[int, int] | None:
         """Where in the whole text a group of a pattern is found, or of the match of the block itself."""
         if pattern is None:
             if self.match is None:
