@@ -7,6 +7,7 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context
@@ -65,6 +66,7 @@ class _Calls:
     ) -> None:
         self.window = max(context.workers, session.settings.window_rows)
         self._session = session
+        self._pauses = session.pauses
         self._context = context
         self._values = values_of(wrapper.inputs, schema)
         self._tally = session.tally(wrapper.health_key, wrapper.schema.names)
@@ -170,10 +172,14 @@ class PageCalls(_Calls):
         body = await response.read()
         if len(body) >= LARGE_PAGE_BYTES:
             return (await self.read_aside(response, body)).rows
+        if self._pauses.is_on and not self._context.urgent:
+            await self._pauses.end()
+        started = perf_counter()
         reading = self.extractor.open(_head(response))
         rows = reading.feed(body)
         rows = rows + reading.end() if rows else reading.end()
         self.count_oddities(reading)
+        self._pauses.worked(perf_counter() - started)
         return rows
 
     async def read_aside(self, response: Response, body: bytes) -> PageRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, TypeAlias
 
 from aioflow.errors import SettingError, suggestion
@@ -35,7 +36,9 @@ def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
     if program is not None and program.item("wrapper", name) is not None:
         from aioflow.wrappers.resolving import resolve
 
-        return resolve(name, program)
+        found = resolve(name, program)
+        _prepare(found)
+        return found
     registered = python_wrapper(name)
     if registered is not None:
         return registered
@@ -43,6 +46,16 @@ def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
     known = [item.name for item in items if item.kind.lower() == "wrapper"] + python_wrapper_names()
     listed = f" (there are: {', '.join(known)})" if known else "; the program has none"
     raise SettingError(f"unknown wrapper {name!r}{suggestion(name, known) or listed}")
+
+
+def _prepare(wrapper: Wrapper) -> None:
+    """Compile a wrapper now, so that the first request of a run need not wait for it."""
+    from aioflow.wrappers.registry import compiled
+    from aioflow.wrappers.requests import compile_request
+
+    with suppress(SettingError):  # what is wrong with the item is reported where it stands
+        compiled(wrapper.extraction)
+        compile_request(wrapper)
 
 
 def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from aioflow.errors import SettingError
 from aioflow.relation import Row, Value
+from aioflow.secrets import conceal
 from aioflow.web.messages import SAFE_METHODS, Request
 from aioflow.wrappers.authority import Authority, plain_url
 from aioflow.wrappers.definition import RequestTemplate, Wrapper
@@ -102,6 +103,11 @@ class _Parts:
 _parts_of = Kept[Wrapper, _Parts](_Parts)
 
 
+def compile_request(wrapper: Wrapper) -> None:
+    """Have the templates of a wrapper compiled before they are needed; a SettingError for mistakes."""
+    _parts_of(wrapper)
+
+
 def _no_secret(name: str) -> str:
     raise SettingError(f"the secret {name!r} is asked for where there are none")
 
@@ -183,7 +189,9 @@ def _authorization(auth: str) -> Callable[[FindSecret], str]:
 
     def basic(secret: FindSecret) -> str:
         credentials = f"{_resolved(user, secret)}:{_resolved(password, secret)}"
-        return f"Basic {b64encode(credentials.encode()).decode()}"
+        encoded = b64encode(credentials.encode()).decode()
+        conceal(encoded)
+        return f"Basic {encoded}"
 
     return basic
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aioflow.secrets import Secrets
 from aioflow.services import Scope, ServiceHost
 from aioflow.web.messages import Request, Response
+from aioflow.wrappers.pauses import Pauses
 
 if TYPE_CHECKING:
     from aioflow.web.cookies import CookieStore
@@ -30,6 +31,7 @@ class WrapperSession:
         self.fetch = fetch
         self.settings = settings
         self.cookies = cookies
+        self.pauses = Pauses()
         self._host = host
         self._secrets = Secrets()
         self._tallies: dict[str, Tally] = {}
