@@ -460,3 +460,24 @@ def test_what_cannot_be_read_is_counted() -> None:
     assert [row["price"] for row in result] == [None, None]
     (step,) = result.statistics.steps
     assert step.counters["unreadable price"] == 1
+
+
+def test_the_request_for_the_next_page_leaves_before_those_for_details() -> None:
+    http_client, site = client(_chain, 0.1)
+    run_plan(WRAPPERS + FOLLOW, services={Client: http_client}, configuration=QUIET, x=[{"page": 1}])
+    order = [url.removeprefix(SITE) for url in site.urls]
+    assert order.index("/list?page=2") < order.index("/h/1-1")
+    assert order.index("/list?page=3") < order.index("/h/2-1")
+
+
+def test_two_statements_that_get_the_same_tuples_make_their_requests_in_turn() -> None:
+    plan = f"""{WRAPPERS}
+    PLAN p {{ INPUT: x OUTPUT: a, b BODY {{ wrapper ("list", x : a) wrapper ("api", x : b) }} }}"""
+    items = json.dumps({"items": [{"id": 1, "name": "n"}]}).encode()
+    http_client, site = client(
+        lambda request: html(HOUSES) if "list" in request.url else answer(200, {}, items), 1.0
+    )
+    rows = [{"page": str(number)} for number in range(40)]
+    run_plan(plan, services={Client: http_client}, configuration=QUIET, workers=4, x=rows)
+    first = [url.removeprefix(SITE)[1:4] for url in site.urls[:16]]
+    assert first.count("api") >= 4
