@@ -14,6 +14,7 @@ _BLANK = "".join(map(chr, range(0x21)))
 _LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST_KEPT = 300  # hosts have 253 characters at most; pages may hold anything
+_LONGEST_HOST = 254  # with a dot at its end
 _LONGEST_PAGE = 2000  # likewise, of the pages whose links were resolved last
 _LONGEST_LINK = 64 * 1024
 _SLASH, _QUESTION, _DOT = "/", "?", "."
@@ -160,6 +161,9 @@ def _parts(head: str) -> tuple[str, str]:
         raise ValueError(f"{without_userinfo(head)!r} is no http(s) URL with a host")
     if not host.isascii() or "%" in host:
         host = _ascii_host(head)
+    if len(host) > _LONGEST_HOST:
+        # Much is remembered by host, which a page must not be able to fill our memory with.
+        raise ValueError(f"a host has at most {_LONGEST_HOST} characters")
     if ":" in host:
         host = f"[{host}]"
     port = parts.port if parts.port is not None else _DEFAULT_PORTS[scheme]
