@@ -5,14 +5,16 @@ It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TO
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from html import escape
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
@@ -23,6 +25,8 @@ MASK = "********"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
+# What different writers of URLs leave as it is: none of them, paths, and all that a query may hold.
+_SAFE_IN_URLS = ("", "/", "!$'()*,/:;?@")
 # What must not be shown by anybody in this process, the longest first: one may be part of another.
 _revealed: list[str] = []
 
@@ -125,11 +129,26 @@ def references(text: str) -> Iterator[str]:
 
 
 def conceal(value: str) -> None:
-    """Have `mask` replace a text, and how it is written in URLs; for what was made of a secret."""
-    for form in (value, quote(value, safe="")):
+    """Have `mask` replace a text, however it is written; for what was made of a secret."""
+    if value in _revealed:
+        return
+    for form in _forms(value):
         if form and form not in _revealed:
             _revealed.append(form)
             _revealed.sort(key=len, reverse=True)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A text as it is, as URLs, forms, JSON and markup have it, and as bytes that nobody decoded."""
+    yield value
+    for safe in _SAFE_IN_URLS:
+        yield quote(value, safe=safe, errors="replace")
+        yield quote_plus(value, safe=safe, errors="replace")
+    for written in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        yield written[1:-1]
+    yield escape(value)
+    yield escape(value, quote=False)
+    yield value.encode(errors="replace").decode("latin-1")
 
 
 def mask(text: str) -> str:

@@ -17,6 +17,7 @@ WebError
 from __future__ import annotations
 
 from aioflow.errors import AioflowError
+from aioflow.secrets import mask
 
 
 class WebError(AioflowError):
@@ -27,6 +28,10 @@ class WebError(AioflowError):
 
     attempts: int = 1
     sent: bool = True
+
+    def __str__(self) -> str:
+        # A host can send a secret back, in the address of a redirect as anywhere else.
+        return mask(super().__str__())
 
 
 class RequestRefusedError(WebError):

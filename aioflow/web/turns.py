@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from aioflow.secrets import mask
 from aioflow.web.errors import WebError
 from aioflow.web.hosts import Host, Hosts
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response, Timing
@@ -52,7 +53,7 @@ class TurnFetcher:
             await host.slots.acquire(request.urgent)
             try:
                 if pace.may_send(time()):
-                    async with request.permit(host.name, without_userinfo(request.url)):
+                    async with request.permit(host.name, mask(without_userinfo(request.url))):
                         now = time()
                         sent = pace.send(now)
                         if sent:
@@ -146,7 +147,7 @@ class _TurnBody:
         # What has begun goes first: an open connection that nobody reads from helps no one.
         await host.slots.acquire(urgent=True)
         try:
-            async with self._request.permit(host.name, without_userinfo(self._request.url)):
+            async with self._request.permit(host.name, mask(without_userinfo(self._request.url))):
                 self._timing.waited_seconds += time() - asked
                 if self._chunks is None:
                     self._chunks = aiter(self._body)
