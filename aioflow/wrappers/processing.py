@@ -37,7 +37,8 @@ class Conversion:
     The reader looks at `matches` and `source` to know what to find: the first, the last or every match,
     given as a list; its text, or its source text (outer HTML, an XML element, JSON) for a document.
     `convert` turns that into the value: None when nothing was found and there is no default. What was
-    found but cannot be read is None too, and noted in the page under the field's name.
+    found but cannot be read is None too, and noted in the page under the field's name. Where it
+    `only_counts` matches, it does not look at them.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class Conversion:
         "is_plain",
         "matches",
         "name",
+        "only_counts",
         "required",
         "source",
         "type",
@@ -60,6 +62,7 @@ class Conversion:
         self.default = default
         self.required = required
         self.collapse = words.collapse
+        self.only_counts = words.only_counts
         # Nothing is to be done to what was found, but whitespace collapsed if `collapse` says so.
         self.is_plain = not words.steps and not words.many and default is None
         self.convert: Convert = _converter(self, words)
@@ -167,6 +170,7 @@ class _Compiled:
         self._field = field
         self._document = document
         self._reduced = False
+        self.only_counts = False
         if self.many:
             self.matches = "all"
         for word in field.processing:
@@ -233,6 +237,7 @@ class _Compiled:
             return
         self.many, self._reduced = False, True
         if name == "count":
+            self.only_counts = not self.steps
             self.steps.append(lambda values, page: len(values))
             self.type = Type.NUMBER
         elif name == "join":
@@ -332,7 +337,8 @@ def _converter_by_one(conversion: Conversion, step: Step, collapses: bool) -> Co
 
 
 def _converter_of_many(conversion: Conversion, steps: tuple[Step, ...]) -> Convert:
-    default, collapses, required = conversion.default, conversion.collapse, conversion.required
+    default, required = conversion.default, conversion.required
+    collapses = conversion.collapse and not conversion.only_counts
     counts = conversion.type is Type.NUMBER and not conversion.required
 
     def convert(raw: Value, page: Page) -> Value:

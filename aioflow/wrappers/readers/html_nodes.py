@@ -75,6 +75,10 @@ def _own_text(node: LexborNode) -> str:
     return node.text(deep=False)
 
 
+def _something(node: LexborNode) -> str:
+    return ""
+
+
 def _markup(node: LexborNode) -> str | None:
     return node.html
 
@@ -94,6 +98,8 @@ def value_taker(selector: Selector, conversion: Conversion) -> NodeValue:
     """What a field takes of the element that it selects."""
     if selector.attribute is not None:
         return _attribute(selector.attribute)
+    if conversion.only_counts:
+        return _something
     if selector.taken == MARKUP or conversion.source == "markup":
         return _markup
     return _own_text if selector.taken == OWN_TEXT else text_of

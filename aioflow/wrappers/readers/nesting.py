@@ -100,10 +100,11 @@ class _Flattening:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._open: list[tuple[bytes, bytes, bool]] = []  # name, whole tag, and whether it is kept
+        self._open: list[tuple[bytes, bytes, bool]] = []  # name, the tag of a format, whether it is kept
         self._counts: defaultdict[bytes, int] = defaultdict(int)
         self._depth = 0
-        self._formats: Counter[bytes] = Counter()  # left open by the end of what they stood in
+        # The formats that are open, or were left open by the end of what they stood in.
+        self._formats: Counter[bytes] = Counter()
         self._cut: list[tuple[int, int]] = []
 
     def run(self) -> bytes | None:
@@ -122,7 +123,7 @@ class _Flattening:
             if not found["end"]:
                 if kind is not _Kind.FLAT or counts[b"svg"] or counts[b"math"]:
                     self._start(name, kind, found)
-            elif opened and opened[-1][0] == name and opened[-1][2]:  # as it should be
+            elif opened and opened[-1] == (name, b"", True):  # as it should be
                 opened.pop()
                 counts[name] -= 1
                 self._depth -= 1
@@ -153,29 +154,45 @@ class _Flattening:
             return
         if kind is _Kind.CELL:
             self._pop_cell()
-            return
-        if kind is _Kind.ITEM:
-            self._pop_item(name)
-        too_many = kind is _Kind.FORMAT and self._formats.total() >= _MOST_FORMATS
-        if too_many or self._depth >= DEEPEST:
-            self._cut.append(found.span())
-            if too_many:
+            if name not in _WITH_CONTENT or not self._counts[b"table"]:
                 return
+        elif kind is _Kind.ITEM:
+            self._pop_item(name)
+        elif kind is _Kind.FORMAT:
+            self._start_format(name, found)
+            return
+        self._push(name, b"", found)
+
+    def _start_format(self, name: bytes, found: re.Match[bytes]) -> None:
+        if self._formats.total() >= _MOST_FORMATS:
+            self._cut.append(found.span())
+            return
+        tag = found[0] if self._formats[found[0]] < _MOST_LIKE_FORMATS else b""
+        if tag:
+            self._formats[tag] += 1
+        self._push(name, tag, found)
+
+    def _push(self, name: bytes, tag: bytes, found: re.Match[bytes]) -> None:
         kept = self._depth < DEEPEST
+        if not kept:
+            self._cut.append(found.span())
         self._depth += kept
-        self._open.append((name, found[0] if kind is _Kind.FORMAT else b"", kept))
+        self._open.append((name, tag, kept))
         self._counts[name] += 1
 
     def _end(self, name: bytes, kind: _Kind, found: re.Match[bytes]) -> None:
         if kind is _Kind.CELL:
             self._pop_cell()
             return
-        place = self._place_of(name, kind) if self._counts[name] or name in _HEADINGS else None
+        is_open = self._counts[name] or name in _HEADINGS
+        place = self._place_of(name, kind) if is_open else None
         if place is not None:
+            self._forget(self._open[place][1])
             if not self._pop_to(place):
                 self._cut.append(found.span())
-        elif kind is _Kind.FORMAT:
-            self._close_format(name)
+        elif kind is _Kind.FORMAT and not is_open:
+            like = (tag for tag in self._formats if _NAME.match(tag)[1].lower() == name)  # type: ignore[index]
+            self._forget(next(like, b""))
 
     def _place_of(self, name: bytes, kind: _Kind) -> int | None:
         """Where the element that an end tag closes stands; None when the parser would ignore the tag."""
@@ -195,28 +212,32 @@ class _Flattening:
 
     def _pop_to(self, place: int) -> bool:
         """Close the element there and all in it; whether its start tag was kept."""
-        for name, tag, kept in self._open[place + 1 :]:
+        in_cell = False
+        for name, tag, kept in self._open[place:]:
             self._counts[name] -= 1
             self._depth -= kept
-            if tag and kept and self._formats[tag] < _MOST_LIKE_FORMATS:
-                self._formats[tag] += 1
-        name, _, kept = self._open[place]
-        self._counts[name] -= 1
-        self._depth -= kept
+            in_cell = in_cell or name in _WITH_CONTENT
+            if in_cell:  # no format leaves its cell
+                self._forget(tag)
+        kept = self._open[place][2]
         del self._open[place:]
         return kept
 
+    def _forget(self, tag: bytes) -> None:
+        if tag and self._formats[tag] > 1:
+            self._formats[tag] -= 1
+        else:
+            self._formats.pop(tag, None)
+
     def _pop_cell(self) -> None:
-        """A cell or row begins or ends: what its table has open is closed. No format leaves its cell."""
+        """A cell or row begins or ends: what its table has open is closed."""
         if not self._counts[b"table"]:
             return
         place = len(self._open)
         while self._open[place - 1][0] != b"table":
             place -= 1
         if place < len(self._open):
-            formats = self._formats.copy()
             self._pop_to(place)
-            self._formats = formats
 
     def _pop_item(self, name: bytes) -> None:
         """An item of a list begins: the one before it is closed."""
@@ -227,20 +248,13 @@ class _Flattening:
             if known in names:
                 self._pop_to(place)
                 return
-            if _KINDS.get(known) in (_Kind.ITEM, _Kind.BLOCK) and known not in (b"div", b"address"):
+            if known not in (b"div", b"address") and _KINDS.get(known) in _STOP_ITEMS:
                 return
 
     def _pop_foreign(self) -> None:
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] in (b"svg", b"math"):
                 self._pop_to(place)
-                return
-
-    def _close_format(self, name: bytes) -> None:
-        for tag in self._formats:
-            if tag[1 : 1 + len(name)].lower() == name and not tag[1 + len(name) : 2 + len(name)].isalnum():
-                self._formats[tag] -= 1
-                self._formats += Counter()  # without what is no longer there
                 return
 
     def _without_cuts(self) -> bytes:
@@ -250,3 +264,8 @@ class _Flattening:
             place = end
         pieces.append(self._body[place:])
         return b"".join(pieces)
+
+
+_WITH_CONTENT = frozenset((b"td", b"th", b"caption"))
+_STOP_ITEMS = (_Kind.ITEM, _Kind.BLOCK, _Kind.CELL)
+_NAME = re.compile(rb"<([a-zA-Z][^\s/>]*)")
