@@ -1,6 +1,6 @@
 """How well extraction goes: rows and nulls of a run, compared with the wrapper's own earlier runs.
 
-A page that changes seldom breaks a wrapper aloud: a column goes empty, or there are fewer rows. What is
+A page that changes seldom breaks a wrapper aloud: a column goes empty, or a page has fewer rows. What is
 usual for a wrapper is learned from its history, which `health_store` keeps.
 """
 
@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import sqrt
+from math import exp, sqrt
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -33,12 +33,13 @@ ACCEPTED_AFTER = 10
 _RISE = 0.3  # of a column's share of nulls, from which on it is told
 _SPREADS = 4.0
 _NORMAL = 1.4826  # a median absolute deviation as a standard deviation
-_CHANCE = 0.05  # that nulls are chance, below which they are told
+_CHANCE = 0.05  # that nulls, or pages without rows, are chance; below it they are told
 
 
 class Tally:
     """Counts the rows that a wrapper gave in a run, and the nulls among their values.
 
+    `pages` are those that were read to their end; whoever reads them counts them.
     An embedded relation without rows counts as null: it is how a broken selector for many shows.
     """
 
@@ -183,17 +184,46 @@ def decay(wrapper: str, run: RunHealth, history: Sequence[RunHealth]) -> list[st
 
 
 def _fewer_rows(wrapper: str, run: RunHealth, history: Sequence[RunHealth]) -> Iterator[str]:
-    counts = [past.rows for past in history]
-    usual = median(counts)
-    deviation = _deviation(counts)
-    # Few runs may look steadier than they are, and counts vary by about their root.
-    spread = max(deviation, sqrt(usual) * ((0.5 if deviation else 0.3) + 1.5 / len(counts)))
-    if run.rows < usual / 2 and run.rows < usual - _SPREADS * spread and run.rows < _low(counts):
+    """Pages are compared, not runs: who asks for less gets fewer pages, but pages as they always were."""
+    known = [past for past in history if past.pages]
+    if not run.pages or len(known) < LEAST_RUNS:
+        return
+    if _finds_nothing(run, known) or _finds_less(run, known):
         rows = "no rows" if not run.rows else "1 row" if run.rows == 1 else f"{run.rows:,} rows"
+        pages = "1 page" if run.pages == 1 else f"{run.pages:,} pages"
+        usual = _usual_rows(known)
         yield (
-            f"wrapper {wrapper}: {rows}, where its last {len(counts)} runs had about {usual:,.0f}; "
-            "has the page changed?"
+            f"wrapper {wrapper}: {rows} on {pages}, where its last {len(known)} runs had about "
+            f"{round(usual, None if usual >= 10 else 1):,g} a page; has the page changed?"
         )
+
+
+def _finds_nothing(run: RunHealth, history: Sequence[RunHealth]) -> bool:
+    """Whether pages have no row at all, of a wrapper that found some in every run."""
+    if run.rows or not all(past.rows for past in history):
+        return False
+    # Where rows are few, only a long history says that there always are some.
+    return exp(-_usual_rows(history) * run.pages) < _CHANCE or 1 / (len(history) + 2) < _CHANCE
+
+
+def _finds_less(run: RunHealth, history: Sequence[RunHealth]) -> bool:
+    shares = [past.rows / past.pages for past in history]
+    # Who asked for less than usual has a last page that may be as short as it likes.
+    is_smaller = run.pages < median(past.pages for past in history)
+    expected = _usual_rows(history) * (run.pages - is_smaller)
+    deviation = _deviation(shares) * run.pages
+    # Few runs may look steadier than they are, and counts vary by about their root.
+    spread = max(deviation, sqrt(expected) * ((0.5 if deviation else 0.3) + 1.5 / len(history)))
+    return (
+        run.rows < expected / 2
+        and run.rows < expected - _SPREADS * spread
+        and run.rows / run.pages < _low(shares)
+    )
+
+
+def _usual_rows(history: Sequence[RunHealth]) -> float:
+    """How many rows a page has."""
+    return median(past.rows / past.pages for past in history)
 
 
 def _more_nulls(wrapper: str, column: str, run: RunHealth, history: Sequence[RunHealth]) -> Iterator[str]:

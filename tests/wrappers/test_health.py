@@ -24,23 +24,24 @@ HOUSES = Schema.of("price", "address")
 
 
 def tally_of(rows: int, **nulls: int) -> Tally:
-    """So many rows, with so many nulls in each column."""
+    """So many rows on one page, with so many nulls in each column."""
     tally = Tally(tuple(nulls))
+    tally.pages = 1
     values = [[None] * count + ["x"] * (rows - count) for count in nulls.values()]
     tally.add(list(zip(*values, strict=True)) if values else [()] * rows)
     return tally
 
 
-def run_of(rows: int, **nulls: int) -> RunHealth:
-    return RunHealth("run", rows, nulls=nulls)
+def run_of(rows: int, pages: int = 1, **nulls: int) -> RunHealth:
+    return RunHealth("run", rows, pages, nulls)
 
 
 def told(history: Iterable[RunHealth], run: RunHealth) -> list[str]:
     return decay("search", run, list(history))
 
 
-def steady(count: int, rows: int, **nulls: int) -> list[RunHealth]:
-    return [run_of(rows, **nulls) for _ in range(count)]
+def steady(count: int, rows: int, pages: int = 1, **nulls: int) -> list[RunHealth]:
+    return [run_of(rows, pages, **nulls) for _ in range(count)]
 
 
 # --- counting ------------------------------------------------------------------------------------
@@ -67,9 +68,38 @@ def test_rows_that_drop_by_more_than_half_are_told() -> None:
     history = [run_of(rows) for rows in (72, 70, 75, 71, 74)]
     assert told(history, run_of(40)) == []
     assert told(history, run_of(12)) == [
-        "wrapper search: 12 rows, where its last 5 runs had about 72; has the page changed?"
+        "wrapper search: 12 rows on 1 page, where its last 5 runs had about 72 a page; has the page changed?"
     ]
-    assert "no rows" in told(history, run_of(0))[0]
+
+
+def test_a_smaller_query_with_as_many_rows_on_each_page_is_not_told() -> None:
+    history = [run_of(17, pages=3) for _ in range(10)]
+    assert told(history, run_of(4, pages=1)) == []
+    assert told([run_of(92, pages=4) for _ in range(10)], run_of(1, pages=1)) == []
+    assert told(steady(10, 23, pages=23), run_of(1, pages=1)) == []
+
+
+def test_pages_that_hold_fewer_rows_are_told_however_many_there_are() -> None:
+    history = [run_of(rows, pages) for rows, pages in ((200, 10), (61, 3), (119, 6), (80, 4))]
+    assert told(history, run_of(25, pages=10)) == [
+        "wrapper search: 25 rows on 10 pages, where its last 4 runs had about 20 a page; has the page changed?"
+    ]
+
+
+def test_runs_that_read_no_page_to_its_end_are_no_measure_for_rows() -> None:
+    assert told(steady(5, 72), run_of(0, pages=0)) == []
+    assert told(steady(5, 72, pages=0), run_of(3)) == []
+    assert told([*steady(5, 500, pages=0), *steady(3, 10)], run_of(10)) == []
+
+
+def test_pages_without_any_row_are_told_of_a_wrapper_that_always_found_some() -> None:
+    assert told(steady(3, 6), run_of(0)) == [
+        "wrapper search: no rows on 1 page, where its last 3 runs had about 6 a page; has the page changed?"
+    ]
+    assert told(steady(3, 23, pages=23), run_of(0, pages=4)) == [
+        "wrapper search: no rows on 4 pages, where its last 3 runs had about 1 a page; has the page changed?"
+    ]
+    assert told([*steady(3, 6), run_of(0)], run_of(0)) == []
 
 
 def test_nothing_is_told_before_three_runs_are_known() -> None:
@@ -84,14 +114,14 @@ def test_rows_that_always_varied_may_drop() -> None:
 
 def test_small_counts_do_not_cry_wolf() -> None:
     assert told([run_of(rows) for rows in (2, 1, 3, 2, 0, 2)], run_of(0)) == []
-    assert told(steady(3, 3), run_of(0)) == []
+    assert told(steady(3, 2), run_of(0)) == []
     assert told(steady(3, 1, price=0), run_of(1, price=1)) == []
     assert told([run_of(3, price=nulls) for nulls in (0, 1, 0, 0, 2, 0, 0)], run_of(3, price=3)) == []
 
 
 def test_a_steady_small_count_that_goes_to_nothing_is_told_once_it_is_known_to_be_steady() -> None:
-    assert told(steady(4, 6), run_of(0)) == []
-    assert told(steady(20, 6), run_of(0)) != []
+    assert told(steady(4, 1), run_of(0)) == []
+    assert told(steady(20, 1), run_of(0)) != []
 
 
 def test_a_column_that_goes_null_is_told_with_its_share() -> None:
@@ -154,7 +184,7 @@ async def test_a_drop_is_told_by_the_run_that_has_it(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "health.sqlite"
     assert await record_all(path, [72, 70, 74, 71]) == [[], [], [], []]
     [messages] = await record_all(path, [3], start=4)
-    assert messages[0].startswith("wrapper site.plan:search: 3 rows, where its last 4 runs had about 72")
+    assert messages[0].startswith("wrapper site.plan:search: 3 rows on 1 page, where its last 4 runs had")
 
 
 async def test_a_bad_run_is_no_measure_for_later_ones(tmp_path: Path) -> None:
