@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from aioflow.errors import SettingError
@@ -96,13 +95,20 @@ def _read_standard(value: Value) -> date | None:
         return value
     if not isinstance(value, str):
         return None
-    found = read_date(value)
-    if found is None and _MAIL_DATE.fullmatch(text := value.strip()):
-        try:
-            return parsedate_to_datetime(text)
-        except ValueError:
-            return None
-    return found
+    return read_date(value) or read_mail_date(value)
+
+
+def read_mail_date(text: str) -> datetime | None:
+    """A date as mail, HTTP and RSS have it; None when it is none."""
+    text = text.strip()
+    if not _MAIL_DATE.fullmatch(text):
+        return None
+    from email.utils import parsedate_to_datetime  # takes 10 ms to load
+
+    try:
+        return parsedate_to_datetime(text)
+    except ValueError:
+        return None
 
 
 class _Format:

@@ -510,7 +510,8 @@ def test_formatting_left_open_does_not_multiply(opening: str) -> None:
 
 def test_an_ordinary_large_page_is_not_flattened() -> None:
     row = "<tr><td><a href=x><b class=n>1</b></a><td><ul><li>a<li>b</ul><p>c<p>d<svg><path d='m'/></svg></tr>"
-    unclosed = f"<ul>{'<li><span>x</span>' * 3000}</ul><table>{'<td><font color=red>y' * 3000}</table>"
+    cells = "".join(f"<td><font id=f{number}>y" for number in range(3000))
+    unclosed = f"<ul>{'<li><span>x</span>' * 3000}</ul><table>{cells}</table>"
     page = f"<table id=rows>{row * 3000}</table>{unclosed}"
     extractor = HTML.compile(
         Extraction(each="#rows tr", fields=(field("n", "b", "number"), field("li", "li", "count")))

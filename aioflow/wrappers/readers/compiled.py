@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from aioflow.errors import SettingError, suggestion
@@ -17,6 +16,7 @@ from aioflow.relation import Relation, Row, Schema, Type, Value, type_of_value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.conversions import DocumentKind
+from aioflow.wrappers.dates import read_mail_date
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Conversion, compile_field
@@ -259,11 +259,7 @@ def header(head: PageHead, name: str) -> str | None:
 
 def _answered(head: PageHead) -> date:
     """When the answer was made, by its own word, else now."""
-    said = header(head, "Date")
-    try:
-        return parsedate_to_datetime(said) if said else datetime.now(UTC)
-    except ValueError:
-        return datetime.now(UTC)
+    return read_mail_date(header(head, "Date") or "") or datetime.now(UTC)
 
 
 # --- extractors ----------------------------------------------------------------------------------
