@@ -27,7 +27,8 @@ from aioflow.wrappers.session import WrapperSession
 Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]
 Values: TypeAlias = tuple[Any, ...]
 
-# Larger pages are read on a worker thread, or in a process if their reader asks for it: the loop goes on.
+# Larger pages, and others that their reader calls heavy, are read on a worker thread, or in a process if it
+# asks for that: the loop goes on.
 LARGE_PAGE_BYTES = 256 * 1024
 # And what is read bit by bit, in bits that do not keep the loop waiting.
 SLICE_BYTES = 64 * 1024
@@ -109,6 +110,7 @@ class PageCalls(_Calls):
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
         self.extractor = compiled(wrapper.extraction)
+        self.is_heavy: Callable[[bytes], bool] = getattr(self.extractor, "is_heavy", _is_large)
         streamed = self.extractor.is_incremental
         self._maker = RequestMaker(
             wrapper, secret=session.secret, streamed=streamed, **self._request_settings
@@ -170,7 +172,7 @@ class PageCalls(_Calls):
 
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
-        if len(body) >= LARGE_PAGE_BYTES:
+        if self.is_heavy(body):
             return (await self.read_aside(response, body)).rows
         if self._pauses.is_on and not self._context.urgent:
             await self._pauses.end()
@@ -217,7 +219,7 @@ class _Page:
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         body, extractor = self._response.body, self._calls.extractor
-        if isinstance(body, bytes) and len(body) >= LARGE_PAGE_BYTES and not extractor.is_incremental:
+        if isinstance(body, bytes) and not extractor.is_incremental and self._calls.is_heavy(body):
             page = await self._calls.read_aside(self._response, body)
             self.rows, self.next_page = len(page.rows), page.next_page
             if page.rows:
@@ -237,6 +239,10 @@ class _Page:
         self._calls.count_oddities(reading)
         if rest:
             yield rest
+
+
+def _is_large(body: bytes) -> bool:
+    return len(body) >= LARGE_PAGE_BYTES
 
 
 def _head(response: Response) -> PageHead:
