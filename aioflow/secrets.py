@@ -157,3 +157,9 @@ def mask(text: str) -> str:
         if value in text:
             text = text.replace(value, MASK)
     return text
+
+
+def shows_secret(data: bytes) -> bool:
+    """Whether any secret that was revealed in this process stands in these bytes."""
+    text = data.decode("latin-1")
+    return any(value in text for value in _revealed)

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from aioflow.folders import cache_folder
-from aioflow.secrets import mask
+from aioflow.secrets import shows_secret
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, CacheError, CacheStore, Chosen, Entry
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
@@ -154,7 +154,7 @@ class CacheFetcher:
         found = await self._answer(request, renewed, "revalidated")
         if found is None:
             return None
-        if "no-store" not in question.says and not _shows_secret(repr(kept).encode()):
+        if "no-store" not in question.says and not shows_secret(repr(kept).encode()):
             try:
                 await self._store.renew(renewed, kept)
             except CacheError as error:
@@ -206,14 +206,14 @@ class CacheFetcher:
         kept = self._kept(response)
         if not may_keep(question.says, question.has_authorization, kept):
             return
-        if _shows_secret(repr(kept).encode()):
+        if shows_secret(repr(kept).encode()):
             return
         names = varying(kept) | question.personal.keys()
         chosen = Chosen(question.url, {name: question.headers.get(name) for name in names})
         body = response.body
         if not isinstance(body, bytes):
             response.body = _PassingBody(body, self._store, chosen, kept, self._not_stored)
-        elif len(body) <= self._store.largest_bytes and not _shows_secret(body):
+        elif len(body) <= self._store.largest_bytes and not shows_secret(body):
             try:
                 await self._store.put(chosen, kept, body)
             except CacheError as error:
@@ -295,7 +295,7 @@ class _PassingBody:
     async def _write(self, *, is_last: bool) -> None:
         piece = bytes(self._held)
         self._bytes += len(piece)
-        if self._bytes > self._store.largest_bytes or _shows_secret(self._tail + piece):
+        if self._bytes > self._store.largest_bytes or shows_secret(self._tail + piece):
             await self._give_up()
             return
         self._held.clear()
@@ -368,11 +368,6 @@ def _can_be_stored(request: Request) -> bool:
 def _conditional(request: Request, entry: Entry | None) -> Request:
     added = {} if entry is None else conditions(entry.kept)
     return replace(request, headers={**request.headers, **added}) if added else request
-
-
-def _shows_secret(data: bytes) -> bool:
-    text = data.decode("latin-1")
-    return mask(text) != text
 
 
 def _not_stored(request: Request) -> NotRecordedError:

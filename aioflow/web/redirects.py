@@ -6,6 +6,7 @@ from dataclasses import replace
 from string import printable
 from urllib.parse import quote
 
+from aioflow.secrets import shows_secret
 from aioflow.web.errors import BadResponseError, WebError
 from aioflow.web.headers import harmless
 from aioflow.web.messages import Fetcher, Request, Response
@@ -65,6 +66,10 @@ def _next(request: Request, response: Response) -> Request:
         headers = {name: value for name, value in headers.items() if not _is_about_body(name)}
     if origin(url) != origin(request.url):
         headers = harmless(headers)
+        if body is not None and shows_secret(body):
+            raise BadResponseError(
+                f"{_shown((request.url, url))}: the redirect would send a secret in the body to another host"
+            )
         if body is not None and request.url.startswith("https:") and url.startswith("http:"):
             raise BadResponseError(
                 f"{_shown((request.url, url))}: the redirect would send the request's body unencrypted"

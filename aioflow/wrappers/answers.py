@@ -7,12 +7,12 @@ from http import HTTPStatus
 from aioflow.web.errors import HttpStatusError
 from aioflow.web.messages import Response
 
-_ERRORS_FROM = 400
+_PAGES_BELOW = 300  # redirects were followed; what else says 3xx brings no page
 
 
 def accepted(response: Response) -> Response:
-    """The answer, if its status is no error."""
-    if response.status < _ERRORS_FROM:
+    """The answer, if its status says that there is a page."""
+    if response.status < _PAGES_BELOW:
         return response
     raise status_error(response)
 

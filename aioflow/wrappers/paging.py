@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
 
 from aioflow.relation import Value
+from aioflow.web.headers import harmless
 from aioflow.web.messages import Request
 from aioflow.web.urls import origin, resolve
 from aioflow.wrappers.definition import Paging, Wrapper
@@ -20,7 +21,6 @@ class Pages:
         self.pages = 1
         self.was_cut = False
         self._paging = wrapper.paging
-        self._secret_headers = _secret_headers(wrapper)
         self._seen: set[str] = set()
         self._first: Request | None = None
 
@@ -69,11 +69,10 @@ class Pages:
             # A link is followed by GET, whatever brought the page that it stands on.
             headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
             changes |= {"method": "GET", "body": None, "is_safe": True, "headers": headers}
-        if self._secret_headers and origin(target) != origin((self._first or request).url):
-            given = changes.get("headers", request.headers)
-            changes["headers"] = {
-                name: value for name, value in given.items() if name.lower() not in self._secret_headers
-            }
+        given = changes.get("headers", request.headers)
+        if given and origin(target) != origin((self._first or request).url):
+            # As with a redirect: a page decides where the link leads, and any header may be a credential.
+            changes["headers"] = harmless(given)
         return replace(request, **changes)
 
     def _is_seen(self, key: str) -> bool:
@@ -81,12 +80,6 @@ class Pages:
             return True
         self._seen.add(key)
         return False
-
-
-def _secret_headers(wrapper: Wrapper) -> set[str]:
-    """The headers, in lower case, that are meant for the wrapper's own source only."""
-    found = {name.lower() for name, text in wrapper.request.headers if "secret:" in text}
-    return found | {"authorization"} if wrapper.request.auth is not None else found
 
 
 def with_parameter(url: str, name: str, value: str) -> str:

@@ -402,6 +402,43 @@ async def test_a_redirect_from_https_to_http_takes_neither_credentials_nor_a_bod
         assert len(sent) == 3
 
 
+@pytest.mark.usefixtures("secrets")
+@pytest.mark.parametrize("wrapper", ["form", "json"])
+@pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
+async def test_a_redirect_takes_no_secret_in_a_body_to_another_host(wrapper: str, status: str) -> None:
+    async with (
+        Server(sends(answer(PAGE))) as other,
+        Server(silent) as server,
+        asking(server, other) as engine,
+    ):
+        server.behave = site({"/x": moved(other.url(), status)})
+        await engine.run(plan_of(wrapper, secret_wrappers(server)), [{"link": "x"}])
+        assert engine.failure["error-kind"] == "BadResponseError"
+        assert "would send a secret in the body to another host" in engine.failure["error"]
+        assert other.connections == 0
+
+
+async def test_a_next_link_to_another_host_takes_no_header_that_may_be_a_credential() -> None:
+    async with Server(silent) as other, Server(silent) as server, asking(server, other) as engine:
+        wrappers = f"""WRAPPER pages (key) {{ GET: "http://{server.host}/"; EACH: "li"; n: "b"
+            HEADERS: X-Api-Key = "{{key}}", Accept = "text/html"; PAGING: next "a @href" }}"""
+        server.behave = sends(answer(f"<li><b>1</b></li><a href='{other.url()}'>next</a>".encode()))
+        other.behave = sends(answer(b"<li><b>2</b></li>"))
+        await engine.run(plan_of("pages", wrappers), [{"key": "hush"}])
+        assert [row["n"] for row in engine.rows] == ["1", "2"]
+        assert header(server.requests[0], "X-Api-Key") == "hush"
+        assert header(other.requests[0], "X-Api-Key") is None
+        assert header(other.requests[0], "Accept") == "text/html"
+
+
+@pytest.mark.parametrize("status", ["300 Multiple Choices", "304 Not Modified", "305 Use Proxy"])
+async def test_a_status_that_brings_no_page_is_no_page(status: str) -> None:
+    async with Server(sends_first(answer(status=status))) as server, asking(server) as engine:
+        kind, message = (await engine.ask(server.url())).kind_and_message
+        assert (kind, message) == ("HttpStatusError", f"{server.url()}: {status}")
+        assert await works(server, engine)
+
+
 async def test_values_forge_neither_headers_nor_hosts() -> None:
     wrappers = """
     WRAPPER named (v, w) { GET: "http://HOST/x{?w}"; HEADERS: X-Value = "{v}"; t: "h1" }
