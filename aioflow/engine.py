@@ -107,7 +107,7 @@ class Engine:
         self.mode: Mode = mode
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
-        self.services = Services(configuration or {}, services or {})
+        self.services = Services({} if configuration is None else configuration, services or {})
         self._listeners: list[Listener] = []
         self._runs: set[Run] = set()
 

@@ -277,7 +277,7 @@ class PythonCalls(_Calls):
     ) -> None:
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
-        self._web = Web(session.fetch, self._request_settings)
+        self._web = Web(session.fetch, self._request_settings, self._tally)
 
     def _arguments(self, row: Row) -> Values | None:
         """What the function is called with; None when an input is null that must not be."""

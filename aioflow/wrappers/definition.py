@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from aioflow.relation import Schema, Type, Value
@@ -107,7 +108,7 @@ class Wrapper:
     extraction: Extraction
     paging: Paging | None
     schema: Schema
-    file: str = field(default="", compare=False)
+    file: str = field(default="", compare=False)  # the whole path; "" for a text that is in none
 
     @property
     def has_effects(self) -> bool:
@@ -117,8 +118,19 @@ class Wrapper:
     @property
     def health_key(self) -> str:
         """What the history of its extraction is kept by."""
-        return f"{self.file}:{self.name}" if self.file else self.name
+        return health_key(self.name, self.file)
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
         return tuple(given.name for given in self.inputs)
+
+
+def whole_path(name: str) -> str:
+    """The path of a file, the same however the file is named; "" if it is none, as `<plan>`."""
+    path = Path(name)
+    return str(path.resolve()) if path.is_file() else ""
+
+
+def health_key(name: str, file: str) -> str:
+    """What the history of a wrapper's extraction is kept by: projects may have wrappers of equal names."""
+    return f"{file}:{name}" if file else name

@@ -21,7 +21,7 @@ from aioflow.folders import data_folder, shown_path
 from aioflow.relation import Relation, Row
 from aioflow.wrappers.health_store import KEPT_RUNS, HealthFile, RunHealth, UnusableFileError
 
-__all__ = ["HealthStore", "RunHealth", "Tally", "decay"]
+__all__ = ["HealthStore", "RunHealth", "Tally", "decay", "default_path"]
 
 T = TypeVar("T")
 FILE_NAME = "health.sqlite"
@@ -82,7 +82,7 @@ class HealthStore:
     @classmethod
     def open(cls, path: Path | str | None = None) -> HealthStore:
         """The store in a file, by default one in the user's data folder; to be used as a context."""
-        return cls(Path(path) if path is not None else data_folder() / FILE_NAME)
+        return cls(Path(path) if path is not None else default_path())
 
     async def record(self, run_id: str, wrapper: str, tally: Tally) -> list[str]:
         """Keep the figures of a run that came to its end; what is worse about it than it used to be.
@@ -144,6 +144,11 @@ class HealthStore:
         await self.close()
 
 
+def default_path() -> Path:
+    """The user's own file."""
+    return data_folder() / FILE_NAME
+
+
 async def _on_thread(work: Callable[[], T]) -> T:
     """What is done on a thread. One that is cancelled cannot be stopped: it is waited for."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
@@ -159,7 +164,9 @@ async def _on_thread(work: Callable[[], T]) -> T:
 
 def _recorded(file: HealthFile, wrapper: str, run: RunHealth) -> list[str]:
     with file.transaction():
-        messages = decay(wrapper, run, file.good_runs(wrapper, run.run_id, HISTORY_RUNS))
+        # A wrapper is known by its file, which is shown as people here would name it.
+        shown = shown_path(Path(wrapper))
+        messages = decay(shown, run, file.good_runs(wrapper, run.run_id, HISTORY_RUNS))
         file.save(wrapper, replace(run, is_good=not messages))
         latest = file.history(wrapper, ACCEPTED_AFTER)
         if len(latest) == ACCEPTED_AFTER and not any(past.is_good for past in latest):

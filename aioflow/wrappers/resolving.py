@@ -16,6 +16,7 @@ from aioflow.wrappers.definition import (
     RequestTemplate,
     Wrapper,
     WrapperInput,
+    whole_path,
 )
 from aioflow.wrappers.kept import Kept
 from aioflow.wrappers.language import WrapperText, parse_wrapper
@@ -137,7 +138,7 @@ def build(merged: Merged) -> Wrapper:
         extraction_of(merged),
         _paging_of(merged),
         _schema_of(merged),
-        file=merged.text.body_span.source.name if merged.text.body_span else "",
+        file=whole_path(merged.text.body_span.source.name) if merged.text.body_span else "",
     )
 
 

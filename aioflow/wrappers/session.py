@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from aioflow.secrets import Secrets
+from aioflow.configuration import Configuration
+from aioflow.secrets import MASK, Secret, Secrets
 from aioflow.services import Scope, ServiceHost
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.pauses import Pauses
@@ -33,6 +35,7 @@ class WrapperSession:
         self.cookies = cookies
         self.pauses = Pauses()
         self._host = host
+        self._health = _health_of(settings, host)
         self._secrets = Secrets()
         self._tallies: dict[str, Tally] = {}
 
@@ -47,12 +50,15 @@ class WrapperSession:
         return cls(client.fetch, settings, CookieStore() if settings.cookies else None, host)
 
     def secret(self, name: str) -> str:
-        """The value of a secret that a wrapper refers to."""
+        """The value of a secret that a wrapper refers to; nobody needs one to replay a recording."""
+        if self.settings.replay is not None:
+            # What stands in is what the recording has in place of secrets: so requests equal recorded ones.
+            return Secret(name, MASK).reveal()
         return self._secrets.get(name).reveal()
 
     def tally(self, key: str, columns: tuple[str, ...]) -> Tally | None:
         """Where the rows of a wrapper are counted, if anybody wants to know."""
-        if not self.settings.health:
+        if self._health is None:
             return None
         from aioflow.wrappers.health import Tally
 
@@ -63,13 +69,30 @@ class WrapperSession:
 
     async def close(self) -> None:
         """Compare a run that came to its end with those before it."""
-        if not self._host.ended_well or not self._tallies or not self.settings.health:
+        if not self._host.ended_well or not self._tallies or self._health is None:
             return
         from aioflow.wrappers.health import HealthStore
 
-        where: Any = self.settings.health
         assert self._host.run is not None
-        async with HealthStore.open(None if where is True else where) as store:
+        async with HealthStore.open(self._health) as store:
             for key, tally in self._tallies.items():
                 for message in await store.record(self._host.run.run_id, key, tally):
                     self._host.warn(message)
+
+
+def _health_of(settings: HttpSettings, host: ServiceHost) -> Path | None:
+    """The file with the history of extraction; None where no history is kept.
+
+    It is kept by default in what people run with the settings of their machine. A program that gives an
+    engine none, or a few tables of its own, has to ask for it: a test must not write to anybody's folders.
+    What was replayed or stored says nothing of the site as it is.
+    """
+    if settings.replay is not None or settings.offline or settings.health is False:
+        return None
+    if settings.health is True:
+        from aioflow.wrappers.health import default_path
+
+        tables = host.configuration
+        is_wanted = isinstance(tables, Configuration) or "health" in tables.get("http", {})
+        return default_path() if is_wanted else None
+    return settings.health

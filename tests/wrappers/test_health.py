@@ -81,8 +81,8 @@ def test_a_smaller_query_with_as_many_rows_on_each_page_is_not_told() -> None:
 
 def test_pages_that_hold_fewer_rows_are_told_however_many_there_are() -> None:
     history = [run_of(rows, pages) for rows, pages in ((200, 10), (61, 3), (119, 6), (80, 4))]
-    assert told(history, run_of(25, pages=10)) == [
-        "wrapper search: 25 rows on 10 pages, where its last 4 runs had about 20 a page; has the page changed?"
+    assert told(history, run_of(9, pages=10)) == [
+        "wrapper search: 9 rows on 10 pages, where its last 4 runs had about 20 a page; has the page changed?"
     ]
 
 

@@ -77,7 +77,7 @@ def test_the_whole_wrapper() -> None:
     assert base.paging is not None
     assert (base.paging.kind, base.paging.most_pages) == ("next", 7)
     assert base.schema == Schema(("link", "price", "note"), (Type.CHAR, Type.NUMBER, Type.CHAR))
-    assert base.file == "like.plan"
+    assert base.file == ""  # a text that is in no file
     assert not base.has_effects
 
 
