@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
+import aioflow
 from aioflow import AioflowError, Context, Row, Stream, To, same_as_input
 from aioflow.engine import Engine
 from aioflow.operator import Registry, describe
 from aioflow.plugins import load_operators
 from aioflow.relation import Relation, Schema
 from aioflow.testing import (
+    Answer,
     DeadlockError,
     Script,
+    ScriptedSite,
     VirtualLoop,
     assert_nothing_left,
     rows,
@@ -26,6 +29,7 @@ from aioflow.testing import (
     run_operator,
     run_plan,
 )
+from aioflow.web import Client, ConnectionFailedError, Request, Response
 
 # --- the loop -----------------------------------------------------------------------------------
 
@@ -320,6 +324,122 @@ def test_a_plan_takes_parameters_and_mappings() -> None:
     assert {name: len(records) for name, records in result.outputs.items()} == {"few": 1, "many": 1}
 
 
+# --- sites --------------------------------------------------------------------------------------
+
+SITE = "http://homes.example/"
+PAGES = """
+WRAPPER page (name)
+{
+  GET: "http://homes.example/{name}"
+  EMPTY: 410
+  title: "b"
+  where: response url
+}
+
+PLAN pages { INPUT: names (name) OUTPUT: out, failed BODY {
+  wrapper ("page", names : out) {ERRORS: failed}
+} }
+"""
+
+
+def _visit(site: Any, *names: str, **keywords: Any) -> tuple[list[Any], list[Any]]:
+    """The titles that were found, and the kinds of errors with what was tried."""
+    result = run_plan(PAGES, network=site, names=[{"name": name} for name in names], **keywords)
+    failed = [(row["error-kind"], row["attempts"]) for row in result.outputs["failed"]]
+    return sorted(row["title"] for row in result.outputs["out"]), failed
+
+
+def test_a_site_answers_by_url_and_keeps_what_was_asked() -> None:
+    site = ScriptedSite({SITE + "a": "<b>One</b>", SITE + "b": "<b>Zwölf</b>".encode(), SITE + "c": 410})
+    assert _visit(site, "a", "b", "c") == (["One", "Zwölf"], [])
+    assert sorted(site.urls) == [SITE + "a", SITE + "b", SITE + "c"]
+    assert {request.method for request in site.requests} == {"GET"}
+
+
+def test_what_a_site_does_not_know_is_404() -> None:
+    assert _visit(ScriptedSite({}), "a") == ([], [("HttpStatusError", 1)])
+
+
+def test_answers_in_a_list_come_one_after_the_other_and_the_real_client_tries_again() -> None:
+    site = ScriptedSite({SITE + "a": [503, ConnectionFailedError("reset"), "<b>One</b>"]})
+    assert _visit(site, "a") == (["One"], [])
+    assert _visit(site, "a") == (["One"], [])
+    assert site.urls == [SITE + "a"] * 4
+
+
+def test_an_exception_is_raised_as_often_as_it_is_asked_for() -> None:
+    site = ScriptedSite({SITE + "a": ConnectionFailedError("reset")})
+    assert _visit(site, "a", configuration={"http": {"retries": 2}}) == (
+        [],
+        [("ConnectionFailedError", 3)],
+    )
+
+
+def test_an_answer_says_status_headers_and_how_long_it_takes() -> None:
+    site = ScriptedSite(
+        {
+            SITE + "a": Answer(status=302, headers={"Location": "/b"}, seconds=60),
+            SITE + "b": Answer("<b>Two</b>", seconds=0),
+        },
+        seconds=5,
+    )
+    assert _visit(site, "a") == (["Two"], [])
+    assert site.times == [0.0, 60.0]
+
+
+def test_a_function_answers_for_one_url_or_for_all() -> None:
+    def shout(request: Request) -> str:
+        return f"<b>{request.url.rpartition('/')[2].upper()}</b>"
+
+    async def later(request: Request) -> str:
+        await asyncio.sleep(7)
+        return shout(request)
+
+    assert _visit(ScriptedSite(shout), "a", "b") == (["A", "B"], [])
+    assert _visit(ScriptedSite({SITE + "a": later}), "a", "b") == (["A"], [("HttpStatusError", 1)])
+
+
+def test_a_response_can_be_given_again_and_again() -> None:
+    given = Response("", 200, {"content-type": "text/html"}, b"<b>One</b>")
+    site = ScriptedSite({SITE + "a": given, SITE + "b": Answer(status=301, headers=[("Location", "a")])})
+    assert _visit(site, "a") == (["One"], [])
+    assert _visit(site, "b") == (["One"], [])
+    assert (given.url, given.hops) == ("", ())
+
+
+def test_requests_to_a_site_wait_for_their_turn_as_everywhere() -> None:
+    site = ScriptedSite(lambda request: "<b>x</b>", seconds=1)
+    _visit(site, *"abcdef", configuration={"http": {"concurrency": 3}})
+    assert site.most_at_once == 3
+    assert site.times == [0, 0, 0, 1, 1, 1]
+
+
+def test_robots_are_asked_about_only_if_wanted() -> None:
+    answers = {SITE + "robots.txt": "User-agent: *\nDisallow: /", SITE + "a": "<b>One</b>"}
+    assert _visit(ScriptedSite(answers), "a") == (["One"], [])
+    polite = ScriptedSite(answers)
+    assert _visit(polite, "a", configuration={"http": {"robots": True}})[1] == [("RobotsRefusedError", 0)]
+    assert polite.urls == [SITE + "robots.txt"]
+
+
+def test_an_engine_takes_the_client_over_a_site() -> None:
+    site = ScriptedSite({SITE + "a": Answer("<b>One</b>", headers={"Set-Cookie": "c=1"})})
+
+    async def main() -> list[Any]:
+        async with site.client() as client, Engine(services={Client: client}) as engine:
+            program = aioflow.loads(PAGES)
+            result = await engine.run(program, names=[{"name": "a"}])
+            return [row["title"] for row in result.outputs["out"]]
+
+    assert run(main()) == ["One"]
+
+
+def test_what_is_no_answer_is_told() -> None:
+    with pytest.raises(ValueError, match="empty list"):
+        ScriptedSite({SITE: []})
+    assert _visit(ScriptedSite({SITE + "a": {"b": 1}}), "a") == ([], [("TypeError", 1)])
+
+
 # --- leaks --------------------------------------------------------------------------------------
 
 
@@ -384,8 +504,6 @@ def test_nothing_is_left_after_an_ordinary_run() -> None:
 
 
 def _one_output() -> Any:
-    import aioflow
-
     return aioflow.loads(PLAN.replace("few, many", "few"))
 
 

@@ -15,6 +15,8 @@ from aioflow.rows import RowsIn
 from aioflow.session import Mode
 from aioflow.testing.leaks import assert_nothing_left
 from aioflow.testing.loop import run
+from aioflow.testing.site import client_over
+from aioflow.web.messages import Fetcher
 
 
 async def run_operator(
@@ -64,14 +66,18 @@ def run_plan(
     parameters: Mapping[str, Any] | None = None,
     configuration: Mapping[str, Any] | None = None,
     services: Mapping[type[Any], Any] | None = None,
+    network: Fetcher | None = None,
     **inputs: RowsIn,
 ) -> Result:
-    """Run a plan on a VirtualLoop of its own; `plan` is its text. Fails if it leaves anything behind."""
+    """Run a plan on a VirtualLoop of its own; `plan` is its text. Fails if it leaves anything behind.
+
+    A `network`, such as a ScriptedSite, answers in place of the real one.
+    """
     from aioflow import loads
 
     program = loads(plan) if isinstance(plan, str) else plan
 
-    async def main() -> Result:
+    async def main(services: Mapping[type[Any], Any]) -> Result:
         engine = Engine(
             workers,
             capacity_rows=capacity_rows,
@@ -89,7 +95,13 @@ def run_plan(
                 assert_nothing_left(engine, result)
             return result
 
-    return run(main(), seed=seed)
+    async def with_network() -> Result:
+        if network is None:
+            return await main(services or {})
+        async with client_over(network, configuration) as client:
+            return await main({**(services or {}), type(client): client})
+
+    return run(with_network(), seed=seed)
 
 
 def _is_constant(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aioflow.web.cache import CacheStatistics
     from aioflow.web.client import Client, ClientStatistics
+    from aioflow.web.configuration import web_settings
     from aioflow.web.cookies import CookieStore
     from aioflow.web.errors import (
         AddressRefusedError,
@@ -58,11 +59,13 @@ __all__ = [
     "WebError",
     "WebSettings",
     "resolve",
+    "web_settings",
 ]
 
 _HOMES = {
     "cache": ("CacheStatistics",),
     "client": ("Client", "ClientStatistics"),
+    "configuration": ("web_settings",),
     "cookies": ("CookieStore",),
     "errors": (
         "AddressRefusedError",

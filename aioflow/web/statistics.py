@@ -30,7 +30,7 @@ class LatencyStatistics:
     p90: float | None = None
     p99: float | None = None
     maximum: float | None = None
-    recent: tuple[float, ...] = ()
+    recent: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,13 @@ def test_latency_is_from_sending_to_the_answer() -> None:
     assert run(main()) == LatencyStatistics(0.25, 0.25, 0.25, 0.25, (0.25,) * 10)
 
 
+def test_what_is_shown_of_a_host_is_not_buried_under_its_latencies() -> None:
+    source = SourceStatistics("a.example:80", latency=summarize([0.125] * 1000))
+    assert source.latency.recent[-1] == 0.125
+    assert "p99=0.125" in repr(source)
+    assert len(repr(source)) < 500
+
+
 def test_no_answer_has_no_latency() -> None:
     assert summarize(()) == LatencyStatistics(None, None, None, None, ())
     assert summarize((3.0,)) == LatencyStatistics(3, 3, 3, 3, (3.0,))

@@ -1,0 +1,147 @@
+"""A scripted network: the answers of web sites as a test makes them up, with the real client over them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
+
+    from aioflow.web.client import Client
+
+_HTML = (("Content-Type", "text/html; charset=utf-8"),)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer with all that a site can say; `seconds` are in place of the site's own."""
+
+    body: str | bytes | BodyStream = b""
+    status: int = 200
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] = field(default=_HTML)
+    seconds: float | None = None
+
+
+# A text or bytes are a page, a number is a status, an exception is raised.
+AnyAnswer: TypeAlias = str | bytes | int | Exception | Answer | Response
+Answering: TypeAlias = Callable[[Request], AnyAnswer | Awaitable[AnyAnswer]]
+_Given: TypeAlias = AnyAnswer | Answering
+
+
+class ScriptedSite:
+    """Answers requests by their URLs, whatever the host, and keeps what was asked.
+
+    Each URL has a text, bytes, a status, an exception, an `Answer`, a function of the request that gives one
+    of these, or a list of them for one request after the other, whose last goes on for ever. Any other URL
+    is 404. In place of all URLs stands one function. `seconds` of the loop's clock pass before each answer.
+
+        site = ScriptedSite({"http://a.example/": [503, "<h1>Here</h1>"]})
+        result = run_plan(plan, network=site)
+        assert site.urls == ["http://a.example/"] * 2
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, Any] | Answering,
+        *,
+        seconds: float = 0.0,
+    ) -> None:
+        self._function = answers if callable(answers) else None
+        self._answers = {} if callable(answers) else {url: _in_order(each) for url, each in answers.items()}
+        self._seconds = seconds
+        self._in_flight = 0
+        self.requests: list[Request] = []
+        self.times: list[float] = []  # at which each was sent, by the loop's clock
+        self.most_at_once = 0
+
+    @property
+    def urls(self) -> list[str]:
+        """What was asked for, in order."""
+        return [request.url for request in self.requests]
+
+    def client(self, configuration: Mapping[str, Any] | None = None) -> Client:
+        """A client over this site, to be closed, for an engine's `services`.
+
+        The configuration is as an engine takes it. No robots.txt is asked for unless it says so.
+        """
+        return client_over(self, configuration)
+
+    async def fetch(self, request: Request) -> Response:
+        """The answer to a request."""
+        self.requests.append(request)
+        self.times.append(asyncio.get_running_loop().time())
+        self._in_flight += 1
+        self.most_at_once = max(self.most_at_once, self._in_flight)
+        try:
+            return await self._respond(request)
+        finally:
+            self._in_flight -= 1
+
+    async def close(self) -> None:
+        """Nothing is open: a site can be used again."""
+
+    def _next(self, url: str) -> _Given:
+        if self._function is not None:
+            return self._function
+        answers = self._answers.get(url, [404])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    async def _respond(self, request: Request) -> Response:
+        found = self._next(request.url)
+        if callable(found):
+            given = found(request)
+            found = await given if inspect.isawaitable(given) else given
+        own_seconds = found.seconds if isinstance(found, Answer) else None
+        await asyncio.sleep(self._seconds if own_seconds is None else own_seconds)
+        if isinstance(found, Exception):
+            raise found
+        return _response(request, found)
+
+
+def client_over(network: Fetcher, configuration: Mapping[str, Any] | None = None) -> Client:
+    """The real client, with the network at its bottom."""
+    from aioflow.web.client import Client
+    from aioflow.web.configuration import web_settings
+
+    tables = configuration or {}
+    settings = web_settings(tables)
+    if "robots" not in tables.get("http", {}):
+        settings = replace(settings, http=replace(settings.http, robots=False))
+    # Pauses before retries are of random length: here the same ones each time.
+    return Client.open(settings, network=network, random=Random(0))
+
+
+def _in_order(answers: Any) -> list[_Given]:
+    if not isinstance(answers, list):
+        return [answers]
+    if not answers:
+        raise ValueError("an empty list has no answer; a URL that is left out is 404")
+    return list(answers)
+
+
+def _response(request: Request, found: Any) -> Response:
+    if isinstance(found, Response):
+        # The layers of the client write into it, and it may be asked for again.
+        return replace(found, url=found.url or request.url, headers=_headers(found.headers))
+    if isinstance(found, str | bytes):
+        found = Answer(found)
+    elif isinstance(found, int):
+        found = Answer(status=found)
+    if not isinstance(found, Answer):
+        raise TypeError(f"{request.url}: the answer must be a text, bytes, a status, …, not {found!r}")
+    headers = _headers(found.headers)
+    body = found.body.encode() if isinstance(found.body, str) else found.body
+    return Response(request.url, found.status, headers, body, tuple(headers.getall("Set-Cookie", ())))
+
+
+def _headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> CIMultiDictProxy[str]:
+    from multidict import CIMultiDict, CIMultiDictProxy  # it comes with aiohttp, and is loaded as late
+
+    return CIMultiDictProxy(CIMultiDict(given))
