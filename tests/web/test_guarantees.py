@@ -386,7 +386,7 @@ async def test_a_redirect_from_https_to_http_takes_neither_credentials_nor_a_bod
 
     wrappers = """
     WRAPPER get (link) { GET: "https://api.example/{link}"; AUTH: bearer "secret:TOKEN"; t: "h1" }
-    WRAPPER post (link) { POST: "https://api.example/{link}"; SAFE; FORM: p = "secret:TOKEN"; t: "h1" }
+    WRAPPER post (link) { POST: "https://api.example/{link}"; SAFE; FORM: link; t: "h1" }
     """
     settings = WebSettings(HttpSettings(robots=False, retries=0))
     client = Client.open(settings, network=ScriptedSite(respond))
