@@ -12,6 +12,7 @@ from aioflow.operator import InputPort, Operator
 from aioflow.plugins import load_operators
 from aioflow.setting import SettingPort
 from aioflow.testing import Script, rows
+from aioflow.wrappers import Web, wrapper
 from tests.operators.running import NO_MEMORY, Mode, bag, out, run
 
 
@@ -59,6 +60,7 @@ CASES = (
     Case('aggregate (rel, "sum(n) as s, list(n) as l" : out) {BY: "n"}', waits=True),
     Case('aggregate (rel, "sum(n) as s" : out) {BY: "n"; RELATION: false}', waits=True),
     Case('write (rel, "file.jsonl" : out)'),
+    Case('wrapper (rel, "l_wrapper" : out)'),
 )
 EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.statement)
 NUMBERS = [{"n": number} for number in range(20)]
@@ -78,6 +80,10 @@ def functions_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     @function(name="l_async", pure=True)
     async def asynchronous(row: object) -> int:
         return 1
+
+    @wrapper(name="l_wrapper", inputs="n number", returns="found number")
+    async def found(web: Web, n: int) -> dict[str, int]:
+        return {"found": n}
 
     @function(name="l_blocking", pure=True, blocking=True)
     def blocking(row: object) -> int:

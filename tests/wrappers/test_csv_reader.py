@@ -172,7 +172,16 @@ def test_a_quote_that_does_not_end_is_told_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("sizes", [[], [1000] * 300])
-def test_a_value_beyond_all_measure_is_refused(sizes: list[int]) -> None:
+@pytest.mark.parametrize("limit_of_the_process", [131_072, 1 << 30])
+def test_a_value_beyond_all_measure_is_refused(sizes: list[int], limit_of_the_process: int) -> None:
+    before = csv.field_size_limit(limit_of_the_process)
+    try:
+        _check_refusals(sizes)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _check_refusals(sizes: list[int]) -> None:
     page = "a\n1\n" + "x" * 140_000 + "\n"
     assert "line 3: a value of more than 131,072 characters" in Feed(CSV, "a").refusal(page, sizes=sizes)
     quoted = 'a\n1\n"' + "x\n" * 140_000

@@ -12,6 +12,9 @@ from aioflow.wrappers.readers.pieces import BadPageError
 
 # A record that is not complete is tried again with each piece; beyond this size only when it has doubled.
 _PATIENCE = 4096
+# The standard library has one limit for the whole process, which others may have set to anything.
+_LONGEST_VALUE = 131_072
+_TOO_LONG = f"a value of more than {_LONGEST_VALUE:,} characters; is a quote left open?"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class CsvRecords:
         records, used = self._read(lines)
         self._keep("".join(lines[used:]) + whole[end:])
         self._is_quoted = used < len(lines)
+        self._check_size()
         return records
 
     def end(self) -> list[Record]:
@@ -73,9 +77,16 @@ class CsvRecords:
         lines = list(io.StringIO("".join(self._parts), newline=""))
         records, used = self._read(lines)
         if used < len(lines):
+            self._is_quoted = True
+            self._keep("".join(lines[used:]))
+            self._check_size()
             raise BadCsvError(self._lines + 1, "a value in quotes that begins here does not end")
         self._keep("")
         return records
+
+    def _check_size(self) -> None:
+        if self._is_quoted and self._size > _LONGEST_VALUE:
+            raise BadCsvError(self._lines + 1, _TOO_LONG)
 
     def _may_be_complete(self, text: str) -> bool:
         if self._is_quoted:
@@ -93,9 +104,12 @@ class CsvRecords:
         skipped = min(self._skip, len(lines))
         self._skip -= skipped
         used, records = skipped, []
+        may_be_long = self._size > _LONGEST_VALUE
         reader = _reader(self._form, lines[skipped:])
         try:
             for values in reader:
+                if may_be_long and max(map(len, values), default=0) > _LONGEST_VALUE:
+                    raise BadCsvError(self._lines + used + 1, _TOO_LONG)
                 if values:
                     records.append(Record(values, self._lines + used + 1))
                 used = skipped + reader.line_num
@@ -119,6 +133,4 @@ def _source(lines: list[str]) -> Iterator[str]:
 
 
 def _reason(error: csv.Error) -> str:
-    if "field limit" in str(error):
-        return f"a value of more than {csv.field_size_limit():,} characters; is a quote left open?"
-    return str(error)
+    return _TOO_LONG if "field limit" in str(error) else str(error)
