@@ -1,4 +1,4 @@
-"""Tools to test operators and plans: a loop with a virtual clock, scripted inputs and sites, checks for leaks."""
+"""Tools to test operators and plans: a loop with a virtual clock, scripted inputs and sites, and more."""
 
 from aioflow.testing.leaks import assert_nothing_left
 from aioflow.testing.loop import DeadlockError, VirtualLoop, run

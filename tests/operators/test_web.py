@@ -6,16 +6,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from aioflow import Engine, PlanError, Result, RunError, loads
-from aioflow.testing import run, run_plan
-from aioflow.web import Client, HttpSettings, Request, Response, WebSettings
+from aioflow.testing import Answer, ScriptedSite, run, run_plan
+from aioflow.testing.site import AnyAnswer
+from aioflow.web import Client, Request
 from aioflow.web.errors import ConnectionFailedError
 from aioflow.wrappers import Web, wrapper
-from tests.web.scripted import Answer, Chunks, Site, answer
+from tests.web.scripted import Chunks
+
+Pages: TypeAlias = Mapping[str, AnyAnswer] | Callable[[Request], AnyAnswer]
 
 SITE = "http://homes.example"
 QUIET = {"http": {"health": False}}
@@ -64,33 +67,20 @@ WRAPPER paged
 """
 
 
-def client(respond: Callable[[Request], Answer], seconds: float = 0.0, **http: Any) -> tuple[Client, Site]:
-    """A client over a network that a function is; polite to nobody unless asked to be."""
-    network = Site(respond, seconds=seconds)
-    settings = {"robots": False, "retries": 0, "concurrency": 100, **http}
-    return Client.open(WebSettings(HttpSettings(**settings)), network=network), network
+def client(respond: Pages, seconds: float = 0.0, **http: Any) -> tuple[Client, ScriptedSite]:
+    """A client over a scripted network; polite to nobody unless asked to be."""
+    site = ScriptedSite(respond, seconds=seconds)
+    return site.client({"http": {"retries": 0, "concurrency": 100, **http}}), site
 
 
-def html(text: str) -> Response:
-    return answer(200, {"Content-Type": "text/html; charset=utf-8"}, text.encode())
-
-
-def pages(**texts: str | Response | Exception) -> Callable[[Request], Answer]:
+def pages(**texts: AnyAnswer) -> Mapping[str, AnyAnswer]:
     """Answers by the last part of the path and the query; `__` stands for the question mark."""
-    known = {f"{SITE}/{name.replace('__', '?').replace('_eq_', '=')}": page for name, page in texts.items()}
-
-    def respond(request: Request) -> Answer:
-        page = known.get(request.url)
-        if page is None:
-            return answer(404)
-        return html(page) if isinstance(page, str) else page
-
-    return respond
+    return {f"{SITE}/{name.replace('__', '?').replace('_eq_', '=')}": page for name, page in texts.items()}
 
 
 def wrapped(
-    statements: str, respond: Callable[[Request], Answer], *, inputs: str = "x", **keywords: Any
-) -> tuple[Result, Site]:
+    statements: str, respond: Pages, *, inputs: str = "x", **keywords: Any
+) -> tuple[Result, ScriptedSite]:
     plan = f"{WRAPPERS} PLAN p {{ INPUT: {inputs} OUTPUT: out BODY {{ {statements} }} }}"
     http = keywords.pop("http", {})
     seconds = keywords.pop("seconds", 0.0)
@@ -156,10 +146,10 @@ def test_an_error_status_ends_the_run_with_place_url_and_tuple() -> None:
 
 
 def test_errors_are_data_with_attempts_and_the_rest_goes_on() -> None:
-    def respond(request: Request) -> Answer:
+    def respond(request: Request) -> AnyAnswer:
         if request.url.endswith("page=2"):
             return ConnectionFailedError("reset")
-        return html(HOUSES)
+        return HOUSES
 
     plan = f"""{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out, failed
         BODY {{ wrapper ("list", x : out) {{ERRORS: failed}} }} }}"""
@@ -219,7 +209,7 @@ def test_attributes_behind_a_wrapper_are_known() -> None:
 
 def test_a_wrapper_without_tuples_is_asked_once() -> None:
     items = {"items": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]}
-    respond = pages(api=answer(200, {}, json.dumps(items).encode()))
+    respond = pages(api=json.dumps(items))
     http_client, site = client(respond)
     plan = f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("api" : out) }} }}'
     result = run_plan(plan, services={Client: http_client}, configuration=QUIET)
@@ -249,7 +239,7 @@ def test_a_limit_stops_the_fetches_upstream() -> None:
 
 def test_rows_of_a_long_answer_leave_while_the_rest_is_under_way() -> None:
     body = Chunks(b'{"items": [{"id": 1, "name": "a"},', b'{"id": 2, "name": "b"}', b"]}", seconds=5.0)
-    respond = pages(api=answer(200, {}, body))
+    respond = pages(api=Answer(body))
     plan = loads(f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("api" : out) }} }}')
 
     async def main() -> list[tuple[int, float]]:
@@ -264,10 +254,10 @@ def test_rows_of_a_long_answer_leave_while_the_rest_is_under_way() -> None:
 def test_a_stream_that_feeds_requests_cannot_starve_them_of_the_only_worker() -> None:
     items = json.dumps({"items": [{"id": number, "name": "n"} for number in range(200)]}).encode()
 
-    def respond(request: Request) -> Answer:
+    def respond(request: Request) -> AnyAnswer:
         if "/api" in request.url:
-            return answer(200, {}, Chunks(*(items[at : at + 100] for at in range(0, len(items), 100))))
-        return html(HOUSES)
+            return Answer(Chunks(*(items[at : at + 100] for at in range(0, len(items), 100))))
+        return HOUSES
 
     statements = 'wrapper ("api", x : found) project (found, "id as page" : p) wrapper ("list", p : out)'
     result, _ = wrapped(
@@ -277,10 +267,10 @@ def test_a_stream_that_feeds_requests_cannot_starve_them_of_the_only_worker() ->
 
 
 def test_pages_that_a_wrapper_follows_by_itself_come_one_after_the_other() -> None:
-    def respond(request: Request) -> Answer:
+    def respond(request: Request) -> AnyAnswer:
         number = int(request.url.partition("=")[2] or 1)
         following = f'<a class=next href="?page={number + 1}">n</a>' if number < 4 else ""
-        return html(f"<li><b>{number}</b></li>{following}")
+        return f"<li><b>{number}</b></li>{following}"
 
     http_client, site = client(respond)
     plan = f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("paged" : out) }} }}'
@@ -311,14 +301,14 @@ WRAPPER follow (link) LIKE list { GET: "{+link}" }
 """
 
 
-def _chain(request: Request) -> Answer:
+def _chain(request: Request) -> AnyAnswer:
     """Three result pages of two houses."""
     if "/h/" in request.url:
-        return html(f"<h1>{request.url[-3:]}</h1><p class=beds>{request.url[-1]}</p>")
+        return f"<h1>{request.url[-3:]}</h1><p class=beds>{request.url[-1]}</p>"
     number = int(request.url.partition("=")[2])
     following = f'<a class=next href="?page={number + 1}">n</a>' if number < 3 else ""
     houses = "".join(f"<li><b>t</b><a href=/h/{number}-{house}>x</a></li>" for house in (1, 2))
-    return html(f"<ul>{houses}</ul>{following}")
+    return f"<ul>{houses}</ul>{following}"
 
 
 @pytest.mark.parametrize("mode", ["D-", "D+S-", "D+S+"])
@@ -355,12 +345,10 @@ def test_whatever_the_order_of_events_no_house_is_lost(seed: int) -> None:
 
 
 def test_a_throttled_host_holds_no_worker_that_another_could_use() -> None:
-    def respond(request: Request) -> Answer:
-        return html("<h1>here</h1>")
+    def respond(request: Request) -> AnyAnswer:
+        return "<h1>here</h1>"
 
-    http_client = Client.open(
-        WebSettings(HttpSettings(robots=False, rate=1.0, concurrency=100)), network=(site := Site(respond))
-    )
+    http_client, site = client(respond, rate=1.0)
     rows = [{"link": f"http://slow.example/{n}"} for n in range(50)]
     rows += [{"link": f"http://h{n}.example/"} for n in range(50)]
 
@@ -433,7 +421,7 @@ def test_an_error_status_lets_go_of_a_body_that_nobody_reads() -> None:
     body = Chunks(b"no")
     result, _ = wrapped(
         'wrapper ("api", x : out) {ERRORS: skip}',
-        pages(api__page_eq_1=answer(500, {}, body)),
+        pages(api__page_eq_1=Answer(body, 500)),
         x=[{"page": "1"}],
     )
     assert list(result) == []
@@ -474,9 +462,7 @@ def test_two_statements_that_get_the_same_tuples_make_their_requests_in_turn() -
     plan = f"""{WRAPPERS}
     PLAN p {{ INPUT: x OUTPUT: a, b BODY {{ wrapper ("list", x : a) wrapper ("api", x : b) }} }}"""
     items = json.dumps({"items": [{"id": 1, "name": "n"}]}).encode()
-    http_client, site = client(
-        lambda request: html(HOUSES) if "list" in request.url else answer(200, {}, items), 1.0
-    )
+    http_client, site = client(lambda request: HOUSES if "list" in request.url else items, 1.0)
     rows = [{"page": str(number)} for number in range(40)]
     run_plan(plan, services={Client: http_client}, configuration=QUIET, workers=4, x=rows)
     first = [url.removeprefix(SITE)[1:4] for url in site.urls[:16]]
