@@ -131,13 +131,14 @@ def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
 
 def build(merged: Merged) -> Wrapper:
     """The wrapper that its texts say. What is wrong with it is for `checking` to find."""
+    extraction = extraction_of(merged)
     return Wrapper(
         merged.text.name,
         merged.inputs,
         request_of(merged),
-        extraction_of(merged),
+        extraction,
         _paging_of(merged),
-        _schema_of(merged),
+        _compiled_schema(extraction) or _schema_of(merged),
         file=whole_path(merged.text.body_span.source.name) if merged.text.body_span else "",
     )
 
@@ -214,6 +215,16 @@ def _paging_of(merged: Merged) -> Paging | None:
 
 
 # --- schema --------------------------------------------------------------------------------------
+
+
+def _compiled_schema(extraction: Extraction) -> Schema | None:
+    """What a reader knows of the types, if it can compile the extraction and tells them."""
+    from aioflow.wrappers.registry import compiled
+
+    try:
+        return getattr(compiled(extraction), "schema", None)
+    except SettingError:
+        return None  # reported where the wrapper is checked
 
 
 def _schema_of(merged: Merged) -> Schema:

@@ -542,3 +542,11 @@ def test_any_text_is_a_page(page: str) -> None:
         page, field("text", "body"), field("raw", "body", "raw"), field("links", "a @href", "all", "url")
     )
     assert len(rows) == 1
+
+
+def test_a_plan_knows_that_markup_is_a_document() -> None:
+    from aioflow import loads
+    from aioflow.wrappers import resolve
+
+    text = 'WRAPPER w { GET: "http://a.example/"; whole: "p @html"; n: "b" number } PLAN p { BODY { } }'
+    assert [str(kind) for kind in resolve("w", loads(text)).schema.types] == ["document", "number"]
