@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from aioflow.errors import SettingError
@@ -124,7 +123,5 @@ def wrapper(
 
 
 def _file_of(function: Callable[..., Any]) -> str:
-    while isinstance(function, partial):
-        function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else whole_path(code.co_filename)
