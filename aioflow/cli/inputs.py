@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aioflow.cli.ending import os_error_text
 from aioflow.cli.formats import JSON_LINES, format_for
-from aioflow.cli.reading import file_rows, json_rows, row_of, standard_input_rows
+from aioflow.cli.reading import array_rows, file_rows, is_array, pipe_rows, row_of, standard_input_rows
 from aioflow.errors import InputError, suggestion
 from aioflow.operators.formats import formats
 from aioflow.plan import InputDeclaration, Plan
@@ -74,15 +75,16 @@ def _rows(declared: InputDeclaration, value: str) -> Rows:
 
 def _file_rows(name: str, declared: Schema | None) -> Rows:
     path = Path(name)
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError as error:
-        raise InputError(f"cannot read input: {os_error_text(error)}") from error
     format = formats.get(format_for(name))
     assert format is not None
-    if format.name == JSON_LINES and beginning.startswith(b"["):
-        return json_rows(path, name)
+    if os.access(path, os.R_OK) and not path.is_file() and not path.is_dir():
+        return pipe_rows(path, name, format, declared)
+    try:
+        with path.open("rb") as file:
+            if format.name == JSON_LINES and is_array(file.peek(1)):
+                return array_rows(file.read(), name)
+    except OSError as error:
+        raise InputError(f"cannot read input: {os_error_text(error)}") from error
     return file_rows(path, name, format, declared)
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ class Process:
 
 @contextmanager
 def start(*arguments: str, cwd: Path, **changes: str) -> Iterator[Process]:
-    """Start a command with pipes to all three of its streams; it is gone when the block is left."""
+    """Start a command with pipes to all three of its streams; it is gone when the block is left.
+
+    One that takes far too long is ended, so that whoever reads from it does not wait forever.
+    """
     process = subprocess.Popen(
         [*AIOFLOW, *arguments],
         cwd=cwd,
@@ -75,9 +79,12 @@ def start(*arguments: str, cwd: Path, **changes: str) -> Iterator[Process]:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
+    watchdog = threading.Timer(PATIENCE_SECONDS, process.kill)
+    watchdog.start()
     try:
         yield Process(process, process.stdin, process.stdout, process.stderr)
     finally:
+        watchdog.cancel()
         process.kill()
         process.wait()
         process.stdout.close()

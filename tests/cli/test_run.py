@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,48 @@ def test_operators_come_from_modules_named_in_configuration(folder: Path) -> Non
     (folder / "pyproject.toml").write_text('[tool.aioflow]\nops = ["functions"]\n')
     done = aioflow("run", "houses.plan", "-i", '{"page": 3}', cwd=folder)
     assert (done.stderr, len(rows(done.stdout))) == ("", 2)
+
+
+# --- pipes as files -----------------------------------------------------------------------------
+
+
+def write_into_pipe(path: Path, text: str) -> None:
+    """Write when somebody reads; a daemon, for if nobody does this must not go on forever."""
+    threading.Thread(target=path.write_text, args=(text,), daemon=True).start()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows", '{"n": 1}\n{"n": 20}\n'),
+        ("rows.json", '[{"n": 1},\n {"n": 20}]'),
+        ("rows.csv", "n\n1\n20\n"),
+    ],
+)
+def test_a_pipe_can_be_given_as_a_file(folder: Path, name: str, text: str) -> None:
+    os.mkfifo(folder / name)
+    with start("run", "double.plan", "-i", f"@{name}", cwd=folder) as process:
+        write_into_pipe(folder / name, text)
+        assert process.output.read() == b'{"n": 1, "twice": 2}\n{"n": 20, "twice": 40}\n'
+        assert (process.end(), process.messages.read()) == (0, b"")
+
+
+def test_rows_of_a_pipe_stream_through_before_its_end(folder: Path) -> None:
+    os.mkfifo(folder / "rows")
+    with start("run", "double.plan", "-i", "@rows", cwd=folder) as process:
+        with (folder / "rows").open("wb", buffering=0) as pipe:
+            for number in (1, 2, 3):
+                pipe.write(b'{"n": %d}\n' % number)
+                assert process.output.readline() == b'{"n": %d, "twice": %d}\n' % (number, 2 * number)
+        assert (process.output.read(), process.end(), process.messages.read()) == (b"", 0, b"")
+
+
+def test_rows_of_a_pipe_that_do_not_fit_are_told(folder: Path) -> None:
+    os.mkfifo(folder / "rows")
+    with start("run", "double.plan", "-i", "@rows", cwd=folder) as process:
+        write_into_pipe(folder / "rows", '{"n": 1}\n{"n": x}\n')
+        assert process.end() == 2
+        assert process.messages.read().startswith(b"error: rows:2: not JSON: ")
 
 
 # --- outputs ------------------------------------------------------------------------------------
