@@ -41,6 +41,7 @@ class _NoMore:
 
 _NO_MORE = _NoMore()
 _EARLY_AT_MOST = 64
+_WAITING_AT_MOST = 256
 # Then others have their turn: of two statements that get the same tuples, none is to queue all of them first.
 _STARTED_AT_ONCE = 4
 _TURNS_FOR_URGENT = 12
@@ -81,6 +82,7 @@ class ConcurrentCalls(Generic[T]):
         self._source = source
         self._window = window
         self._early_at_most = min(window, _EARLY_AT_MOST)
+        self._waiting_at_most = min(window, _WAITING_AT_MOST)
         self._ordered = context.ordered
         self._pending: deque[Row] = deque()
         self._running = 0
@@ -156,7 +158,7 @@ class ConcurrentCalls(Generic[T]):
 
     def _has_room(self) -> bool:
         """Results that nobody took yet count: a slow reader slows the calls down."""
-        return len(self._waiting) < self._window + (self._running if self._ordered else 0)
+        return len(self._waiting) < self._waiting_at_most + (self._running if self._ordered else 0)
 
     def _begin(self) -> _Call[T]:
         call: _Call[T] = _Call(self._pending.popleft())

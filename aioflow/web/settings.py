@@ -50,7 +50,7 @@ class HttpSettings:
     record: Path | None = None
     replay: Path | None = None
     health: bool | Path = True  # True: in the user's data folder
-    window_rows: int = 200  # tuples of a statement that wait for their hosts at once
+    window_rows: int = 1000  # tuples of a statement that wait for their hosts at once
 
 
 @dataclass(frozen=True)
