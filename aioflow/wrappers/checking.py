@@ -138,32 +138,35 @@ class RequestCheck:
     def _check_parts(self) -> None:
         for name in ("FORM", "JSON", "HEADERS"):
             directive = self._merged.directives.get(name)
-            for part in directive.value if directive else ():
-                self._check_part(part, directive)
+            if directive is not None:
+                for part in directive.value:
+                    self._check_part(part, directive)
         auth = self._merged.directives.get("AUTH")
         if auth is not None:
             self._secrets.append(auth.value_span)
 
-    def _check_part(self, part: Part, directive: Directive | None) -> None:
-        if not isinstance(part.value, str):
-            return
-        template = TextTemplate(part.value, self._places)
-        has_secret = SECRET.search(part.value) is not None
-        for match in _NO_SECRET.finditer(SECRET.sub("", part.value)):
+    def _check_part(self, part: Part, directive: Directive) -> None:
+        for value, span in part.values:
+            if isinstance(value, str):
+                self._check_text(value, span, part.name, directive)
+
+    def _check_text(self, text: str, span: Span | None, name: str, directive: Directive) -> None:
+        template = TextTemplate(text, self._places)
+        has_secret = SECRET.search(text) is not None
+        for match in _NO_SECRET.finditer(SECRET.sub("", text)):
             message = f"{match[0]!r} is no secret; write 'secret:' and a name of letters, digits, '_' and '-'"
-            self._findings.add(f"{message}, apart from other text", part.value_span)
-        if has_secret and "{" in part.value:
-            self._findings.add("a text with a secret can hold no values beside it", part.value_span)
+            self._findings.add(f"{message}, apart from other text", span)
+        if has_secret and "{" in text:
+            self._findings.add("a text with a secret can hold no values beside it", span)
         elif has_secret:
-            self._secrets.append(part.value_span)
+            self._secrets.append(span)
         else:
             self._used.update(template.used)
-            hint = _field_hint(directive) if directive else ""
-            self._findings.add_in_text(template.mistakes, part.value_span, hint)
+            self._findings.add_in_text(template.mistakes, span, _field_hint(directive))
         is_literal = not has_secret and not template.used and not template.mistakes
-        if is_literal and directive and directive.name == "HEADERS" and _LOOKS_SECRET.search(part.name):
-            message = f"{part.name!r} looks like a credential, which stands in a plan by reference only"
-            self._findings.warn(f'{message}: "secret:NAME"', part.value_span)
+        if is_literal and directive.name == "HEADERS" and _LOOKS_SECRET.search(name):
+            message = f"{name!r} looks like a credential, which stands in a plan by reference only"
+            self._findings.warn(f'{message}: "secret:NAME"', span)
 
     def _check_body_text(self) -> None:
         directive = self._merged.directives.get("BODY")

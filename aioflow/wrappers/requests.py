@@ -257,13 +257,22 @@ def _part_maker(value: Any, places: Mapping[str, int], write: Callable[[Value, s
             return _text_maker(value, places)
         name, place = template.only
         return lambda row, secret: None if row[place] is None else write(row[place], name)
-    constant = _constant(value, write)
+    if isinstance(value, tuple):
+        return _list_maker([_part_maker(each, places, write) for each in value], write)
+    constant = write(value, "") if value is not None else _NULL if write is value_json else ""
     return lambda row, secret: constant
 
 
-def _constant(value: Any, write: Callable[[Value, str], Any]) -> Any:
-    if isinstance(value, tuple):
-        return [_constant(each, write) for each in value]
-    if value is None:
-        return _NULL if write is value_json else ""
-    return write(value, "")
+def _list_maker(makers: list[_Make], write: Callable[[Value, str], Any]) -> _Make:
+    """A list. In JSON a null keeps its place among the others; a form is made of texts and has none."""
+    if write is value_json:
+        return lambda row, secret: [
+            None if (value := make(row, secret)) is _NULL else value for make in makers
+        ]
+
+    def texts(row: Sequence[Value], secret: FindSecret) -> list[str]:
+        made = [make(row, secret) for make in makers]
+        lists = [each if isinstance(each, list) else [each] for each in made if each is not None]
+        return [text for each in lists for text in each]
+
+    return texts

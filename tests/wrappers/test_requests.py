@@ -247,3 +247,40 @@ def test_the_first_page_has_its_number() -> None:
 def test_secrets_stand_in_bodies_too() -> None:
     assert made("", 'POST: "https://a.example/"; FORM: p = "secret:TOKEN"').body == b"p=t0ken"
     assert made("", 'POST: "https://a.example/"; JSON: p = "secret:TOKEN"').body == b'{"p": "t0ken"}'
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def sent_json(header: str, members: str, *values: Any) -> Any:
+    body = made(header, f'POST: "https://a.example/"; JSON: {members}', *values).body
+    assert body is not None
+    return json.loads(body)
+
+
+def sent_form(header: str, fields: str, *values: Any) -> str:
+    body = made(header, f'POST: "https://a.example/"; FORM: {fields}', *values).body
+    assert body is not None
+    return body.decode()
+
+
+def test_lists_hold_values_of_inputs_in_json() -> None:
+    assert sent_json("(a)", 'q = [1, "{a}", "x {a}", "{{a}}"]', 5) == {"q": [1, 5, "x 5", "{a}"]}
+    relation = Relation(Schema(("n",)), [(1,), (2,)])
+    assert sent_json("(a)", 'q = ["{a}", true]', relation) == {"q": [[1, 2], True]}
+
+
+def test_a_null_keeps_its_place_in_a_list_of_json() -> None:
+    assert sent_json("(a optional)", 'q = [1, null, "{a}", 2]', None) == {"q": [1, None, None, 2]}
+    assert sent_json("(a optional)", "q = []", None) == {"q": []}
+
+
+def test_lists_hold_values_of_inputs_in_forms_and_nulls_are_left_out() -> None:
+    assert sent_form("(a, b optional)", 'q = [1, "{a}", "{b}", "x{a}"]', 5, None) == "q=1&q=5&q=x5"
+    relation = Relation(Schema(("n",)), [(1,), (2,)])
+    assert sent_form("(a)", 'q = ["{a}", 3]', relation) == "q=1&q=2&q=3"
+
+
+def test_lists_hold_secrets() -> None:
+    assert sent_json("()", 'q = ["secret:TOKEN", 1]') == {"q": ["t0ken", 1]}
+    assert sent_form("()", 'q = ["secret:TOKEN", "Bearer secret:TOKEN"]') == "q=t0ken&q=Bearer+t0ken"

@@ -311,6 +311,11 @@ class Line:
             values.append(self.take().value)
         return opening, tuple(values)
 
+    def constants_since(self, first: Token) -> list[Token]:
+        """The constants that were taken, from that token on."""
+        taken = self._tokens[: self._position]
+        return [token for token in taken if token.start >= first.start and token.type == CONSTANT]
+
     def scalars(self) -> list[Token]:
         """All constants that follow, as the arguments of a word."""
         found = []

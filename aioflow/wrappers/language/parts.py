@@ -93,15 +93,16 @@ class PartsReader:
     def _part(self, token: Token, line: Line, is_header: bool) -> Part:
         name = name_of(token)
         if not is_header and not line.accept("="):
-            return Part(name, variable(name), token.span, token.span)
+            return Part(name, variable(name), token.span, (token.span,))
         if is_header and not line.accept("="):
             line.expect("'=' and a text")
         if is_header:
             value = line.text("a text in quotes")
             self._check_header(name, value)
-            return Part(name, str(value.value), token.span, value.span)
+            return Part(name, str(value.value), token.span, (value.span,))
         first, constant = line.constant()
-        return Part(name, constant, token.span, first.span)  # type: ignore[arg-type]  # a Constant
+        spans = tuple(each.span for each in line.constants_since(first))
+        return Part(name, constant, token.span, spans)  # type: ignore[arg-type]  # a Constant
 
     def _check_header(self, name: str, value: Token) -> None:
         text = str(value.value)

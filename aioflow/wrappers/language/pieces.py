@@ -5,9 +5,10 @@ Places in the source take no part in equality, so that a wrapper that is printed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 from aioflow.errors import Diagnostic, suggestion
@@ -41,12 +42,21 @@ class RequestLine:
 
 @dataclass(frozen=True)
 class Part:
-    """`name = value` of FORM, JSON or HEADERS; a name alone has the value `{name}`."""
+    """`name = value` of FORM, JSON or HEADERS; a name alone has the value `{name}`.
+
+    `value_spans` has a place for each value: one, or as many as the list has.
+    """
 
     name: str
     value: Scalar | tuple[Scalar, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
-    value_span: Span | None = field(default=None, compare=False, repr=False)
+    value_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def values(self) -> Iterator[tuple[Scalar, Span | None]]:
+        """Each value with its place."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return zip_longest(values, self.value_spans[: len(values)])
 
 
 @dataclass(frozen=True)
