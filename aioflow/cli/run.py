@@ -137,23 +137,23 @@ async def _pour(
     stream: RunStream, program: Program, presentation: Presentation, destination: Destination
 ) -> bool:
     """Write what a run gives as it comes; False when the reader left before the end."""
-    task = asyncio.current_task()
-    assert task is not None
     with progress_of(stream, program) as progress:
         on_terminal = progress is not None and os.isatty(destination.descriptor)
         writer = BackgroundWriter(
             destination.descriptor, around=progress.aside if on_terminal and progress else None
         )
-        writer.when_reader_leaves(lambda: task.cancel())
         try:
-            await _write_rows(stream, presentation, writer)
-            await writer.close()
+            # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
+            # neither it nor the watch can cancel what comes behind this block.
+            async with asyncio.timeout(None) as writing:
+                with writer.watching_reader(lambda: writing.reschedule(0)):
+                    await _write_rows(stream, presentation, writer)
+                    await writer.close()
         except BrokenPipeError:
             return False
-        except asyncio.CancelledError:
-            if not isinstance(writer.error, BrokenPipeError):
+        except TimeoutError:
+            if not writing.expired():
                 raise
-            task.uncancel()
             return False
     return True
 
@@ -166,17 +166,19 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
         if writer.error is None:
             writer.write(presentation.release())
 
-    # A reader that leaves ends this loop early; the generator must not outlive it.
-    async with aclosing(stream.batches()) as batches:
-        async for output, records in batches:
-            data = presentation.rows(output, records)
-            if data:
-                writer.write(data)
-            elif impatience is None:
-                impatience = loop.call_later(PATIENCE_SECONDS, release)
-            await writer.drain()
-    if impatience is not None:
-        impatience.cancel()
+    try:
+        # A reader that leaves ends this loop early; the generator must not outlive it.
+        async with aclosing(stream.batches()) as batches:
+            async for output, records in batches:
+                data = presentation.rows(output, records)
+                if data:
+                    writer.write(data)
+                elif impatience is None:
+                    impatience = loop.call_later(PATIENCE_SECONDS, release)
+                await writer.drain()
+    finally:
+        if impatience is not None:
+            impatience.cancel()
     writer.write(presentation.end())
 
 

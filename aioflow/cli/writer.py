@@ -9,8 +9,8 @@ import asyncio
 import os
 import stat
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
 # Past this much that nobody has read yet, the run is held back.
@@ -61,18 +61,27 @@ class BackgroundWriter:
         finally:
             self._chunks.put(None)
 
-    def when_reader_leaves(self, callback: Callable[[], object]) -> None:
-        """Call back when the reader of a pipe closes it, even while nothing is written."""
-        if stat.S_ISFIFO(os.fstat(self.descriptor).st_mode):
-            # A write end polls as readable when, and only when, the read end has been closed.
-            # Where the loop cannot watch pipes, the next write will tell.
+    @contextmanager
+    def watching_reader(self, left: Callable[[], object]) -> Iterator[None]:
+        """Inside of the block, call when the reader of a pipe closes it, even while nothing is written."""
+        if not stat.S_ISFIFO(os.fstat(self.descriptor).st_mode):
+            yield
+            return
+        # A write end polls as readable when, and only when, the read end has been closed.
+        # Where the loop cannot watch pipes, the next write will tell.
+        with suppress(NotImplementedError):
+            self._loop.add_reader(self.descriptor, self._reader_left, left)
+        try:
+            yield
+        finally:
+            # What the loop has noticed but not told yet is forgotten as well.
             with suppress(NotImplementedError):
-                self._loop.add_reader(self.descriptor, self._reader_left, callback)
+                self._loop.remove_reader(self.descriptor)
 
-    def _reader_left(self, callback: Callable[[], object]) -> None:
+    def _reader_left(self, left: Callable[[], object]) -> None:
         self._loop.remove_reader(self.descriptor)
         self._failed(BrokenPipeError())
-        callback()
+        left()
 
     def _hand_over(self) -> None:
         data = b"".join(self._pending)

@@ -73,6 +73,59 @@ def test_the_shell_sees_a_pipeline_end_well(folder: Path, many_rows: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, b'{"n": 0, "twice": 0}\n', b"")
 
 
+SLOW_SERVICE = '''\
+"""An operator with a service that takes until somebody lets it close."""
+
+import asyncio
+from pathlib import Path
+
+from aioflow import Context, Stream, operator, same_as_input
+
+
+class Slow:
+    scope = "engine"
+
+    @classmethod
+    def open_service(cls, host):
+        return cls()
+
+    async def close(self):
+        Path("closing").touch()
+        while not Path("left").exists():
+            await asyncio.sleep(0.01)
+        # Whoever is told that the reader left acts within a few turns of the loop.
+        for _ in range(20):
+            await asyncio.sleep(0)
+        Path("closed").touch()
+
+
+@operator(schema=same_as_input)
+async def served(rel: Stream, *, context: Context):
+    """Pass every tuple."""
+    context.service(Slow)
+    async for row in rel:
+        yield row
+'''
+
+
+@pytest.mark.parametrize("read", ["all", "some"])
+def test_a_reader_that_leaves_while_the_run_is_closed_is_no_matter(
+    folder: Path, many_rows: Path, read: str
+) -> None:
+    (folder / "slow.py").write_text(SLOW_SERVICE)
+    (folder / "slow.plan").write_text("PLAN slow { INPUT: a OUTPUT: b BODY { served (a : b) } }")
+    given = '{"n": 0}' if read == "all" else f"@{many_rows}"
+    with start("run", "slow.plan", "--ops", "slow", "-i", given, cwd=folder) as process:
+        assert process.output.readline() == b'{"n": 0}\n'
+        if read == "all":
+            wait_until((folder / "closing").exists)
+        process.output.close()
+        wait_until((folder / "closing").exists)
+        (folder / "left").touch()
+        assert (process.end(), process.messages.read()) == (0, b"")
+    assert (folder / "closed").exists()
+
+
 # --- signals ------------------------------------------------------------------------------------
 
 
