@@ -90,7 +90,7 @@ def run(
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
-    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.run import RunOptions, run_plan
 
     options = RunOptions(
@@ -98,7 +98,7 @@ def run(
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **web_options(offline, cache, record, replay)}
-    run_plan(options, effective_settings(given, plan_path))
+    run_plan(options, web_configuration(given, plan_path))
 
 
 @app.command()
@@ -176,14 +176,14 @@ def explain(
     replay: Replay = None,
 ) -> None:
     """Show a plan as it will run: steps, schemas, buffers, permits, effects and tail calls."""
-    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.explaining import explain_plan
     from aioflow.cli.run import RunOptions
 
     options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **web_options(offline, cache, record, replay)}
-    explain_plan(options, effective_settings(given, plan_path), analyze=analyze)
+    explain_plan(options, web_configuration(given, plan_path), analyze=analyze)
 
 
 @app.command()
@@ -216,11 +216,11 @@ def fetch(
     replay: Replay = None,
 ) -> None:
     """Make one request as a plan would, and tell all about its answer, or why it was refused."""
-    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.fetching import FetchOptions, fetch_url
 
     options = FetchOptions(url, method, header or (), data, head, output, body, json)
-    sys.exit(fetch_url(options, effective_settings(web_options(offline, cache, record, replay))))
+    sys.exit(fetch_url(options, web_configuration(web_options(offline, cache, record, replay))))
 
 
 @app.command()
@@ -235,10 +235,10 @@ def shell(
     replay: Replay = None,
 ) -> None:
     """Try selectors on a page, and build a wrapper from those that work."""
-    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.terminal import run_shell
 
-    sys.exit(run_shell(page, effective_settings(web_options(offline, cache, record, replay))))
+    sys.exit(run_shell(page, web_configuration(web_options(offline, cache, record, replay))))
 
 
 wrappers = typer.Typer(
@@ -279,13 +279,13 @@ def wrapper_test(
     replay: Replay = None,
 ) -> None:
     """Show the tuples that a wrapper reads in a page, where each came from, and what was missing."""
-    from aioflow.cli.config import effective_settings, web_options
+    from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.wrapper_test import WrapperTest, run_test
 
     test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
     path, name = test.plan_and_name()
     given = {"ops": ops, **web_options(offline, cache, record, replay)}
-    sys.exit(run_test(test, path, name, effective_settings(given, path)))
+    sys.exit(run_test(test, path, name, web_configuration(given, path)))
 
 
 @wrappers.command("list")

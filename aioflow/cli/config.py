@@ -14,6 +14,8 @@ from typing import Any
 
 from aioflow.cli.ending import colours
 from aioflow.configuration import DEFAULT, Configuration, read_configuration
+from aioflow.errors import InputError
+from aioflow.folders import shown_path
 from aioflow.section import ENGINE_ARGUMENTS, Place, Setting
 
 
@@ -29,12 +31,33 @@ def engine_defaults() -> dict[str, Any]:
 
 def effective_settings(options: Mapping[str, Any], plan_path: str | None = None) -> Configuration:
     """The settings in force for a command; options that were not given are None or empty."""
+    folder = None if plan_path is None else Path(plan_path).parent
+    http = options.get("http", {})
+    if http.get("cache"):
+        configured = read_configuration(folder, {**options, "http": {**http, "cache": None}}, label=_label)
+        if isinstance(configured.get("http", {}).get("cache"), Path):
+            # There is a cache already, and --cache says that it is to be used, not where it is.
+            return configured
+    return read_configuration(folder, options, label=_no_cache if http.get("cache") is False else _label)
 
-    def label(place: Place) -> str:
-        is_off = place == ("http", "cache") and options["http"]["cache"] is False
-        return f"--{'no-' if is_off else ''}{place[-1]}"
 
-    return read_configuration(None if plan_path is None else Path(plan_path).parent, options, label=label)
+def _label(place: Place) -> str:
+    return f"--{place[-1]}"
+
+
+def _no_cache(place: Place) -> str:
+    return "--no-cache" if place == ("http", "cache") else _label(place)
+
+
+def web_configuration(options: Mapping[str, Any], plan_path: str | None = None) -> Configuration:
+    """The settings in force for a command that makes requests; what they name for that must be there."""
+    settings = effective_settings(options, plan_path)
+    replay = settings.get("http", {}).get("replay")
+    if replay is not None and not replay.is_file():
+        where = settings.where("http", "replay")
+        named = where if where.startswith("--") else f"{where}: http.replay"
+        raise InputError(f"{named}: there is no recording {shown_path(replay)}")
+    return settings
 
 
 def web_options(

@@ -17,7 +17,7 @@ from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.paint import Paint, plain
 from aioflow.configuration import Configuration
 from aioflow.errors import InputError
-from aioflow.quantities import count_text
+from aioflow.quantities import count_text, duration_text
 from aioflow.secrets import Secrets
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import RequestRefusedError, WebError
@@ -61,18 +61,22 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
     settings = web_settings(configuration)
     # The body has stdout for itself.
     report = sys.stderr if options.destination == "-" else sys.stdout
+    # A file that cannot be written is found out before anything is sent.
+    destination = Destination(overwrite=options.destination) if options.destination else None
     try:
         response, body = run_interruptibly(fetch(request, settings))
+        # Whoever reads the report may leave in the middle of it; the file is there by then.
+        if destination is not None and destination.name is not None:
+            _write(body, destination)
+        _tell(request, response, body, report, as_json=options.as_json, offline=settings.http.offline)
+        if destination is not None and destination.name is None:
+            _write(body, destination)
     except WebError as error:
         _tell_failure(error, options, report)
         return FAILED
-    if options.as_json:
-        print(json.dumps(_described(request, response, body), ensure_ascii=False), file=report)
-    else:
-        print("\n".join(_report(request, response, body, Paint(report))), file=report)
-    report.flush()
-    if options.destination is not None:
-        _write(body, options.destination)
+    finally:
+        if destination is not None:
+            destination.abandon()
     return OK if response.status < HTTPStatus.BAD_REQUEST else FAILED
 
 
@@ -80,15 +84,19 @@ def request_of(options: FetchOptions) -> Request:
     """The request that the options ask for."""
     if not options.url.lower().startswith(("http://", "https://")):
         raise InputError(f"{options.url!r} is no http:// or https:// address")
-    method = (options.method or ("HEAD" if options.head else "POST" if options.data else "GET")).upper()
+    by_default = "HEAD" if options.head else "GET" if options.data is None else "POST"
+    method = (options.method or by_default).upper()
     if not _METHOD.fullmatch(method):
         raise InputError(f"--method {method}: not a method of HTTP")
     if options.head and method != "HEAD":
         raise InputError(f"--head asks by HEAD, --method by {method}: give one of them")
+    headers = dict(map(_header, options.headers))
+    if options.data is not None and "content-type" not in map(str.lower, headers):
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
     return Request(
         options.url,
         method,
-        dict(map(_header, options.headers)),
+        headers,
         _data(options.data),
         is_safe=method in SAFE_METHODS,
     )
@@ -122,17 +130,23 @@ def _data(text: str | None) -> bytes | None:
         raise InputError(f"cannot read --data: {os_error_text(error)}") from error
 
 
-def _write(body: bytes, path: str) -> None:
-    destination = Destination(overwrite=path)
-    try:
-        with open(destination.descriptor, "wb", closefd=False) as file:
-            file.write(body)
-        destination.commit()
-    finally:
-        destination.abandon()
+def _write(body: bytes, destination: Destination) -> None:
+    with open(destination.descriptor, "wb", closefd=False) as file:
+        file.write(body)
+    destination.commit()
 
 
 # --- the report ---------------------------------------------------------------------------------
+
+
+def _tell(
+    request: Request, response: Response, body: bytes, report: TextIO, *, as_json: bool, offline: bool
+) -> None:
+    if as_json:
+        print(json.dumps(_described(request, response, body), ensure_ascii=False), file=report)
+    else:
+        print("\n".join(_report(request, response, body, Paint(report), offline)), file=report)
+    report.flush()
 
 
 def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> None:
@@ -150,13 +164,13 @@ def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> Non
     print(json.dumps(described, ensure_ascii=False), file=report)
 
 
-def _report(request: Request, response: Response, body: bytes, paint: Paint) -> Iterator[str]:
+def _report(request: Request, response: Response, body: bytes, paint: Paint, offline: bool) -> Iterator[str]:
     colour = "green" if response.status < 300 else "yellow" if response.status < 400 else "red"
     status = paint(f"bold {colour}", status_text(response.status))
     yield f"{status}  {request.method} {shown_url(response.url)}"
     facts = {
         "redirected": " → ".join([shown_url(hop) for hop in response.hops]),
-        "answer": _ORIGINS.get(response.stored, str(response.stored)),
+        "answer": _origin(response, offline),
         "attempts": str(response.attempts) if response.attempts > 1 else "",
         "time": _timing_text(response),
         "body": _body_text(response, body),
@@ -198,6 +212,15 @@ def status_text(status: int) -> str:
 
 def shown_url(url: str) -> str:
     return plain(without_userinfo(url))
+
+
+def _origin(response: Response, offline: bool) -> str:
+    age = response.headers.get("Age", "")
+    if offline and response.stored == "cache" and age.isdecimal():
+        # Fresh or not, it is all there is.
+        old = f"{age} s" if int(age) < 60 else duration_text(int(age))
+        return f"from the cache, {old} old; the server was not asked"
+    return _ORIGINS.get(response.stored, str(response.stored))
 
 
 def _timing_text(response: Response) -> str:

@@ -62,8 +62,11 @@ class Site:
         if request.path == "/data.json":
             return web.json_response({"houses": [{"address": each, "price": text} for each, text in HOUSES]})
         if request.path == "/echo":
-            text = json.dumps({"body": await request.text(), "key": request.headers.get("X-Key")})
+            told = {"key": request.headers.get("X-Key"), "type": request.headers.get("Content-Type")}
+            text = json.dumps({"body": await request.text(), **told})
             return web.Response(text=text, content_type="application/json")
+        if request.path == "/changing":
+            return web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'})
         if request.path == "/evil":
             return web.Response(
                 text="<p>\x1b[31mred\x07</p>", content_type="text/html", headers={"X-Evil": "a\x9bb"}

@@ -40,6 +40,39 @@ def test_an_option_wins_and_is_shown_as_it_is_written(monkeypatch: pytest.Monkey
         assert (settings["http"], settings.where("http", "cache")) == ({"cache": cache}, option)
 
 
+def test_the_option_cache_keeps_the_place_that_is_configured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "aioflow.toml").write_text('[http]\ncache = "pages.cache"\n')
+    settings = effective_settings({"http": {"cache": True}})
+    assert settings["http"] == {"cache": folder / "pages.cache"}
+    assert settings.where("http", "cache") == "aioflow.toml"
+    assert effective_settings({"http": {"cache": False}})["http"] == {"cache": False}
+    monkeypatch.setenv("AIOFLOW_HTTP_CACHE", "no")
+    assert effective_settings({"http": {"cache": True}})["http"] == {"cache": True}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "double.plan", "-i", "[]"),
+        ("explain", "double.plan"),
+        ("fetch", "http://example.org/"),
+        ("shell", "http://example.org/"),
+        ("wrapper", "test", "double.plan", "houses"),
+    ],
+)
+def test_a_recording_that_is_not_there_is_a_bad_option(
+    command: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    ended = command(*arguments, "--replay", "none.rec")
+    assert ended == Ended(2, "", "error: --replay: there is no recording none.rec\n")
+    monkeypatch.setenv("AIOFLOW_HTTP_REPLAY", "none.rec")
+    message = "error: AIOFLOW_HTTP_REPLAY: http.replay: there is no recording none.rec\n"
+    assert command(*arguments) == Ended(2, "", message)
+    assert command("check", "double.plan").code == command("config").code == 0
+
+
 def test_config_shows_every_setting_with_its_origin(
     command: Callable[..., Ended], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
