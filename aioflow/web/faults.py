@@ -104,6 +104,8 @@ def too_much_header(url: str, http: HttpSettings) -> ResponseTooLargeError:
 def _reason(error: BaseException) -> str:
     if isinstance(error, SSLCertVerificationError):
         return error.verify_message
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, asyncio.TimeoutError):

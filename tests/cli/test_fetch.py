@@ -168,8 +168,8 @@ def test_no_connection_is_a_failure(command: Command, monkeypatch: pytest.Monkey
     monkeypatch.setenv("AIOFLOW_HTTP_ROBOTS", "no")
     ended = command("fetch", "http://127.0.0.1:1/")
     assert ended.code == 1
-    assert ended.messages.startswith("failed: ")
-    assert "http://127.0.0.1:1/" in ended.messages
+    message = "http://127.0.0.1:1/: no connection to 127.0.0.1:1: connection refused"
+    assert ended.messages.startswith(f"failed: {message}")
 
 
 def test_what_was_recorded_can_be_replayed(fetch: Command, site: Site) -> None:
