@@ -131,7 +131,7 @@ class PageCalls(_Calls):
             return self._no_request()
         response = await self._session.fetch(request)
         if response.status in self._wrapper.request.empty:
-            return []
+            return self._without_page(response)
         accepted(response)
         rows = await self._read(response)
         if self._tally is not None:
@@ -146,8 +146,6 @@ class PageCalls(_Calls):
         is_empty = True
         async with aclosing(self._pages(request)) as batches:
             async for rows in batches:
-                if self._tally is not None:
-                    self._tally.add(rows)
                 is_empty = False
                 yield rows
         if is_empty:
@@ -160,15 +158,32 @@ class PageCalls(_Calls):
         while following is not None:
             async with await self._session.fetch(following) as response:
                 if response.status in self._wrapper.request.empty:
+                    if following is request:  # otherwise the pages before it gave what there is
+                        yield self._without_page(response)
                     return
                 page = _Page(self, accepted(response))
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
+                        if self._tally is not None:
+                            self._tally.add(rows)
                         yield rows
             following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
             self._context.count("pages cut")
             self._context.warn(f"{self._wrapper.name} stopped at its MAX_PAGES of {pages.pages} pages")
+
+    def _without_page(self, response: Response) -> Batch:
+        """The rows of an answer whose status means that there are no items: none, or one with OUTER."""
+        if not self._wrapper.extraction.outer:
+            return []
+        # Imported late: `calls` is read with the operators, and readers take their time.
+        from aioflow.wrappers.page import Page
+        from aioflow.wrappers.readers.compiled import given_row
+
+        page = Page(_head(response))
+        row = given_row(self._wrapper.extraction)(page)
+        self._count_unreadable(page.unreadable)
+        return [row]
 
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
@@ -201,11 +216,14 @@ class PageCalls(_Calls):
         if self._tally is not None:
             self._tally.pages += 1
         if read.unreadable:
-            for name, number in read.unreadable.items():
-                self._context.count(f"unreadable {name}", number)
+            self._count_unreadable(read.unreadable)
         if read.notes:
             for note in read.notes:
                 self._context.count(note)
+
+    def _count_unreadable(self, fields: Mapping[str, int]) -> None:
+        for name, number in fields.items():
+            self._context.count(f"unreadable {name}", number)
 
 
 class _Page:

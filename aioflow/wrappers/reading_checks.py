@@ -59,7 +59,7 @@ def _is_one_item(merged: Merged) -> bool:
 
 def _check_shape(merged: Merged, findings: Findings) -> None:
     outer = merged.directives.get("OUTER")
-    if outer is not None and outer.value and _is_one_item(merged):
+    if outer is not None and outer.value and _is_one_item(merged) and not merged.value("EMPTY"):
         findings.warn("OUTER is for pages without items, and without EACH every page is one", outer.span)
     request = merged.value("REQUEST")
     if not merged.fields and request is not None and request.method == "GET":

@@ -18,6 +18,7 @@ from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.conversions import DocumentKind
 from aioflow.wrappers.dates import read_mail_date
 from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.kept import Kept
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Conversion, compile_field
 from aioflow.wrappers.reading import PageHead
@@ -246,6 +247,32 @@ def response_value(field: Field, head: PageHead) -> Value:
     if part == "status":
         return head.status
     return _answered(head) if part == "date" else header(head, name.strip())
+
+
+class _Given:
+    """The row of an answer that has no page to read: what is known without one, and nulls."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        known = ("constant", "response")
+        self._fields = [
+            (field, _given(field, Traits()) if field.scope in known and not field.fields else None)
+            for field in extraction.fields
+        ]
+
+    def row(self, page: Page) -> Row:
+        """The row; what of the answer cannot be read is noted in the page."""
+        return tuple(
+            None if conversion is None else self._value(field, conversion, page)
+            for field, conversion in self._fields
+        )
+
+    def _value(self, field: Field, conversion: Conversion, page: Page) -> Value:
+        if field.scope == "constant":
+            return conversion.default
+        return conversion.convert(response_value(field, page.head), page)
+
+
+given_row = Kept[Extraction, Callable[[Page], Row]](lambda extraction: _Given(extraction).row)
 
 
 def header(head: PageHead, name: str) -> str | None:
