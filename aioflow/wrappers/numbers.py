@@ -29,6 +29,7 @@ _OPENED = re.compile(rf"\s*({_CURRENCY}?)\s*\(\s*({_CURRENCY}?)\s*")
 _CLOSED = re.compile(rf"[\s%]*({_CURRENCY}?)\s*\)\s*({_CURRENCY}?)\s*")
 _SCALE = re.compile(rf"[{_SPACES}]?(k|mio|m|bn|b)\b", re.IGNORECASE)
 _SCALES = {"k": 10**3, "m": 10**6, "mio": 10**6, "b": 10**9, "bn": 10**9}
+_EXPONENT = re.compile(r"[eE][+-]?\d")
 _NEAR = 12  # characters before a number in which its sign stands
 
 
@@ -90,6 +91,9 @@ class _Reader:
         # All that may belong to one number in any locale: what only looks like a part must not be one.
         more = rf"[{_SPACES}]\d{{3}}(?!\d)|[.,{_APOSTROPHES}]\d+"
         self._run = re.compile(rf"(?:(?<![\w.,]){decimal})?\d+(?:{more})*")
+        other = "," if locale.decimal == "." else "."
+        # The decimal sign of others before the digits, or an exponent behind them: another number is meant.
+        self._foreign_before = re.compile(rf"(?<![\w.,])[{other}]$")
         grouped = locale.grouped.replace("GROUPS", locale.groups)
         self._form = re.compile(rf"(?P<whole>{grouped}|\d*)(?:{decimal}(?P<fraction>\d+))?")
         self._simple = _simple(locale, decimal)
@@ -109,7 +113,10 @@ class _Reader:
         form = None if run is None else self._form.fullmatch(run[0])
         if run is None or form is None or len(run[0]) > LONGEST_NUMBER:
             return None
-        return self._number(value, run.start(), run.end(), form)
+        start, end = run.span()
+        if (start and self._foreign_before.search(value, start - 1, start)) or _EXPONENT.match(value, end):
+            return None
+        return self._number(value, start, end, form)
 
     def _number(self, text: str, start: int, end: int, form: re.Match[str]) -> Number:
         digits = "".join(filter(str.isdigit, form["whole"]))
