@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ from aioflow.web.shared import SharedFetcher
 from aioflow.web.statistics import SourceStatistics, Statistics
 from aioflow.web.turns import TurnFetcher
 from aioflow.web.urls import without_userinfo
+
+_LOG = logging.getLogger("aioflow.web")
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ def _in_force(settings: WebSettings) -> WebSettings:
         raise InputError(
             f"a run cannot record to {shown_path(http.record)} and replay {shown_path(http.replay)} at once"
         )
+    if http.record is not None and http.offline:
+        raise InputError(f"a run cannot record to {shown_path(http.record)} without using the network")
     if http.replay is not None:
         # There is nobody to be polite to, and nothing else may answer.
         http = replace(http, cache=False, offline=False, robots=False, rate=None)
@@ -122,7 +127,12 @@ def _in_force(settings: WebSettings) -> WebSettings:
         return replace(settings, http=http, hosts=hosts)
     if http.record is not None:
         # What the cache answers would be missing from the recording.
-        return replace(settings, http=replace(http, cache=False, offline=False))
+        if http.cache:
+            _LOG.warning(
+                "the HTTP cache is neither used nor filled while answers are recorded to %s",
+                shown_path(http.record),
+            )
+        return replace(settings, http=replace(http, cache=False))
     if http.offline and http.cache is False:
         return replace(settings, http=replace(http, cache=True))
     return settings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from aioflow.configuration import as_configuration
+from aioflow.configuration import Configuration, as_configuration
 from aioflow.errors import InputError
 from aioflow.section import Section, at_least, more_than_nothing
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
@@ -22,8 +22,9 @@ def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
     whole = as_configuration(configuration)
     http = whole.section(HTTP)
     if http.record is not None and http.replay is not None:
-        record, replay = whole.where("http", "record"), whole.where("http", "replay")
-        raise InputError(f"http.record ({record}) and http.replay ({replay}) exclude each other")
+        raise _exclusive(whole, "record", "replay")
+    if http.record is not None and http.offline:
+        raise _exclusive(whole, "offline", "record")
     if http.rate == 0:
         http = replace(http, rate=None)
     if http.offline and http.cache is False:
@@ -36,6 +37,11 @@ def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
                 where = whole.where("host", host, "headers", header)
                 raise InputError(f"{where}: {header!r} is no name of a header")
     return WebSettings(http, hosts)
+
+
+def _exclusive(whole: Configuration, one: str, other: str) -> InputError:
+    places = " and ".join(f"http.{key} ({whole.where('http', key)})" for key in (one, other))
+    return InputError(f"{places} exclude each other")
 
 
 # --- what values must be ------------------------------------------------------------------------

@@ -317,19 +317,30 @@ async def test_a_recorded_run_is_replayed_without_the_network(tmp_path: Path) ->
             await client.fetch(Request(f"{site.url}/other"))
 
 
-async def test_recording_leaves_the_cache_out(tmp_path: Path) -> None:
+async def test_recording_leaves_the_cache_out_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     script = Script({"http://a.test/": answer(headers={"Cache-Control": "max-age=1000"})})
     http = HttpSettings(cache=tmp_path / "cache", record=tmp_path / "recording", robots=False)
     async with Client.open(WebSettings(http), network=script) as client:
         for _ in range(2):
             await client.fetch(Request("http://a.test/"))
     assert len(script.requests) == 2
+    (warning,) = caplog.messages
+    assert warning.startswith("the HTTP cache is neither used nor filled while answers are recorded to ")
 
 
 def test_a_run_does_not_record_and_replay_at_once(tmp_path: Path) -> None:
     http = HttpSettings(record=tmp_path / "a", replay=tmp_path / "b")
     with pytest.raises(InputError, match=r"cannot record to .*a and replay .*b at once"):
         Client.open(WebSettings(http))
+
+
+def test_a_run_does_not_record_without_a_network(tmp_path: Path) -> None:
+    http = HttpSettings(record=tmp_path / "a", offline=True)
+    with pytest.raises(InputError, match=r"cannot record to .*a without using the network"):
+        Client.open(WebSettings(http), network=Script({}))
+    assert not (tmp_path / "a").exists()
 
 
 # --- its lifetime -------------------------------------------------------------------------------

@@ -152,6 +152,14 @@ def test_recording_and_replaying_exclude_each_other(here: Path) -> None:
         web_settings(read_configuration(overrides={"http": {"replay": "b"}}))
 
 
+def test_offline_and_recording_exclude_each_other(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIOFLOW_HTTP_OFFLINE", "true")
+    with pytest.raises(
+        InputError, match=r"http.offline \(AIOFLOW_HTTP_OFFLINE\) and http.record \(overrides\) exclude each"
+    ):
+        web_settings(read_configuration(overrides={"http": {"record": "a"}}))
+
+
 def test_the_tables_are_declared_to_the_configuration() -> None:
     from aioflow.configuration import find_section, section_names
 
