@@ -16,6 +16,8 @@ from aioflow.language.parser import read_text
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
 from aioflow.source import Span
 
+# The name of the plan of a program that has none; no text can call it.
+_NO_PLAN = ""
 LIBRARY = Path(__file__).parents[1] / "plans"
 SUFFIX = ".plan"
 
@@ -24,7 +26,8 @@ def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: boo
     """The program in a file, with all it uses; a PlanError lists every mistake of all its files.
 
     The main plan is the one asked for, else the one named like the file, else the only one that no
-    other plan of the file calls; with `any_plan` the first, if there is no such one.
+    other plan of the file calls. With `any_plan` it is the first, if there is no such one; in a file of
+    items only, the first plan that it uses, or one that does nothing.
     """
     file = Path(path)
     return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan, any_plan)
@@ -232,6 +235,8 @@ def _main_plan(
             raise InputError(f"{name} has no plan {wanted!r}{suggestion(wanted, names)}{_list_of(names)}")
         return found
     own = [entry for entry in top.entries if isinstance(entry, Plan)]
+    if not own and any_plan and top.entries:
+        return plans[0] if plans else Plan(_NO_PLAN)
     if not own:
         raise InputError(f"{name} has no plan")
     named = [plan for plan in own if plan.key == stem.lower()]

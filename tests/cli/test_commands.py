@@ -67,6 +67,18 @@ def test_check_is_silent_about_a_good_plan(command: Command) -> None:
     assert command("check", "double.plan", "sides.plan") == Ended(0, "", "")
 
 
+def test_check_reads_a_file_that_has_wrappers_only(command: Command, folder: Path) -> None:
+    text = 'WRAPPER house ()\n{\n  GET: "http://example.org/"\n  title: "h1"\n}\n'
+    (folder / "good.plan").write_text(text)
+    (folder / "bad.plan").write_text(text.replace("h1", "h1["))
+    (folder / "empty.plan").write_text("# nothing\n")
+    assert command("check", "good.plan") == Ended(0, "", "")
+    done = command("check", "bad.plan")
+    assert (done.code, done.output) == (2, "")
+    assert done.messages.startswith("bad.plan:4:")
+    assert command("check", "empty.plan") == Ended(2, "", "error: empty.plan has no plan\n")
+
+
 def test_check_reports_on_all_files(command: Command) -> None:
     done = command("check", "wrong.plan", "nowhere.txt", "double.plan")
     assert (done.code, done.output) == (2, "")

@@ -251,3 +251,17 @@ def test_else_it_must_be_told(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         loads("# nothing\n", "empty.plan")
     assert str(caught.value) == "empty.plan has no plan"
+
+
+def test_a_file_without_plans_can_be_read_where_any_plan_will_do(folder: Path) -> None:
+    item = 'WRAPPER w ()\n{\n  GET: "http://example.org/"\n  title: "h1"\n}\n'
+    write(folder, items=item, used='USE "other.plan"\n' + item, other=plan("third"), empty="# nothing\n")
+    items = load(folder / "items.plan", any_plan=True)
+    assert (items.plans, [each.name for each in items.items]) == ((), ["w"])
+    assert items.main.statements == ()
+    assert load(folder / "used.plan", any_plan=True).name == "third"
+    for name in ("items", "used"):
+        with pytest.raises(InputError, match="has no plan"):
+            load(folder / f"{name}.plan")
+    with pytest.raises(InputError, match="has no plan"):
+        load(folder / "empty.plan", any_plan=True)
