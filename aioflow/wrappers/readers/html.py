@@ -97,6 +97,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         compiled = compile_extraction(replace(extraction, fields=fields), _select, Traits(collapse=True))
         super().__init__(extraction, compiled)
         self._counts = False
+        self._latest: LexborHTMLParser | None = None
         self._bind(compiled.layout, in_page=compiled.each is None)
         if compiled.next_page is not None:
             self._bind_slot(compiled.next_page, in_page=True)
@@ -147,6 +148,9 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
             body = flat
         parser = self._parser(body)
+        # The tree before this one is let go of only now: with nothing left of them in between, the memory for
+        # every single page would be given back to the system and asked for again, page by page.
+        self._latest = parser if len(body) < _LARGE_BYTES else None
         page.find_base = lambda: _base_of(parser, body)
         return parser
 
