@@ -94,12 +94,12 @@ class Services:
 
     async def close(self) -> None:
         """Close all, the latest first, each whatever became of the others; raises the first error."""
-        errors = []
+        errors: list[BaseException] = []
         while self._open:
             _, opened = self._open.popitem()
             try:
                 await opened.close()
-            except Exception as error:
+            except BaseException as error:  # also when this is cancelled: the others are closed first
                 errors.append(error)
         if errors:
             raise errors[0]

@@ -10,7 +10,7 @@ import pytest
 
 from aioflow import Context, Engine, Row, RunError, Stream, loads, operator
 from aioflow.operator import same_as_input
-from aioflow.services import Scope, ServiceHost
+from aioflow.services import Scope, ServiceHost, Services
 
 opened: list[str] = []
 closed: list[str] = []
@@ -141,3 +141,31 @@ def test_another_can_stand_in_for_a_service_and_belongs_to_who_gave_it() -> None
     assert [row["n"] for row in result] == [100]
     assert opened == ["ledger"]
     assert closed == ["ledger, ended well"]
+
+
+class Slow:
+    """Takes its time to close."""
+
+    scope: ClassVar[Scope] = "engine"
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Slow:
+        return cls()
+
+    async def close(self) -> None:
+        await asyncio.sleep(60)
+
+
+def test_who_is_cancelled_while_services_close_still_closes_the_others() -> None:
+    async def main() -> None:
+        services = Services({}, {})
+        services.service(Pool)
+        services.service(Slow)
+        closing = asyncio.create_task(services.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+    asyncio.run(main())
+    assert closed == ["pool"]
