@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import perf_counter
@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.rows import row_of_mapping, value_of
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper, WrapperInput
@@ -295,6 +294,7 @@ class PythonCalls(_Calls):
     ) -> None:
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
+        self._fit = wrapper.inputs_fitting.fitted
         self._web = Web(session.fetch, self._request_settings, self._tally)
 
     def _arguments(self, row: Row) -> Values | None:
@@ -303,7 +303,7 @@ class PythonCalls(_Calls):
         for given, value in zip(self._wrapper.inputs, values, strict=True):
             if value is None and not given.optional:
                 return None
-        return values
+        return self._fit(values)
 
     def caller(self) -> Caller:
         return self.one_by_one if inspect.isasyncgenfunction(self._wrapper.call) else self.at_once
@@ -313,9 +313,7 @@ class PythonCalls(_Calls):
         if values is None:
             return self._no_request()
         answer: Any = await self._wrapper.call(self._web, *values)  # type: ignore[misc]  # no generator
-        if answer is None or isinstance(answer, Mapping):
-            answer = () if answer is None else (answer,)
-        return self._rows(answer)
+        return self._counted(self._wrapper.rows(answer))
 
     async def one_by_one(self, row: Row) -> AsyncGenerator[Batch, None]:
         values = self._arguments(row)
@@ -327,13 +325,11 @@ class PythonCalls(_Calls):
         async with aclosing(results):
             async for result in results:
                 is_empty = False
-                yield self._rows((result,))
+                yield self._counted([self._wrapper.row(result)])
         if is_empty:
             yield []
 
-    def _rows(self, results: Iterable[Mapping[str, Any]]) -> Batch:
-        schema = self._wrapper.schema
-        rows = [tuple(map(value_of, row_of_mapping(schema, result))) for result in results]
+    def _counted(self, rows: Batch) -> Batch:
         if self._tally is not None:
             self._tally.add(rows)
         return rows

@@ -10,6 +10,7 @@ from aioflow.errors import SettingError, suggestion
 from aioflow.plan import Program
 from aioflow.relation import Schema
 from aioflow.wrappers.definition import Wrapper
+from aioflow.wrappers.fitting import can_fit
 from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrapper_names
 
 AnyWrapper: TypeAlias = Wrapper | PythonWrapper
@@ -59,11 +60,17 @@ def _prepare(wrapper: Wrapper) -> None:
 
 
 def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:
-    """Every input that must be there is an attribute of the tuples."""
+    """Every input that must be there is an attribute of the tuples, and none is of a type that cannot fit."""
     for given in wrapper.inputs:
         if not given.optional and given.name not in schema:
             has = ", ".join(schema.names) or "no attributes"
             raise SettingError(
                 f"wrapper {wrapper.name!r} needs the attribute {given.name!r}"
                 f"{suggestion(given.name, schema.names)} (the tuples have: {has})"
+            )
+        known = schema.types[schema.position(given.name)] if given.name in schema else None
+        if known is not None and given.type is not None and not can_fit(known, given.type):
+            raise SettingError(
+                f"wrapper {wrapper.name!r} needs the attribute {given.name!r} as a {given.type}, "
+                f"and it is a {known}"
             )

@@ -43,8 +43,8 @@ class Page:
     def _make_base(self) -> Base:
         try:
             base = Base(self.head.url)
-        except ValueError:  # a page that was saved: only whole links lead anywhere
-            base = Base(_NOWHERE)
+        except ValueError:
+            base = _Nowhere()
         said = self.find_base() if self.find_base is not None else None
         return base.rebased(said) if said else base
 
@@ -52,4 +52,13 @@ class Page:
         self.unreadable[name] = self.unreadable.get(name, 0) + 1
 
 
-_NOWHERE = "http://localhost/"
+class _Nowhere(Base):
+    """The base of a page that was saved and nobody knows where from: only whole links lead anywhere."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("http://localhost/")
+
+    def resolve(self, link: str) -> str | None:
+        return super().resolve(link) if link.lstrip().lower().startswith(("http:", "https:")) else None

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from aioflow.errors import SettingError
+from aioflow.errors import SettingError, suggestion
 from aioflow.function import parse_attributes
-from aioflow.relation import Schema
+from aioflow.relation import Batch, Row, Schema, Type, Value
+from aioflow.rows import row_of_mapping, value_of
+from aioflow.web.errors import ExtractionError
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.definition import WrapperInput, health_key, whole_path
+from aioflow.wrappers.fitting import Fitting, shown
+from aioflow.wrappers.values import misfit
 
 if TYPE_CHECKING:
     from aioflow.wrappers.health import Tally
@@ -78,6 +83,41 @@ class PythonWrapper:
     def health_key(self) -> str:
         return health_key(self.name, self.file)
 
+    @cached_property
+    def inputs_fitting(self) -> Fitting:
+        """What makes values of inputs fit the function."""
+        return Fitting(((given.name, given.type) for given in self.inputs), misfit)
+
+    @cached_property
+    def _fitting(self) -> Fitting:
+        return Fitting(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
+
+    def rows(self, results: object) -> Batch:
+        """What the function gave, as rows; an ExtractionError or TypeError when that makes no sense."""
+        if results is None:
+            return []
+        if isinstance(results, Mapping):
+            results = (results,)
+        if isinstance(results, str | bytes) or not isinstance(results, Iterable):
+            what = "a mapping, None, or a list of mappings"
+            raise TypeError(f"wrapper {self.name!r} must give {what}, not {shown(results)}")
+        return list(map(self.row, results))
+
+    def row(self, result: object) -> Row:
+        """One result as a row."""
+        if not isinstance(result, Mapping):
+            raise TypeError(f"wrapper {self.name!r} must give mappings, not {shown(result)}")
+        try:
+            row = tuple(map(value_of, row_of_mapping(self.schema, result)))
+        except SettingError as error:
+            raise ExtractionError(f"wrapper {self.name!r}: {error.message}") from None
+        return self._fitting.fitted(row)
+
+    def _misfit(self, name: str, value: Value, kind: Type) -> ExtractionError:
+        return ExtractionError(
+            f"wrapper {self.name!r}: the attribute {name!r} must be a {kind}, not {shown(value)}"
+        )
+
 
 _wrappers: dict[str, PythonWrapper] = {}
 
@@ -98,28 +138,59 @@ def wrapper(
 
     It is called as `function(web, *inputs)` for each tuple: `inputs` ("city char, beds number") are taken
     from the tuple by name; one that is null makes no call unless `optional` names it. It gives mappings with
-    the attributes that `returns` declares: one, None, a list, or one after the other.
+    the attributes that `returns` declares: one, None, a list, or one after the other. Values of other types
+    than declared are read as such, "5" as a number; what cannot be is an error of that tuple.
     """
 
     def register(decorated: _Function) -> _Function:
+        registered: str = name or getattr(decorated, "__name__", "") or repr(decorated)
         if not (inspect.iscoroutinefunction(decorated) or inspect.isasyncgenfunction(decorated)):
-            raise TypeError(f"wrapper {decorated.__name__!r} must be an async function or async generator")
-        registered = name or decorated.__name__
-        known = parse_attributes(inputs) if inputs else Schema(())
-        may_be_null = set(parse_attributes(optional).names) if optional else set()
+            raise TypeError(f"wrapper {registered!r} must be an async function or async generator")
+        known = _attributes(registered, "inputs", inputs) if inputs else Schema(())
+        may_be_null = set(_attributes(registered, "optional", optional).names) if optional else set()
         if unknown := may_be_null - set(known.names):
             raise SettingError(f"wrapper {registered!r}: {min(unknown)!r} is optional but no input")
         given = tuple(
             WrapperInput(each, kind, each in may_be_null)
             for each, kind in zip(known.names, known.types, strict=True)
         )
-        described = PythonWrapper(
-            registered, decorated, given, parse_attributes(returns), effects, _file_of(decorated)
-        )
+        _check_parameters(registered, decorated, known.names)
+        results = _attributes(registered, "returns", returns)
+        described = PythonWrapper(registered, decorated, given, results, effects, _file_of(decorated))
         _wrappers[registered.lower()] = described
         return decorated
 
     return register
+
+
+def _attributes(wrapper: str, what: str, text: str) -> Schema:
+    """The attributes that a text of a registration declares."""
+    if not isinstance(text, str):
+        raise TypeError(
+            f"wrapper {wrapper!r}: {what} must be a text as 'city char, beds number', not {text!r}"
+        )
+    for declared in text.split(","):
+        kind = declared.split()[1:]
+        if len(kind) == 1 and kind[0].lower() not in tuple(Type):
+            hint = suggestion(kind[0], map(str, Type)) or f" (there are: {', '.join(Type)})"
+            raise SettingError(f"wrapper {wrapper!r}: unknown type {kind[0]!r} in {what} {text!r}{hint}")
+    try:
+        return parse_attributes(text)
+    except SettingError as error:
+        raise SettingError(f"wrapper {wrapper!r}, {what}: {error.message}") from None
+
+
+def _check_parameters(wrapper: str, function: Callable[..., Any], names: tuple[str, ...]) -> None:
+    """The function can be called with what it will be called with."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # it does not tell
+    try:
+        signature.bind(None, *names)
+    except TypeError as error:
+        call = ", ".join(("web", *names))
+        raise TypeError(f"wrapper {wrapper!r} is called as ({call}) and takes {signature}: {error}") from None
 
 
 def _file_of(function: Callable[..., Any]) -> str:

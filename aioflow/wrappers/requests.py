@@ -15,11 +15,12 @@ from aioflow.secrets import conceal
 from aioflow.web.messages import SAFE_METHODS, Request
 from aioflow.wrappers.authority import Authority, plain_url
 from aioflow.wrappers.definition import RequestTemplate, Wrapper
+from aioflow.wrappers.fitting import Fitting
 from aioflow.wrappers.kept import Kept
 from aioflow.wrappers.language.parts import SECRET
 from aioflow.wrappers.paging import with_parameter
 from aioflow.wrappers.templates import Mistake, TextTemplate, UrlTemplate
-from aioflow.wrappers.values import refused, value_json, value_texts
+from aioflow.wrappers.values import misfit, refused, value_json, value_texts
 
 # The name of a secret -> its value.
 FindSecret: TypeAlias = Callable[[str], str]
@@ -63,6 +64,8 @@ class RequestMaker:
         for place in parts.needed:
             if row[place] is None:
                 return None
+        if parts.fitting is not None:
+            row = parts.fitting.fitted(row)
         if parts.has_defaults:
             given = zip(self._inputs, row, strict=True)
             row = [each.default if value is None else value for each, value in given]
@@ -79,6 +82,7 @@ class _Parts:
         template = wrapper.request
         self.needed = [place for place, given in enumerate(wrapper.inputs) if not given.optional]
         self.has_defaults = any(given.default is not None for given in wrapper.inputs)
+        self.fitting = Fitting(((given.name, given.type) for given in wrapper.inputs), misfit) or None
         self._names = wrapper.input_names
         places = {name: place for place, name in enumerate(self._names)}
         self._url = _sound(UrlTemplate(template.url, places))

@@ -8,8 +8,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from aioflow.relation import Document, Relation, Value
+from aioflow.relation import Document, Relation, Type, Value
 from aioflow.web.errors import RequestRefusedError
+from aioflow.wrappers.fitting import shown
 
 
 def refused(message: str) -> RequestRefusedError:
@@ -17,6 +18,11 @@ def refused(message: str) -> RequestRefusedError:
     error = RequestRefusedError(message)
     error.attempts = 0
     return error
+
+
+def misfit(name: str, value: Value, kind: Type) -> RequestRefusedError:
+    """The error of an input whose value is not of its type."""
+    return refused(f"the input {name!r} must be a {kind}, not {shown(value)}")
 
 
 def value_text(value: Value, name: str) -> str:

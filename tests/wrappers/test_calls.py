@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from aioflow import Result
+from aioflow import PlanError, Result, RunError
+from aioflow.errors import SettingError
 from aioflow.testing import Answer, ScriptedSite, run_plan
+from aioflow.wrappers import Web, wrapper
 
 SITE = "http://homes.example"
 QUIET = {"http": {"health": False, "retries": 0}}
 
 
-def called(wrapper: str, site: ScriptedSite, *rows: Any, clauses: str = "", inputs: str = "x") -> Result:
+def called(text: str, site: ScriptedSite, *rows: Any, clauses: str = "", inputs: str = "x") -> Result:
     """What a wrapper, the first of a text, gives for tuples."""
-    name = wrapper.split()[1]
+    name = text.split()[1]
     plan = f'PLAN p {{ INPUT: {inputs} OUTPUT: out BODY {{ wrapper ("{name}", x : out) {{{clauses}}} }} }}'
-    return run_plan(f"{wrapper}\n{plan}", network=site, configuration=QUIET, x=rows)
+    return run_plan(f"{text}\n{plan}", network=site, configuration=QUIET, x=rows)
 
 
 def counters(result: Result) -> dict[str, int]:
@@ -70,3 +73,140 @@ def test_an_empty_answer_behind_other_pages_adds_nothing() -> None:
 def test_an_empty_answer_gives_no_tuple_without_outer() -> None:
     text = OUTER.format(reading='EACH: "li"; title: "b"').replace("OUTER\n", "\n")
     assert list(called(text, ScriptedSite({}), {"page": 1})) == []
+
+
+# --- types of inputs ----------------------------------------------------------------------------
+
+TYPED = """
+WRAPPER typed (n number, day date optional)
+{
+  GET: "http://homes.example/{n}{?day}"
+  title: "h1"
+}
+"""
+
+
+def test_an_input_of_another_type_is_an_error_of_its_tuple() -> None:
+    site = ScriptedSite({f"{SITE}/7": "<h1>Seven</h1>"})
+    result = called(
+        TYPED, site, {"n": "abc"}, {"n": "7"}, {"n": 7, "day": "2024-02-30"}, clauses="ERRORS: skip"
+    )
+    assert [dict(row) for row in result] == [{"n": "7", "day": None, "title": "Seven"}]
+    assert site.urls == [f"{SITE}/7"]
+    with pytest.raises(RunError, match="the input 'n' must be a number, not 'abc'"):
+        called(TYPED, site, {"n": "abc"})
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("n relation", "wrapper 'typed' needs the attribute 'n' as a number, and it is a relation"),
+        ("n boolean", "wrapper 'typed' needs the attribute 'n' as a number, and it is a boolean"),
+        ("n number, day number", "wrapper 'typed' needs the attribute 'day' as a date, and it is a number"),
+    ],
+)
+def test_a_type_that_cannot_fit_is_a_mistake_of_the_plan(declared: str, message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        called(TYPED, ScriptedSite({}), inputs=f"x ({declared})")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("declared", ["n char, day char", "n number, day date", "n, day"])
+def test_texts_and_unknown_types_are_no_mistakes(declared: str) -> None:
+    assert list(called(TYPED, ScriptedSite({}), inputs=f"x ({declared})")) == []
+
+
+# --- wrappers in Python -------------------------------------------------------------------------
+
+
+def answering(answer: Any, **settings: Any) -> Any:
+    """A wrapper function that gives this."""
+
+    @wrapper(**{"inputs": "n number", "returns": "h number, t char", "name": "python_answering", **settings})
+    async def function(web: Web, n: object) -> Any:
+        return answer
+
+    return function
+
+
+def python_rows(*rows: Any) -> list[dict[str, Any]]:
+    plan = 'PLAN p { INPUT: x OUTPUT: out BODY { wrapper ("python_answering", x : out) } }'
+    return [dict(row) for row in run_plan(plan, configuration=QUIET, x=rows)]
+
+
+def test_what_a_function_gives_is_read_as_declared() -> None:
+    answering([{"h": " 5 ", "t": 7}, {"h": None}])
+    assert python_rows({"n": 1}) == [{"n": 1, "h": 5, "t": "7"}, {"n": 1, "h": None, "t": None}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"h": "text"}, "wrapper 'python_answering': the attribute 'h' must be a number, not 'text'"),
+        ({"h": {"a": 1}}, "wrapper 'python_answering': the attribute 'h' must be a number, not a document"),
+        ({"x": 1}, "wrapper 'python_answering': unknown attribute 'x' (there are: h, t)"),
+        ({"t": {1}}, "wrapper 'python_answering': a value of type 'set' cannot be carried"),
+        (5, "wrapper 'python_answering' must give a mapping, None, or a list of mappings, not 5"),
+        ("ab", "wrapper 'python_answering' must give a mapping, None, or a list of mappings, not 'ab'"),
+        ([5], "wrapper 'python_answering' must give mappings, not 5"),
+    ],
+)
+def test_what_makes_no_sense_is_an_error_that_names_the_wrapper(answer: object, message: str) -> None:
+    answering(answer)
+    with pytest.raises(RunError) as caught:
+        python_rows({"n": 1})
+    assert message in str(caught.value)
+
+
+def test_a_generator_that_gives_no_mappings_is_named() -> None:
+    @wrapper(returns="h number", name="python_yielding")
+    async def function(web: Web) -> AsyncIterator[Any]:
+        yield {"h": 1}
+        yield 5
+
+    plan = 'PLAN p { OUTPUT: out BODY { wrapper ("python_yielding" : out) } }'
+    with pytest.raises(RunError, match="wrapper 'python_yielding' must give mappings, not 5"):
+        run_plan(plan, configuration=QUIET)
+
+
+def test_inputs_of_a_function_are_read_as_declared() -> None:
+    @wrapper(inputs="n number, d date", optional="d", returns="kind char", name="python_typed_inputs")
+    async def function(web: Web, n: Any, d: Any) -> Any:
+        return {"kind": f"{type(n).__name__} {d}"}
+
+    plan = 'PLAN p { INPUT: x OUTPUT: out BODY { wrapper ("python_typed_inputs", x : out) } }'
+    (row,) = run_plan(plan, configuration=QUIET, x=[{"n": "5"}])
+    assert row["kind"] == "int None"
+    with pytest.raises(RunError, match="the input 'd' must be a date, not 'soon'"):
+        run_plan(plan, configuration=QUIET, x=[{"n": 5, "d": "soon"}])
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        (
+            {"inputs": "n numbr"},
+            SettingError,
+            "wrapper 'python_answering': unknown type 'numbr' in inputs 'n numbr'; did you mean 'number'?",
+        ),
+        (
+            {"returns": "h number number"},
+            SettingError,
+            "wrapper 'python_answering', returns: cannot read attributes 'h number number'",
+        ),
+        ({"returns": ""}, SettingError, "wrapper 'python_answering', returns: cannot read attributes ''"),
+        ({"returns": 5}, TypeError, "wrapper 'python_answering': returns must be a text"),
+        (
+            {"inputs": "n number, m char"},
+            TypeError,
+            "wrapper 'python_answering' is called as (web, n, m) and takes (web: ",
+        ),
+        ({"inputs": ""}, TypeError, "wrapper 'python_answering' is called as (web) and takes (web: "),
+    ],
+)
+def test_a_registration_that_makes_no_sense_is_refused(
+    settings: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        answering(None, **settings)
+    assert str(caught.value).startswith(message)

@@ -284,3 +284,59 @@ def test_lists_hold_values_of_inputs_in_forms_and_nulls_are_left_out() -> None:
 def test_lists_hold_secrets() -> None:
     assert sent_json("()", 'q = ["secret:TOKEN", 1]') == {"q": ["t0ken", 1]}
     assert sent_form("()", 'q = ["secret:TOKEN", "Bearer secret:TOKEN"]') == "q=t0ken&q=Bearer+t0ken"
+
+
+# --- types of inputs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "url", "json_value"),
+    [
+        ("number", " 007 ", "7", 7),
+        ("number", "2.50", "2.5", 2.5),
+        ("number", 7, "7", 7),
+        ("date", " 2024-02-29 ", "2024-02-29", "2024-02-29"),
+        ("date", "2024-02-29 10:30", "2024-02-29T10%3A30%3A00", "2024-02-29T10:30:00"),
+        ("boolean", "True", "true", True),
+        ("char", 7, "7", "7"),
+        ("char", True, "true", "true"),
+        ("char", date(2024, 2, 29), "2024-02-29", "2024-02-29"),
+        ("document", "<a>", "%3Ca%3E", "<a>"),
+    ],
+)
+def test_a_value_is_sent_as_one_of_its_declared_type(
+    kind: str, value: Any, url: str, json_value: object
+) -> None:
+    assert made(f"(x {kind})", 'GET: "https://a.example/{x}"', value).url == f"https://a.example/{url}"
+    assert sent_json(f"(x {kind})", "x", value) == {"x": json_value}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("number", "x y", "'x y'"),
+        ("number", "", "''"),
+        ("number", True, "True"),
+        ("number", "nan", "'nan'"),
+        ("number", "1_000", "'1_000'"),
+        ("date", "2024-02-30", "'2024-02-30'"),
+        ("date", 20240229, "20240229"),
+        ("boolean", "yes", "'yes'"),
+        ("relation", "x", "'x'"),
+        ("number", Relation(Schema(("n",)), [(1,)]), "a relation"),
+        ("char", Relation(Schema(("n",)), [(1,)]), "a relation"),
+        ("number", "9" * 2000, f"'{'9' * 79}…"),
+    ],
+)
+def test_a_value_that_cannot_be_read_as_its_declared_type_is_refused_and_named(
+    kind: str, value: Any, shown: str
+) -> None:
+    with pytest.raises(RequestRefusedError) as caught:
+        make(f"(a, x {kind} optional)", 'GET: "https://a.example/{a}{?x}"', 1, value)
+    assert str(caught.value) == f"the input 'x' must be a {kind}, not {shown}"
+
+
+def test_nulls_and_values_without_a_type_are_left_as_they_are() -> None:
+    body = 'GET: "https://a.example/{a}{?x}"'
+    assert made("(a, x number optional)", body, "x y", None).url == "https://a.example/x%20y"
+    assert made("(a, x number = 5)", body, "007", None).url == "https://a.example/007?x=5"
