@@ -121,8 +121,8 @@ def _in_force(settings: WebSettings) -> WebSettings:
     if http.record is not None and http.offline:
         raise InputError(f"a run cannot record to {shown_path(http.record)} without using the network")
     if http.replay is not None:
-        # There is nobody to be polite to, and nothing else may answer.
-        http = replace(http, cache=False, offline=False, robots=False, rate=None)
+        # There is nobody to be polite to or to wait for, and nothing else may answer.
+        http = replace(http, cache=False, offline=False, robots=False, rate=None, breaker_failures=0)
         hosts = {name: replace(own, robots=False, rate=0.0) for name, own in settings.hosts.items()}
         return replace(settings, http=http, hosts=hosts)
     if http.record is not None:

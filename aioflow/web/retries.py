@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from random import Random
 
 from aioflow.web.errors import ConnectionFailedError, RequestRefusedError, ResponseTimeoutError, WebError
@@ -11,6 +12,8 @@ from aioflow.web.messages import Fetcher, Request, Response
 from aioflow.web.retry_after import retry_after_seconds
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+_LOG = logging.getLogger("aioflow.web")
+_TROUBLE = (ConnectionFailedError, ResponseTimeoutError)
 # Server errors that say something about the request, not that the host is in trouble.
 _NO_TROUBLE = frozenset({501, 505})
 
@@ -44,6 +47,7 @@ class RetryFetcher:
         started = last = time()
         waited = 0.0
         attempt = 1
+        answered: int | None = None  # how many requests were, when this one first failed
         while True:
             try:
                 response = await self._attempt(host, request)
@@ -54,6 +58,8 @@ class RetryFetcher:
                 error.attempts = attempt
                 seconds = self._seconds_after_error(host, request, error)
                 if seconds is None:
+                    if isinstance(error, _TROUBLE):
+                        self._count_failure(host, str(error), answered)
                     raise
             else:
                 response.attempts = attempt
@@ -61,29 +67,28 @@ class RetryFetcher:
                 if response.status in RETRIED:
                     seconds = self._seconds_after_answer(host, request, response)
                 if seconds is None:
+                    if _shows_trouble(response):
+                        self._count_failure(host, f"status {response.status}", answered)
                     if attempt > 1:
                         _count_from(started, last, waited, response)
                     return response
                 await response.close()
+            if answered is None:
+                answered = host.breaker.answered
             await self._wait(host, seconds)
             waited += seconds
             last = time()
             attempt += 1
 
     async def _attempt(self, host: Host, request: Request) -> Response:
-        """One try, of which the circuit breaker learns."""
+        """One try, of which the circuit breaker learns if it is an answer or a probe."""
         breaker = host.breaker
-        probe = False
-        if breaker.is_open:
-            try:
-                probe = breaker.enter(host.name, request.url)
-            except RequestRefusedError as error:
-                host.counters.failed(error)
-                raise
+        probe = await self._enter(host, request) if breaker.is_open else False
         try:
             response = await self._inner.fetch(request)
-        except (ConnectionFailedError, ResponseTimeoutError) as error:
-            breaker.failed(str(error), probe)
+        except _TROUBLE as error:
+            if probe:
+                breaker.probe_failed(str(error))
             raise
         except WebError as error:
             if isinstance(error, RequestRefusedError):
@@ -94,11 +99,36 @@ class RetryFetcher:
         except BaseException:
             breaker.leave(probe)
             raise
-        if response.status >= 500 and response.status not in _NO_TROUBLE:
-            breaker.failed(f"status {response.status}", probe)
-        else:
+        if not _shows_trouble(response):
             breaker.succeeded(probe)
+        elif probe:
+            breaker.probe_failed(f"status {response.status}")
         return response
+
+    async def _enter(self, host: Host, request: Request) -> bool:
+        """Wait for the circuit breaker, holding nothing; whether this is its probe."""
+        host.aside += 1
+        try:
+            return await host.breaker.enter(host.name, request.url)
+        except RequestRefusedError as error:
+            host.counters.failed(error)
+            raise
+        finally:
+            host.aside -= 1
+
+    def _count_failure(self, host: Host, why: str, answered: int | None) -> None:
+        """Have the circuit breaker count a request that failed for good.
+
+        If the host has answered others since it first failed, then it is the page that is bad.
+        """
+        if answered is not None and answered != host.breaker.answered:
+            return
+        if host.breaker.failed(why):
+            http = self._hosts.http
+            _LOG.warning(
+                "%s is left alone after %d failures in a row, the last: %s; one request tries it in %g s",
+                *(host.name, http.breaker_failures, why, http.breaker_seconds),
+            )
 
     def _seconds_after_error(self, host: Host, request: Request, error: WebError) -> float | None:
         """How long to wait before the next attempt; None: there is none."""
@@ -120,7 +150,7 @@ class RetryFetcher:
     def _backoff(self, host: Host, attempts: int) -> float | None:
         """A random part of a time that doubles with each attempt: who failed together, returns apart."""
         http = self._hosts.http
-        if attempts > http.retries or host.breaker.is_open or not host.spend_retry():
+        if attempts > http.retries or host.breaker.refuses() or not host.spend_retry():
             return None
         longest = http.retry_base_seconds * 2.0 ** min(attempts - 1, 64)
         return self._random.uniform(0.0, min(longest, http.retry_most_seconds))
@@ -131,6 +161,10 @@ class RetryFetcher:
             await asyncio.sleep(seconds)
         finally:
             host.aside -= 1
+
+
+def _shows_trouble(response: Response) -> bool:
+    return response.status >= 500 and response.status not in _NO_TROUBLE
 
 
 def _count_from(started: float, last: float, waited: float, response: Response) -> None:

@@ -317,6 +317,14 @@ async def test_a_recorded_run_is_replayed_without_the_network(tmp_path: Path) ->
             await client.fetch(Request(f"{site.url}/other"))
 
 
+async def test_a_replay_waits_for_no_host_however_often_it_failed(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    path.write_text('{"request": {"url": "http://a.test/"}, "response": {"status": 503}}\n')
+    async with Client.open(WebSettings(HttpSettings(replay=path))) as client, asyncio.timeout(10):
+        for _ in range(20):
+            assert (await client.fetch(Request("http://a.test/"))).status == 503
+
+
 async def test_recording_leaves_the_cache_out_and_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

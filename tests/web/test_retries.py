@@ -327,28 +327,42 @@ def test_times_count_from_the_first_attempt() -> None:
 
 def test_who_opens_the_breaker_gets_the_failure_itself() -> None:
     async def main() -> tuple[int, int]:
-        scene = Scene(answer(500), breaker_failures=2)
+        scene = Scene(answer(500), breaker_failures=1)
         response = await scene.fetch()
-        with pytest.raises(CircuitOpenError):
-            await scene.fetch()
         return response.status, response.attempts
 
-    assert run(main()) == (500, 2)
+    assert run(main()) == (500, 4)
 
 
-def test_who_waits_while_another_opens_the_breaker_is_refused() -> None:
-    async def main() -> tuple[str, int]:
-        scene = Scene(answer(500), breaker_failures=4)
+def test_who_is_to_repeat_while_another_opens_the_breaker_waits_for_the_probe() -> None:
+    async def main() -> tuple[int, int, list[float]]:
+        scene = Scene(answer(503), answer(501), broken(), answer(), breaker_failures=1, retries=1)
         first = asyncio.create_task(scene.fetch())
         await asyncio.sleep(0.1)
-        await scene.fetch()
+        assert (await scene.fetch(A, is_safe=False)).status == 501
+        with pytest.raises(ConnectionFailedError):
+            await scene.fetch(A, is_safe=False)
+        response = await first
+        return response.status, response.attempts, scene.site.times()
+
+    assert run(main()) == (200, 2, [0, 0.1, 0.1, 30.1])
+
+
+def test_who_is_to_repeat_when_the_probe_fails_is_refused() -> None:
+    async def main() -> tuple[str, int]:
+        scene = Scene(answer(503), broken(), breaker_failures=1, retries=1)
+        first = asyncio.create_task(scene.fetch())
+        await asyncio.sleep(0.1)
+        for _ in range(2):
+            with pytest.raises(ConnectionFailedError):
+                await scene.fetch(is_safe=False)
         with pytest.raises(CircuitOpenError) as caught:
             await first
         return str(caught.value), caught.value.attempts
 
     message, attempts = run(main())
-    assert "the last: status 500" in message
-    assert attempts == 2
+    assert "the last: broken" in message
+    assert attempts == 1
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.2])

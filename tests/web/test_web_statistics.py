@@ -157,7 +157,7 @@ def test_pause_breaker_rate_and_robots_are_seen() -> None:
         assert found.paused_until is not None
         assert timedelta(seconds=95) < found.paused_until - datetime.now(UTC) <= timedelta(seconds=100)
         assert (found.breaker, found.breaker_until) == ("closed", None)
-        await scene.fetch("broken", "page")
+        await scene.fetch("broken", "broken", "page")
         found = scene.a
         assert (found.breaker, found.paused_until) == ("open", None)
         assert found.breaker_until is not None
@@ -236,9 +236,9 @@ def test_the_values_do_not_change() -> None:
 def test_a_refusal_by_the_breaker_sends_nothing() -> None:
     async def main() -> None:
         scene = Scene({"x": answer(500)}, HttpSettings(robots=False, retries=0, breaker_failures=1))
-        await scene.fetch("x")
+        await scene.fetch("x", "x")
         with pytest.raises(CircuitOpenError):
             await scene.fetcher.fetch(Request(A))
-        assert scene.a.requests == 1
+        assert scene.a.requests == 2
 
     run(main())
