@@ -272,17 +272,57 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     [
         f'<!DOCTYPE r [<!ENTITY l0 "ha">{LAUGHS}]><r><item>&l9;</item></r>',
         '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r><item>&x;</item></r>',
-        '<?xml version="1.0"?><!-- c --><!DOCTYPE r SYSTEM "http://127.0.0.1:9/x.dtd"><r><item/></r>',
+        '<?xml version="1.0"?><!-- c --><!DOCTYPE r SYSTEM "http://127.0.0.1:9/x.dtd" []><r><item/></r>',
         '<!DOCTYPE r [<!ENTITY % p SYSTEM "http://127.0.0.1:9/x"> %p;]><r><item/></r>',
         '<!DOCTYPE r [<!ATTLIST item a CDATA "x">]><r><item/></r>',
-        "\n<!doctype html><html><item/></html>",
+        "\n<!doctype html <r>><html><item/></html>",
     ],
 )
 @pytest.mark.parametrize("each", ["//item", "//item[1=1]"])
-def test_document_types_are_refused(page: str, each: str) -> None:
+def test_document_types_with_declarations_are_refused(page: str, each: str) -> None:
     feed = Feed(XML, field("x", "."), each=each)
     for sizes in ([], [1] * len(page)):
-        assert "it has a DOCTYPE, which is refused" in feed.refusal(page, sizes=sizes)
+        assert "it has a DOCTYPE with declarations, which is refused" in feed.refusal(page, sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        '<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN"\n "http://127.0.0.1:9/x.dtd">',
+        "<!DOCTYPE r SYSTEM '[>'>",
+        "<!doctype html>",
+        "<!-- c -->\n<!DOCTYPE r>\n<!-- <!DOCTYPE x [ -->\n",
+    ],
+)
+@pytest.mark.parametrize("each", ["//item", "//item[1=1]"])
+def test_a_document_type_that_declares_nothing_is_passed_over(doctype: str, each: str) -> None:
+    page = f'<?xml version="1.0"?>{doctype}<r>\n<item>x</item></r>'
+    feed = Feed(XML, field("x", "."), each=each)
+    for sizes in ([], [1] * len(page)):
+        assert feed.read(page, sizes=sizes) == [("x",)]
+
+
+@pytest.mark.parametrize("each", ["//item", "//item[1=1]"])
+def test_what_a_document_type_refers_to_is_not_loaded(each: str, tmp_path: Path) -> None:
+    (tmp_path / "x.dtd").write_text('<!ENTITY e "secret"><!ATTLIST item a CDATA "secret">')
+    doctype = f'<!DOCTYPE r SYSTEM "{(tmp_path / "x.dtd").as_uri()}">'
+    assert read(f"{doctype}<r><item/></r>", field("x", "@a"), each=each) == [(None,)]
+    feed = Feed(XML, field("x", "."), each=each)
+    assert "line 2, column 13: entity 'e' not defined" in feed.refusal(f"{doctype}\n<r><item>&e;</item></r>")
+
+
+def test_there_is_one_document_type_at_most() -> None:
+    feed = Feed(XML, field("x", "."), each="//item")
+    page = "<!DOCTYPE r>\n<!DOCTYPE r><r><item/></r>"
+    for sizes in ([], [1] * len(page)):
+        assert "it has two DOCTYPEs" in feed.refusal(page, sizes=sizes)
+    assert "the XML cannot be read" in feed.refusal("<r><item/></r><!DOCTYPE r [<!ENTITY e 'x'>]>")
+
+
+def test_a_document_type_without_an_end_is_no_xml() -> None:
+    feed = Feed(XML, field("x", "."), each="//item")
+    assert "it has no element" in feed.refusal('<!DOCTYPE r SYSTEM "x><r><item/></r>')
+    assert "no element within the first" in feed.refusal('<!DOCTYPE r SYSTEM "' + "x" * (1 << 20))
 
 
 def test_inclusions_are_not_followed(tmp_path: Path) -> None:

@@ -19,10 +19,15 @@ etree: Any = _etree
 
 # What may stand before the root element and says nothing.
 _IDLE = re.compile(r"\s+|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-_DOCTYPE = "<!DOCTYPE"
+# A document type as far as it says nothing but its name and where it is defined.
+_DOCTYPE = re.compile(r"<!DOCTYPE(?:[^\[\]<>\"']|\"[^\"]*+\"|'[^']*+')*+", re.IGNORECASE)
+_NO_LINE_END = re.compile(r"[^\r\n]")
 _UNDECIDED = re.compile(
     r"<(?:!(?:-|D(?:O(?:C(?:T(?:Y(?:P)?)?)?)?)?)?)?|<\?.*|<!--.*", re.DOTALL | re.IGNORECASE
 )
+
+
+_REFUSED = "it has a DOCTYPE with declarations, which is refused: document types and entities are not read"
 
 
 class BadXmlError(BadPageError):
@@ -36,8 +41,9 @@ class BadXmlError(BadPageError):
 class SafeParser:
     """A pull parser for text that arrives in pieces.
 
-    A document type is refused before the parser sees it: entities and external subsets are defined there
-    and nowhere else. XML Inclusions are never processed.
+    A document type is taken out before the parser sees it, so that what it refers to is never loaded; one
+    that declares anything itself is refused: entities are defined there and nowhere else. XML Inclusions
+    are never processed.
     """
 
     def __init__(self, events: tuple[Literal["start", "end"], ...] = (), tag: str | None = None) -> None:
@@ -93,14 +99,19 @@ class SafeParser:
         # A declaration is to be the first thing in a text; what stands before it does no harm.
         prolog = (self._prolog + text).lstrip("\ufeff \t\r\n") if self._prolog is not None else text
         self._prolog = prolog
-        position = 0
-        while match := _IDLE.match(prolog, position):
-            position = match.end()
-        if prolog[position : position + len(_DOCTYPE)].upper() == _DOCTYPE:
-            raise BadXmlError(
-                "it has a DOCTYPE, which is refused: document types and entities are not read",
-                *_place(prolog, position),
-            )
+        position = _past_idle(prolog, 0)
+        if doctype := _DOCTYPE.match(prolog, position):
+            mark = prolog[doctype.end() : doctype.end() + 1]
+            if mark and mark not in "\"'>":
+                raise BadXmlError(_REFUSED, *_place(prolog, position))
+            if mark == ">":
+                blank = _NO_LINE_END.sub(" ", prolog[position : doctype.end() + 1])
+                prolog = f"{prolog[:position]}{blank}{prolog[doctype.end() + 1 :]}"
+                position = _past_idle(prolog, position)
+                if _DOCTYPE.match(prolog, position):
+                    raise BadXmlError("it has two DOCTYPEs", *_place(prolog, position))
+            else:
+                position = len(prolog)  # its end is still to come
         if position == len(prolog) or _UNDECIDED.fullmatch(prolog, position):
             if len(prolog) > _LONGEST_PROLOG:
                 raise BadXmlError(f"no element within the first {_LONGEST_PROLOG:,} characters")
@@ -113,6 +124,12 @@ class SafeParser:
             first = self._parser.feed_error_log.filter_from_fatals()[0]
             return BadXmlError(_plain(first.message), first.line, first.column)
         return BadXmlError(_plain(error.msg), *error.position)
+
+
+def _past_idle(text: str, position: int) -> int:
+    while match := _IDLE.match(text, position):
+        position = match.end()
+    return position
 
 
 def _place(text: str, offset: int) -> tuple[int, int]:
