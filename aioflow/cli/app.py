@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -269,8 +270,14 @@ def wrapper_test(
         typer.Option("--input", "-i", metavar="NAME=VALUE|JSON", help="Values for the wrapper's inputs."),
     ] = None,
     rows: Annotated[
-        int, typer.Option("--rows", min=0, metavar="N", help="Tell of so many rows where they came from (3).")
-    ] = 3,
+        int | None,
+        typer.Option(
+            "--rows",
+            min=0,
+            metavar="N",
+            help="Show so many rows and where they came from (10 rows, and where 3 of them came from).",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each page.")] = False,
     ops: Modules = None,
     offline: Offline = False,
@@ -283,19 +290,20 @@ def wrapper_test(
     from aioflow.cli.wrapper_test import WrapperTest, run_test
 
     test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
-    path, name = test.plan_and_name()
     given = {"ops": ops, **web_options(offline, cache, record, replay)}
-    sys.exit(run_test(test, path, name, web_configuration(given, path)))
+    sys.exit(run_test(test, partial(web_configuration, given)))
 
 
 @wrappers.command("list")
 @guarded
 def wrapper_list(
-    plan_path: PlanPath,
+    plan_path: Annotated[
+        str | None, typer.Argument(metavar="PLAN", help="A plan file; without one, all of this folder.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each wrapper.")] = False,
     ops: Modules = None,
 ) -> None:
-    """List the wrappers of a plan file: inputs, request and fields."""
+    """List the wrappers of a plan file, or of those in this folder: inputs, request and fields."""
     from aioflow.cli.config import effective_settings
     from aioflow.cli.wrapper_files import list_wrappers
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from aioflow.cli.ending import os_error_text, tell
@@ -12,54 +13,60 @@ from aioflow.cli.pages import wrapper_of
 from aioflow.cli.paint import Paint
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
-from aioflow.language import loads
-from aioflow.language.literals import write_string
+from aioflow.language import load
 from aioflow.language.loader import SUFFIX
 from aioflow.plan import Program
 from aioflow.wrappers.definition import WrapperInput
 from aioflow.wrappers.naming import AnyWrapper
-from aioflow.wrappers.python import python_wrapper, python_wrapper_names
+from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrapper_names
 
 _DEFINED = re.compile(r"^[ \t]*WRAPPER\s+([^\W\d][\w-]*)", re.MULTILINE | re.IGNORECASE)
 
 
 def load_wrappers(path: str) -> Program:
     """A file with all that it uses; unlike a program that is run it need not have a plan."""
-    file = Path(path)
-    if file.is_dir():
-        raise InputError(f"{path} is a folder, not a plan file")
-    if not file.exists():
-        plans = [each.name for each in file.parent.glob(f"*{SUFFIX}")]
-        raise InputError(f"there is no file {path}{suggestion(file.name, plans)}")
-    text = f"USE {write_string(file.name)}\nPLAN {_NO_PLAN} {{ BODY {{ }} }}"
-    return loads(text, f"<{file.name}>", file.parent)
-
-
-# The name of a plan that no file has.
-_NO_PLAN = "wrapper-of-no-plan"
+    return load(path, any_plan=True)
 
 
 def file_of(name: str) -> str:
     """The only plan file of the current folder that defines a wrapper."""
-    defined: dict[str, list[str]] = {}
+    defined = _defined_here()
+    files = [file for file, names in defined.items() if name.lower() in names]
+    if len(files) == 1:
+        return files[0]
+    if files:
+        raise InputError(f"wrapper {name!r} stands in {' and in '.join(files)}: say which, as PLAN NAME")
+    registered = python_wrapper(name)
+    if registered is not None:
+        raise in_python(registered)
+    known = [*chain.from_iterable(defined.values()), *python_wrapper_names()]
+    near = suggestion(name, known) or "; name the file before it, as PLAN NAME"
+    raise InputError(f"no plan file of this folder defines a wrapper {name!r}{near}")
+
+
+def in_python(wrapper: PythonWrapper) -> InputError:
+    """That a wrapper cannot be shown a page, for it has none."""
+    return InputError(
+        f"wrapper {wrapper.name!r} is written in Python ({_place(wrapper)}) and fetches its pages itself: "
+        "run a plan that uses it instead"
+    )
+
+
+def _place(wrapper: PythonWrapper) -> str:
+    return f"{wrapper.call.__module__}.{wrapper.call.__qualname__}"
+
+
+def _defined_here() -> dict[str, list[str]]:
+    """The names of wrappers, in lower case, by plan file of the current folder."""
+    found = {}
     for file in sorted(Path().glob(f"*{SUFFIX}")):
         try:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             tell("warning", f"cannot read {os_error_text(error)}")
             continue
-        for found in _DEFINED.findall(text):
-            defined.setdefault(found.lower(), []).append(file.name)
-    files = list(dict.fromkeys(defined.get(name.lower(), ())))
-    if len(files) == 1:
-        return files[0]
-    if files:
-        raise InputError(f"wrapper {name!r} stands in {' and in '.join(files)}: say which, as PLAN NAME")
-    near = suggestion(name, defined)
-    raise InputError(
-        f"no plan file of this folder defines a wrapper {name!r}{near or ''}"
-        + ("" if near else "; name the file before it, as PLAN NAME")
-    )
+        found[file.name] = list(dict.fromkeys(name.lower() for name in _DEFINED.findall(text)))
+    return found
 
 
 def find(name: str, program: Program) -> AnyWrapper:
@@ -73,33 +80,63 @@ def find(name: str, program: Program) -> AnyWrapper:
 # --- wrapper list -------------------------------------------------------------------------------
 
 
-def list_wrappers(path: str, *, as_json: bool, modules: Sequence[str]) -> None:
-    """The wrappers of a file, of those that it uses, and of modules of the user's own."""
+def list_wrappers(path: str | None, *, as_json: bool, modules: Sequence[str]) -> None:
+    """The wrappers of a file and of those that it uses, or of all files here, and of the user's modules."""
     load_modules(modules)
-    program = load_wrappers(path)
-    names = [item.name for item in program.items if item.kind.lower() == "wrapper"]
     mistakes: list[Diagnostic] = []
-    paint = Paint()
-    for name in (*names, *python_wrapper_names()):
-        try:
-            wrapper = find(name, program)
-        except PlanError as error:
-            mistakes += error.diagnostics
-            continue
+    listed = list(_of_program(load_wrappers(path), mistakes) if path else _of_folder(mistakes))
+    listed += [(found, None) for name in python_wrapper_names() if (found := python_wrapper(name))]
+    if not listed and not mistakes and path is None:
+        raise InputError("no plan file of this folder defines a wrapper; name a file, as PLAN")
+    for wrapper, file in listed:
         if as_json:
-            print(json.dumps(_described(wrapper), ensure_ascii=False))
+            print(json.dumps(_described(wrapper, file), ensure_ascii=False))
         else:
-            print(f"{paint('bold', wrapper.name)} ({', '.join(map(_input, wrapper.inputs))})")
-            print(f"  {paint('dim', _request(wrapper))}")
-            print(f"  {wrapper.schema}")
+            _print(wrapper, file if path is None else None)
     if mistakes:
         raise PlanError(mistakes)
 
 
-def _described(wrapper: AnyWrapper) -> dict[str, object]:
+def _of_program(
+    program: Program, mistakes: list[Diagnostic], only: str | None = None
+) -> Iterator[tuple[AnyWrapper, str | None]]:
+    """Wrappers and the files that they stand in; `only` those of one file."""
+    for item in program.items:
+        file = item.span.source.name if item.span else None
+        if item.kind.lower() != "wrapper" or (only is not None and file != only):
+            continue
+        try:
+            yield wrapper_of(program, item.name), file
+        except PlanError as error:
+            mistakes += error.diagnostics
+
+
+def _of_folder(mistakes: list[Diagnostic]) -> Iterator[tuple[AnyWrapper, str | None]]:
+    for name, defined in _defined_here().items():
+        if not defined:
+            continue
+        try:
+            program = load_wrappers(name)
+        except PlanError as error:
+            mistakes += error.diagnostics
+            continue
+        # Those of the files that it uses are listed with them.
+        yield from _of_program(program, mistakes, only=name)
+
+
+def _print(wrapper: AnyWrapper, file: str | None) -> None:
+    paint = Paint()
+    place = f"  {paint('dim', file)}" if file else ""
+    print(f"{paint('bold', wrapper.name)} ({', '.join(map(_input, wrapper.inputs))}){place}")
+    print(f"  {paint('dim', _request(wrapper))}")
+    print(f"  {wrapper.schema}")
+
+
+def _described(wrapper: AnyWrapper, file: str | None) -> dict[str, object]:
     fields = zip(wrapper.schema.names, wrapper.schema.types, strict=True)
     return {
         "wrapper": wrapper.name,
+        "file": file,
         "inputs": [given.name for given in wrapper.inputs],
         "request": _request(wrapper),
         "fields": {name: None if kind is None else str(kind) for name, kind in fields},
@@ -113,8 +150,6 @@ def _input(given: WrapperInput) -> str:
 
 
 def _request(wrapper: AnyWrapper) -> str:
-    from aioflow.wrappers.python import PythonWrapper
-
     if isinstance(wrapper, PythonWrapper):
-        return f"Python: {wrapper.call.__module__}.{wrapper.call.__qualname__}"
+        return f"Python: {_place(wrapper)}"
     return f"{wrapper.request.method} {wrapper.request.url}"

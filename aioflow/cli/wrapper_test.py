@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from html import escape
@@ -16,29 +16,26 @@ from typing import Any
 
 from aioflow.cli.ending import FAILED, OK, tell
 from aioflow.cli.fetching import shown_url, status_text
-from aioflow.cli.pages import Browser, Extracted, Page, explain, extract, saved_page
+from aioflow.cli.pages import Browser, Extracted, Page, explain, extract
 from aioflow.cli.paint import Paint, plain, shortened
 from aioflow.cli.program import load_modules
-from aioflow.cli.reading import row_of
 from aioflow.cli.table import Columns
-from aioflow.cli.wrapper_files import file_of, find, load_wrappers
+from aioflow.cli.wrapper_files import file_of, find, in_python, load_wrappers
+from aioflow.cli.wrapper_pages import Asked, next_page, pages_of
 from aioflow.configuration import Configuration
-from aioflow.errors import InputError, suggestion
+from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Value
-from aioflow.rows import value_of
-from aioflow.secrets import Secrets
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import WebError
-from aioflow.web.messages import Request
-from aioflow.web.urls import resolve, without_userinfo
+from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper
-from aioflow.wrappers.naming import AnyWrapper
 from aioflow.wrappers.reading import Found
 
-# Where values came from is shown for so many rows, unless more are asked for.
+# So many rows are shown, and for so many it is told where their values came from, unless --rows is given.
+SHOWN_ROWS = 10
 EXPLAINED_ROWS = 3
 SHOWN_PLACES = 3
 
@@ -52,123 +49,45 @@ class WrapperTest:
     url: str | None = None
     file: str | None = None
     inputs: Sequence[str] = ()
-    rows: int = EXPLAINED_ROWS
+    rows: int | None = None
     as_json: bool = False
 
-    def plan_and_name(self) -> tuple[str, str]:
-        """`NAME`, or `PLAN NAME`; a file of this folder is found by the wrapper's name."""
+    def plan_and_name(self) -> tuple[str | None, str]:
+        """`NAME`, or `PLAN NAME`."""
         if len(self.target) == 2 and self.plan_file is None:
             return self.target[0], self.target[1]
         if len(self.target) != 1:
             raise InputError("expected NAME or PLAN NAME")
-        return self.plan_file or file_of(self.target[0]), self.target[0]
+        return self.plan_file, self.target[0]
 
 
-def run_test(test: WrapperTest, plan_path: str, name: str, configuration: Configuration) -> int:
+def run_test(test: WrapperTest, settings_for: Callable[[str | None], Configuration]) -> int:
     """Report on one wrapper and page after page; returns the exit code."""
+    path, name = test.plan_and_name()
+    if path is None:
+        load_modules(settings_for(None).ops)
+        path = file_of(name)
+    configuration = settings_for(path)
     load_modules(configuration.ops)
-    wrapper = find(name, load_wrappers(plan_path))
+    wrapper = find(name, load_wrappers(path))
     if not isinstance(wrapper, Wrapper):
-        raise InputError(f"wrapper {name!r} is written in Python: run a plan that uses it instead")
+        raise in_python(wrapper)
     browser = Browser(web_settings(configuration))
     failed = False
     try:
-        for number, page_of in enumerate(_pages(wrapper, test, browser)):
+        for number, asked in enumerate(pages_of(wrapper, browser, test.inputs, test.url, test.file)):
             if number and not test.as_json:
                 print()
-            failed = not _show_page(wrapper, page_of, test) or failed
+            failed = not _show_page(wrapper, asked, test) or failed
     finally:
         browser.close()
     return FAILED if failed else OK
 
 
-# --- pages --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A page, or why there is none, and the request it answers."""
-
-    page: Page | None
-    request: Request | None = None
-    error: WebError | None = None
-
-
-def _pages(wrapper: Wrapper, test: WrapperTest, browser: Browser) -> Iterator[_Asked]:
-    if test.file is not None:
-        yield _Asked(saved_page(test.file, test.url))
-        return
-    if test.url is None:
-        requests = _requests(wrapper, test.inputs)
-    else:
-        requests = [Request(test.url, robots=wrapper.request.robots)]
-    for request in requests:
-        try:
-            yield _Asked(browser.fetch(request), request)
-        except WebError as error:
-            yield _Asked(None, request, error)
-
-
-def _requests(wrapper: Wrapper, given: Sequence[str]) -> list[Request]:
-    from aioflow.wrappers.requests import RequestMaker
-
-    secrets = Secrets()
-    maker = RequestMaker(wrapper, secret=lambda name: secrets.get(name).reveal())
-    requests = []
-    for values in input_rows(given, wrapper):
-        request = maker.make({name: value_of(value) for name, value in values.items()})
-        if request is None:
-            missing = [
-                each.name for each in wrapper.inputs if not each.optional and values.get(each.name) is None
-            ]
-            shown = " ".join(f"--input {name}=VALUE" for name in missing)
-            raise InputError(f"wrapper {wrapper.name} needs {shown} (or --url, or --file)")
-        requests.append(request)
-    return requests
-
-
-def input_rows(given: Sequence[str], wrapper: AnyWrapper) -> list[Mapping[str, Any]]:
-    """The tuples that `--input` gives: JSON objects or arrays of them; all NAME=VALUE together are one."""
-    names = [each.name for each in wrapper.inputs]
-    rows: list[Mapping[str, Any]] = []
-    single: dict[str, Any] = {}
-    for text in given:
-        if text.lstrip()[:1] in ("{", "["):
-            rows += _json_rows(text)
-            continue
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"--input {text}: expected JSON or NAME=VALUE")
-        single[name] = _constant(value)
-    if single or not rows:
-        rows.append(single)
-    for name in {name: None for row in rows for name in row if name not in names}:
-        known = ", ".join(names) or "none"
-        near = suggestion(name, names)
-        raise InputError(f"--input: wrapper {wrapper.name} has no input {name!r}{near} (inputs: {known})")
-    return rows
-
-
-def _json_rows(text: str) -> list[Mapping[str, Any]]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"--input {shortened(text, 40)}: not JSON ({error})") from error
-    listed = content if isinstance(content, list) else [content]
-    return [row_of(each, f"--input, row {number}") for number, each in enumerate(listed, 1)]
-
-
-def _constant(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 # --- the report ---------------------------------------------------------------------------------
 
 
-def _show_page(wrapper: Wrapper, asked: _Asked, test: WrapperTest) -> bool:
+def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
     """Report on one page; whether it could be read."""
     paint = Paint()
     if asked.request is not None and not test.as_json:
@@ -186,13 +105,23 @@ def _show_page(wrapper: Wrapper, asked: _Asked, test: WrapperTest) -> bool:
     if test.as_json:
         _print_json(wrapper, asked, found, places)
         return True
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print("\n".join(["", *_table(wrapper, asked.page, found, width)]))
-    print("\n".join(_places(places, test.rows, paint, width or 160)))
-    print("\n".join(_fields(wrapper, found, places, paint)))
-    if (following := _next_page(wrapper, asked.page, found)) is not None:
-        print(f"\nnext page: {plain(cell(following))}")
+    print("\n".join(_report(wrapper, asked, found, places, test.rows, paint)))
     return True
+
+
+def _report(
+    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int | None, paint: Paint
+) -> Iterator[str]:
+    assert asked.page is not None
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    yield ""
+    yield from _table(wrapper, asked.page, found, SHOWN_ROWS if rows is None else rows, width)
+    if rows != 0:
+        yield from _places(places, EXPLAINED_ROWS if rows is None else rows, paint, width or 160)
+    yield from _fields(wrapper, found, places, paint)
+    if (following := next_page(wrapper, asked, found)) is not None:
+        yield ""
+        yield f"next page: {plain(following)}"
 
 
 def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
@@ -204,15 +133,7 @@ def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
     return extract(wrapper.extraction, page), explain(wrapper.extraction, page)
 
 
-def _next_page(wrapper: Wrapper, page: Page, found: Extracted) -> Value:
-    """Where a wrapper that pages by itself would go on: an address, or a cursor."""
-    following = found.next_page
-    if wrapper.paging is not None and wrapper.paging.kind == "next" and isinstance(following, str):
-        return resolve(page.head.url, following) if page.head.url.startswith("http") else following
-    return following
-
-
-def _tell_failure(asked: _Asked, error: WebError | None, test: WrapperTest) -> None:
+def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> None:
     if test.as_json:
         described = {"error": str(error), "error-kind": type(error).__name__}
         url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
@@ -232,7 +153,7 @@ def _answer_text(page: Page, paint: Paint) -> str:
     return f"{paint('green' if status < 400 else 'red', status_text(status))} {paint('dim', text)}"
 
 
-def _table(wrapper: Wrapper, page: Page, found: Extracted, width: int | None) -> Iterator[str]:
+def _table(wrapper: Wrapper, page: Page, found: Extracted, most: int, width: int | None) -> Iterator[str]:
     if page.head.status in wrapper.request.empty:
         yield f"no rows: EMPTY says that {page.head.status} means no result"
         return
@@ -240,10 +161,13 @@ def _table(wrapper: Wrapper, page: Page, found: Extracted, width: int | None) ->
         each = wrapper.extraction.each
         yield "no rows" + (f": nothing in the page matches EACH {each!r}" if each else "")
         return
-    columns = Columns(wrapper.schema.names, found.rows, width)
-    yield from columns.header().splitlines()
-    yield from (columns.line(row).rstrip("\n") for row in found.rows)
-    yield count_text(len(found.rows), "row")
+    shown = found.rows[:most]
+    if shown:
+        columns = Columns(wrapper.schema.names, shown, width)
+        yield from columns.header().splitlines()
+        yield from (columns.line(row).rstrip("\n") for row in shown)
+    is_cut = 0 < len(shown) < len(found.rows)
+    yield count_text(len(found.rows), "row") + (f", the first {len(shown)} shown" if is_cut else "")
 
 
 def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
@@ -347,14 +271,14 @@ def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: 
         yield f"{each.field:<{width}}  {each.type:<8}  {paint(style, text)}"
 
 
-def _print_json(wrapper: Wrapper, asked: _Asked, found: Extracted, places: Sequence[Found]) -> None:
+def _print_json(wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found]) -> None:
     assert asked.page is not None
     described = {
         "method": asked.request.method if asked.request else None,
         "url": without_userinfo(asked.page.head.url),
         "status": asked.page.head.status,
         "rows": [dict(zip(wrapper.schema.names, map(_json_value, row), strict=True)) for row in found.rows],
-        "next-page": _json_value(_next_page(wrapper, asked.page, found)),
+        "next-page": next_page(wrapper, asked, found),
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
     }

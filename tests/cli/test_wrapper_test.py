@@ -109,6 +109,23 @@ def test_origins_are_shown_for_as_many_rows_as_asked_for(test: Command) -> None:
     assert "row 1" in shown
     assert "row 2" not in shown
     assert "… and 2 more rows: --rows 3 shows all" in shown
+    assert "3 rows, the first 1 shown" in shown
+    assert not any("2 Elm Street" in line for line in shown)
+
+
+def test_of_many_rows_the_first_are_shown(test: Command, folder: Path) -> None:
+    (folder / "long.html").write_text('<li class="house"><a class="title">x</a></li>' * 40)
+    arguments = ("houses", "--file", "long.html")
+    shown = lines(test(*arguments).output)
+    assert (shown.count("x"), "40 rows, the first 10 shown" in shown) == (10, True)
+    assert [line for line in shown if line.startswith("row ")] == ["row 1", "row 2", "row 3"]
+    assert "… and 37 more rows: --rows 40 shows all" in shown
+    everything = lines(test(*arguments, "--rows", "40").output)
+    assert (everything.count("x"), "40 rows" in everything, "row 40" in everything) == (40, True, True)
+    assert not any("shows all" in line for line in everything)
+    nothing = lines(test(*arguments, "--rows", "0").output)
+    assert nothing[1:5] == ["", "40 rows", "", "house-url char 40 of 40 null"]
+    assert len(json.loads(test(*arguments, "--json").output)["rows"]) == 40
 
 
 def test_places_of_a_field_with_many_values_are_shown_together(test: Command, folder: Path) -> None:
@@ -192,6 +209,69 @@ def test_a_page_that_was_saved_needs_no_network(test: Command, site: Site) -> No
     shown = lines(test("houses", "--file", "page.html", "--url", "http://homes.example/list").output)
     assert "http://homes.example/house/1 1 Oak Street 350000 Houses 1" in shown
     assert site.requests == []
+
+
+def test_links_of_a_saved_page_are_relative_to_where_the_wrapper_would_find_it(
+    test: Command, folder: Path, site: Site
+) -> None:
+    def links(name: str, *arguments: str) -> list[str | None]:
+        ended = test(name, "--file", "page.html", *arguments, "--json")
+        return [row["house-url"] for row in json.loads(ended.output)["rows"]]
+
+    # It has no input that is needed.
+    assert links("houses")[0] == site.url("/house/1")
+    (folder / "more.plan").write_text(
+        'WRAPPER places (city, kind)\n{\n  GET: "https://homes.example/{city}/list"\n  EACH: "li.house"\n'
+        '  HEADERS: X-Key = "secret:NONE"\n  house-url: "a.title @href" replace "^/" "" url\n}\n'
+        'WRAPPER anywhere (url)\nLIKE places\n{\n  GET: "{+url}"\n  HEADERS: X-Key = "none"\n}\n'
+    )
+    given = ("-i", "city=Irvine", "-i", "kind=x")
+    assert links("places", *given)[0] == "https://homes.example/Irvine/house/1"
+    # What is known without its inputs.
+    assert links("places")[0] == "https://homes.example/house/1"
+    assert links("anywhere", "-i", "url=http://a.example/b/c")[0] == "http://a.example/b/house/1"
+    # Nothing is invented.
+    assert links("anywhere") == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("paging", "page", "arguments", "following"),
+    [
+        ('number "page"', "page.html", (), "http://SITE/houses?page=2"),
+        ('number "page"', None, ("--url", "http://SITE/houses?page=2"), "http://SITE/houses?page=3"),
+        ('offset "start" by 20', None, (), "http://SITE/houses?start=20"),
+        ('cursor "h1" as "after"', None, (), "http://SITE/houses?after=Houses"),
+        ('next "a.next @href"', "page.html", (), "http://SITE/houses?page=2"),
+        ('number "page"', "empty.html", (), None),
+        ('cursor "h1" as "after"', "empty.html", (), None),
+    ],
+)
+def test_the_request_for_the_next_page_is_shown(
+    test: Command,
+    folder: Path,
+    site: Site,
+    paging: str,
+    page: str | None,
+    arguments: tuple[str, ...],
+    following: str | None,
+) -> None:
+    (folder / "empty.html").write_text("<p>nothing</p>")
+    (folder / "paged.plan").write_text(
+        f'WRAPPER paged ()\n{{\n  GET: "{site.url("/houses")}"\n  EACH: "li.house"\n  PAGING: {paging}\n'
+        '  address: "a.title"\n}\n'
+    )
+    saved = () if page is None else ("--file", page)
+    ended = test("paged", *saved, *(each.replace("SITE", site.host) for each in arguments))
+    shown = [line for line in lines(ended.output) if line.startswith("next page")]
+    assert shown == ([f"next page: {following.replace('SITE', site.host)}"] if following else [])
+
+
+def test_as_much_of_the_next_request_is_shown_as_is_known(test: Command, folder: Path) -> None:
+    (folder / "paged.plan").write_text(
+        'WRAPPER paged (url)\n{\n  GET: "{+url}"\n  EACH: "li.house"\n  PAGING: offset "start" by 20\n'
+        '  address: "a.title"\n}\n'
+    )
+    assert "next page: ?start=20\n" in test("paged", "--file", "page.html").output
 
 
 def test_a_status_that_means_no_result_is_no_error(test: Command, folder: Path, site: Site) -> None:
@@ -286,6 +366,52 @@ def test_wrappers_of_a_file_are_listed(
     ]
     assert [entry["wrapper"] for entry in entries] == ["houses", "house", "search"]
     assert entries[1]["inputs"] == ["house-url"]
+
+
+def test_without_a_plan_the_wrappers_of_the_folder_are_listed(
+    test: Command, command: Command, folder: Path, site: Site
+) -> None:
+    (folder / "like.plan").write_text('USE "wrappers.plan"\nWRAPPER other LIKE houses\n{\n  beds: none\n}\n')
+    ended = command("wrapper", "list")
+    assert (ended.code, ended.messages) == (0, "")
+    names = [line for line in lines(ended.output) if line.endswith(".plan")]
+    assert names == [
+        "other (page number optional, kind optional) like.plan",
+        "houses (page number optional, kind optional) wrappers.plan",
+        "house (house-url) wrappers.plan",
+        "search (city) wrappers.plan",
+    ]
+    (folder / "like.plan").write_text("WRAPPER other (")
+    ended = command("wrapper", "list", "--json")
+    files = [json.loads(line)["file"] for line in ended.output.splitlines()]
+    assert (ended.code, files) == (2, ["wrappers.plan"] * 3)
+    assert ended.messages.startswith("like.plan:1:")
+
+
+def test_a_folder_without_wrappers_is_told(command: Command) -> None:
+    message = "error: no plan file of this folder defines a wrapper; name a file, as PLAN\n"
+    assert command("wrapper", "list") == Ended(2, "", message)
+
+
+PYTHON = """\
+from aioflow.wrappers import wrapper
+
+
+@wrapper(inputs="city char", returns="price number")
+async def prices(web, city):
+    return {"price": 1}
+"""
+
+
+@pytest.mark.parametrize("target", [("prices",), ("wrappers.plan", "prices")])
+def test_a_wrapper_in_python_is_told_as_that(test: Command, folder: Path, target: tuple[str, ...]) -> None:
+    (folder / "in_python.py").write_text(PYTHON)
+    ended = aioflow("wrapper", "test", *target, "--ops", "in_python", cwd=folder)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "error: wrapper 'prices' is written in Python (in_python.prices) and fetches its pages itself: "
+        "run a plan that uses it instead\n"
+    )
 
 
 def test_it_runs_as_a_process_of_its_own(test: Command, folder: Path) -> None:
