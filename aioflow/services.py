@@ -84,6 +84,11 @@ class Services:
             found = self._find(kind)
         return found  # type: ignore[no-any-return]  # kept by its class
 
+    def opened(self, kind: type[S]) -> S | None:
+        """A service that somebody has asked for already, or that was given."""
+        found = self._open.get(kind) or self._given.get(kind)
+        return found if found is not None or self._around is None else self._around.opened(kind)
+
     def _find(self, kind: type[S]) -> Any:
         if kind in self._given:
             return self._given[kind]

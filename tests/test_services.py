@@ -102,6 +102,16 @@ def test_a_service_that_is_never_asked_for_is_never_opened() -> None:
     assert opened == closed == []
 
 
+def test_one_can_look_at_a_service_without_opening_it() -> None:
+    services = Services({}, {})
+    opened.clear()
+    assert (services.opened(Pool), opened) == (None, [])
+    pool = services.service(Pool)
+    assert services.opened(Pool) is pool
+    given = Pool(3)
+    assert Services({}, {Pool: given}).opened(Pool) is given
+
+
 def test_runs_of_one_engine_share_it_and_have_their_own() -> None:
     async def main() -> None:
         async with Engine() as engine:

@@ -50,7 +50,7 @@ async def _analyze(program: Program, settings: Configuration, arguments: dict[st
 
     async with Engine(timing=True, configuration=settings, **settings.engine_arguments()) as engine:
         async with engine.stream(program, **arguments) as stream:
-            with progress_of(stream, program):
+            with progress_of(stream, program, engine):
                 async for _ in stream.batches():
                     await asyncio.sleep(0)
         return stream.statistics()

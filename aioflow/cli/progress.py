@@ -116,11 +116,19 @@ def _label(statement: Statement) -> str:
     return " ".join([statement.operator, *map(constant_text, settings[:1])])
 
 
-def render_run(statistics: RunStatistics, title: str, labels: Labels, width: int, height: int) -> str:
-    """A summary, and in, out, waiting and errors of each step."""
+def render_run(
+    statistics: RunStatistics,
+    title: str,
+    labels: Labels,
+    width: int,
+    height: int,
+    notes: Sequence[str] = (),
+) -> str:
+    """A summary, in, out, waiting and errors of each step, and what else there is to say."""
     summary = f"{title}{_summary(statistics)}"[:width]
     bold = f"{_BOLD}{summary[: len(title)]}{_PLAIN}{summary[len(title) :]}"
-    return f"{bold}\n" + render_steps(statistics.steps, labels, width, height - 1)
+    below = "".join(f"{_DIM}   {note[: width - 3]}{_PLAIN}\n" for note in notes)
+    return f"{bold}\n" + render_steps(statistics.steps, labels, width, height - 1 - len(notes)) + below
 
 
 def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, height: int) -> str:

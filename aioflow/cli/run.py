@@ -97,7 +97,8 @@ async def _run(
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
-                    whole = await _pour(stream, program, presentation, destination)
+                    with progress_of(stream, program, engine) as progress:
+                        whole = await _pour(stream, presentation, destination, progress)
                     _conclude(stream, whole)
         destination.commit()
     finally:
@@ -134,27 +135,26 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
 
 
 async def _pour(
-    stream: RunStream, program: Program, presentation: Presentation, destination: Destination
+    stream: RunStream, presentation: Presentation, destination: Destination, progress: Progress | None
 ) -> bool:
     """Write what a run gives as it comes; False when the reader left before the end."""
-    with progress_of(stream, program) as progress:
-        on_terminal = progress is not None and os.isatty(destination.descriptor)
-        writer = BackgroundWriter(
-            destination.descriptor, around=progress.aside if on_terminal and progress else None
-        )
-        try:
-            # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
-            # neither it nor the watch can cancel what comes behind this block.
-            async with asyncio.timeout(None) as writing:
-                with writer.watching_reader(lambda: writing.reschedule(0)):
-                    await _write_rows(stream, presentation, writer)
-                    await writer.close()
-        except BrokenPipeError:
-            return False
-        except TimeoutError:
-            if not writing.expired():
-                raise
-            return False
+    on_terminal = progress is not None and os.isatty(destination.descriptor)
+    writer = BackgroundWriter(
+        destination.descriptor, around=progress.aside if on_terminal and progress else None
+    )
+    try:
+        # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
+        # neither it nor the watch can cancel what comes behind this block.
+        async with asyncio.timeout(None) as writing:
+            with writer.watching_reader(lambda: writing.reschedule(0)):
+                await _write_rows(stream, presentation, writer)
+                await writer.close()
+    except BrokenPipeError:
+        return False
+    except TimeoutError:
+        if not writing.expired():
+            raise
+        return False
     return True
 
 
@@ -183,18 +183,20 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
 
 
 @contextmanager
-def progress_of(stream: RunStream, program: Program) -> Iterator[Progress | None]:
+def progress_of(stream: RunStream, program: Program, engine: Engine) -> Iterator[Progress | None]:
     """The log of the run on stderr, and a live display if somebody looks."""
     if not os.isatty(2) or os.environ.get("TERM") == "dumb":
         with logged(None):
             yield None
         return
+    from aioflow.cli.holds import Holds
     from aioflow.cli.progress import Progress, labels_of, render_run
 
     labels = labels_of(program)
+    holds = Holds(engine.services)
 
     def render(width: int, height: int) -> str:
-        return render_run(stream.statistics(), program.name, labels, width, height)
+        return render_run(stream.statistics(), program.name, labels, width, height, holds.lines())
 
     with Progress(render) as progress, logged(progress):
         yield progress

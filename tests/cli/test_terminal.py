@@ -8,18 +8,22 @@ import struct
 import subprocess
 import termios
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, environment
+from aioflow.cli.holds import held
+from aioflow.web.statistics import SourceStatistics
+from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, environment, own_folders
+from tests.cli.site import served
 
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def in_terminal(*arguments: str, cwd: Path, output: int | None = None) -> tuple[int, str]:
+def in_terminal(*arguments: str, cwd: Path, output: int | None = None, **settings: str) -> tuple[int, str]:
     """Run in a terminal of 80 x 24, stdout elsewhere if told so; exit code and what the terminal got."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    changes = environment(TERM="xterm-256color")
+    changes = environment(TERM="xterm-256color", **own_folders(cwd), **settings)
     del changes["COLUMNS"], changes["LINES"]
     process = subprocess.Popen(
         [*AIOFLOW, *arguments],
@@ -69,6 +73,30 @@ def test_a_terminal_gets_a_table_above_the_progress(folder: Path) -> None:
     # The first row came long before the second, and did not wait for it.
     progress = [place for place, line in enumerate(lines) if "· 1 row ·" in line]
     assert lines.index("n  slept") < lines.index("0  true") < progress[-1] < lines.index("1.25  true")
+
+
+def test_progress_tells_of_a_host_that_asked_for_a_pause(folder: Path) -> None:
+    with served() as site:
+        (folder / "busy.plan").write_text(
+            f'WRAPPER busy ()\n{{\n  GET: "{site.url("/busy")}"\n  title: "h1"\n}}\n'
+            'PLAN busy { OUTPUT: b BODY { wrapper ("busy" : b) } }\n'
+        )
+        code, shown = in_terminal("run", "busy.plan", cwd=folder, AIOFLOW_HTTP_ALLOW=site.host)
+        assert (code, site.requests.count("GET /busy")) == (0, 2)
+        until = r"asked us to wait until \d\d:\d\d:\d\d \(\d\.\d\d s\); 1 request waiting\n"
+        assert re.search(f"   {re.escape(site.host)} {until}", plain(shown))
+
+
+def test_lines_about_hosts_say_why_and_how_long() -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=30)
+    sources = [
+        SourceStatistics("quick:80"),
+        SourceStatistics("busy:80", paused_until=soon, waiting=2),
+        SourceStatistics("broken:80", breaker="open", breaker_until=soon),
+    ]
+    busy, broken = held(sources)
+    assert re.fullmatch(r"busy:80 asked us to wait until [\d:]{8} \([\d.]+ s\); 2 requests waiting", busy)
+    assert broken.startswith("broken:80 failed too often and is left alone until ")
 
 
 def test_a_short_run_shows_no_progress(folder: Path) -> None:
