@@ -4,7 +4,7 @@ WebError
 ├── RequestRefusedError      aioflow does not send this request
 │   ├── AddressRefusedError  the address is private, or the scheme is not http(s)
 │   ├── RobotsRefusedError   robots.txt forbids it
-│   ├── CircuitOpenError     the host failed too often; it is left alone for a while
+│   ├── CircuitOpenError     the host failed too often, or asked for it: it is left alone for a while
 │   └── NotRecordedError     offline or replaying, and no stored answer
 ├── ConnectionFailedError    no connection, reset, or the other side broke off
 ├── ResponseTimeoutError     connect, first byte, idle or total limit
@@ -50,7 +50,7 @@ class RobotsRefusedError(RequestRefusedError):
 
 
 class CircuitOpenError(RequestRefusedError):
-    """The host failed too often and is left alone for a while."""
+    """The host failed too often, or asked for it, and is left alone for a while."""
 
 
 class NotRecordedError(RequestRefusedError):

@@ -35,6 +35,7 @@ class Host:
         "aside",
         "breaker",
         "counters",
+        "has_paused",
         "heeds_robots",
         "in_flight",
         "inside",
@@ -62,6 +63,7 @@ class Host:
         self.slots = Permits(max(http.concurrency if own.concurrency is None else own.concurrency, 1))
         self.breaker = Breaker(http.breaker_failures, http.breaker_seconds)
         self.counters = Counters()
+        self.has_paused = False  # which is told once
         self.heeds_robots = http.robots if own.robots is None else own.robots
         self.robots: dict[str, RobotsRules] = {}  # by scheme
         self.reading_robots = 0

@@ -19,6 +19,8 @@ Place: TypeAlias = tuple[bool, int]
 class Pace:
     """At most `burst` requests at once and `rate` a second after that, and none during a pause.
 
+    Some pauses are too long to be waited for: while it `refuses`, nobody should ask for a turn.
+
     Two clocks say when the bucket would be full again. The one of requests sent is the limit itself: in
     any second there are at most rate + burst. The one of turns given only spaces those who go on to ask
     for slots and permits, so that no more ask than may be sent; where it is wrong, somebody asks twice.
@@ -33,6 +35,7 @@ class Pace:
         "_tolerance",
         "_waiting",
         "paused_until",
+        "refusing_until",
     )
 
     def __init__(self, rate: float | None, burst: int) -> None:
@@ -41,6 +44,7 @@ class Pace:
         self._sent_until = -inf
         self._given_until = -inf
         self.paused_until = -inf
+        self.refusing_until = -inf
         self._waiting: list[tuple[Place, Future[None]]] = []
         self._timer: TimerHandle | None = None
         self._numbers = count()
@@ -75,6 +79,19 @@ class Pace:
     def pause(self, until: float) -> None:
         """Let nobody send before that time; a longer pause stays."""
         self.paused_until = max(self.paused_until, until)
+
+    def refuse(self, until: float) -> None:
+        """Let nobody send or wait before that time; who waits already gets a turn that is worth nothing."""
+        self.pause(until)
+        self.refusing_until = max(self.refusing_until, until)
+        for _, granted in self._waiting:
+            if not granted.done():
+                granted.set_result(None)
+        self._waiting.clear()
+        self._admit()
+
+    def refuses(self, now: float) -> bool:
+        return now < self.refusing_until
 
     def change(self, interval_seconds: float, burst: int, now: float) -> None:
         """Another pace from now on; what was sent last counts for it."""

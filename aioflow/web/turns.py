@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 from aioflow.secrets import mask
-from aioflow.web.errors import WebError
+from aioflow.web.errors import CircuitOpenError, WebError
 from aioflow.web.hosts import Host, Hosts
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response, Timing
 from aioflow.web.rate import Place
@@ -15,6 +17,9 @@ from aioflow.web.urls import without_userinfo
 
 # Statuses whose `Retry-After` speaks of the host, not of this one request.
 PAUSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Some hosts ask for centuries; a process that runs for ever tries them again all the same.
+LEFT_ALONE_AT_MOST_SECONDS = 24 * 3600.0
+_LOG = logging.getLogger("aioflow.web")
 
 
 class TurnFetcher:
@@ -36,6 +41,8 @@ class TurnFetcher:
         try:
             while True:
                 if not host.pace.is_free(loop.time()):
+                    if host.pace.refuses(loop.time()):
+                        raise _refusal(host, request, loop.time())
                     place = place or host.pace.place(request.urgent)
                     await host.pace.turn(place)
                 response = await self._try(host, request, asked)
@@ -95,12 +102,39 @@ class TurnFetcher:
         return response
 
     def _pause(self, host: Host, response: Response, now: float) -> None:
+        """Leave the host alone as it asks; whoever would have to wait too long is refused meanwhile."""
         seconds = retry_after_seconds(response.headers)
-        if seconds:
-            host.pace.pause(now + min(seconds, self._hosts.http.retry_after_seconds))
+        if not seconds:
+            return
+        if seconds <= self._hosts.http.retry_after_seconds:
+            if not host.has_paused:
+                _LOG.warning(
+                    "%s asks to be left alone for %g s; requests to it wait so long", host.name, seconds
+                )
+            host.has_paused = True
+            host.pace.pause(now + seconds)
+            return
+        if not host.pace.refuses(now):
+            _LOG.warning(
+                "%s asks to be left alone for %g s, which is longer than http.retry_after_seconds; "
+                "requests to it are refused so long",
+                *(host.name, seconds),
+            )
+        host.pace.refuse(now + min(seconds, LEFT_ALONE_AT_MOST_SECONDS))
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def _refusal(host: Host, request: Request, now: float) -> CircuitOpenError:
+    left = host.pace.refusing_until - now
+    until = (datetime.now(UTC) + timedelta(seconds=left)).isoformat(timespec="seconds")
+    error = CircuitOpenError(
+        f"{without_userinfo(request.url)}: {host.name} has asked to be left alone until {until} "
+        f"(for {left:.4g} s more), which is longer than http.retry_after_seconds lets it be waited for"
+    )
+    host.counters.failed(error)
+    return error
 
 
 def _shift(timing: Timing, seconds: float) -> None:

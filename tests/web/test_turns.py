@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from aioflow.testing import VirtualLoop, assert_nothing_left, run
-from aioflow.web.errors import AddressRefusedError, ConnectionFailedError, WebError
+from aioflow.web.errors import AddressRefusedError, CircuitOpenError, ConnectionFailedError, WebError
 from aioflow.web.hosts import Hosts
 from aioflow.web.messages import BodyStream, Permit, Request, Response, Timing
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
@@ -209,15 +209,85 @@ def test_only_an_answer_of_a_host_in_trouble_pauses_it(status: int, stored: str 
     assert run(main()) == [0, 0]
 
 
-def test_a_pause_is_never_longer_than_the_limit() -> None:
+@pytest.mark.parametrize("rate", [None, 1000])
+def test_a_pause_longer_than_the_limit_is_not_waited_for(rate: float | None) -> None:
+    async def main() -> str:
+        site = Site(lambda request: answer(503, {"Retry-After": "5000"}))
+        fetcher, hosts = polite(site, rate=rate)
+        await fetcher.fetch(Request(A))
+        await asyncio.sleep(1000)
+        with pytest.raises(CircuitOpenError) as caught:
+            await fetcher.fetch(Request("http://me:hush@a.example/x"))
+        assert asyncio.get_running_loop().time() == 1000
+        assert hosts.at(A).counters.refused == {"CircuitOpenError": 1}
+        assert_all_released(hosts)
+        await asyncio.sleep(4000)
+        await fetcher.fetch(Request(A))
+        assert site.times() == [0, 5000]
+        return str(caught.value)
+
+    message = run(main())
+    assert message.startswith("http://a.example/x: a.example has asked to be left alone until 20")
+    assert message.endswith(
+        "(for 4000 s more), which is longer than http.retry_after_seconds lets it be waited for"
+    )
+
+
+@pytest.mark.parametrize("rate", [None, 0.5])
+def test_who_waits_when_the_pause_becomes_too_long_is_refused(rate: float | None) -> None:
+    async def main() -> None:
+        answers = [answer(429, {"Retry-After": "60"}), answer(429, {"Retry-After": "5000"}), answer()]
+        site = Site(lambda request: answers.pop(0), seconds=1)
+        fetcher, hosts = polite(site, rate=rate, concurrency=1)
+        found = await asyncio.gather(*(fetcher.fetch(Request(A)) for _ in range(5)), return_exceptions=True)
+        assert [type(each) for each in found] == [Response, Response, *[CircuitOpenError] * 3]
+        assert (asyncio.get_running_loop().time(), len(site.sent)) == (62, 2)
+        assert_all_released(hosts)
+        await asyncio.sleep(5000)
+        await fetcher.fetch(Request(A))
+
+    run(main())
+
+
+def test_nobody_is_left_alone_for_longer_than_a_day() -> None:
     async def main() -> list[float]:
         site = Site(lambda request: answer(503, {"Retry-After": "99999999999999"}))
         fetcher, _ = polite(site)
         await fetcher.fetch(Request(A))
+        await asyncio.sleep(86399)
+        with pytest.raises(CircuitOpenError):
+            await fetcher.fetch(Request(A))
+        await asyncio.sleep(1)
         await fetcher.fetch(Request(A))
         return site.times()
 
-    assert run(main()) == [0, 3600]
+    assert run(main()) == [0, 86400]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        ("60", ["a.example asks to be left alone for 60 s; requests to it wait so long"]),
+        (
+            "5000",
+            [
+                "a.example asks to be left alone for 5000 s, which is longer than http.retry_after_seconds; "
+                "requests to it are refused so long"
+            ]
+            * 2,
+        ),
+    ],
+)
+def test_a_pause_is_told(seconds: str, told: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        site = Site(lambda request: answer(503, {"Retry-After": seconds}), seconds=1)
+        fetcher, _ = polite(site)
+        for _ in range(2):
+            await asyncio.gather(*(fetcher.fetch(Request(A)) for _ in range(2)))
+            await asyncio.sleep(5000)
+
+    run(main())
+    assert caplog.messages == told
 
 
 def test_the_answer_says_how_long_it_was_waited_for() -> None:
