@@ -200,3 +200,16 @@ def test_a_refused_url_is_named_without_its_password() -> None:
 )
 def test_a_shown_url_has_no_user_and_password(url: str, shown: str) -> None:
     assert without_userinfo(url) == shown
+
+
+@example(["/a\n/b", "/c"])
+@given(st.lists(st.text(alphabet="/ab.?#;&=% :@-\n\t~", max_size=12), max_size=6))
+def test_links_resolved_together_are_those_resolved_one_by_one(links: list[str]) -> None:
+    base = Base("http://a.example/b/c?d")
+    assert base.resolve_all(links) == [base.resolve(link) for link in links]
+
+
+@given(st.lists(st.from_regex(r"/[a-z0-9/.?=&-]{0,12}", fullmatch=True), min_size=1, max_size=6))
+def test_rooted_links_resolved_together_are_those_resolved_one_by_one(links: list[str]) -> None:
+    base = Base("http://a.example/b/c?d")
+    assert base.resolve_all(links) == [base.resolve(link) for link in links]

@@ -274,13 +274,17 @@ def _links(name: str, slot: Slot[Taken]) -> _RowMaker:
     attribute = value_taker(slot.selector.selector, slot.conversion)
 
     def rows(items: list[LexborNode], frame: Frame, page: Page) -> list[Row]:
-        resolve = page.resolver.resolve
         links: list[str | None]
         try:
             links = [item.attrs[name] for item in items]
         except KeyError:
             links = [attribute(item) for item in items]
-        made: list[Row] = [(resolve(link) if link and not link.isspace() else None,) for link in links]
+        found = [link for link in links if link and not link.isspace()]
+        if len(found) == len(links):
+            made: list[Row] = list(zip(page.resolver.resolve_all(found)))
+        else:
+            resolve = page.resolver.resolve
+            made = [(resolve(link) if link and not link.isspace() else None,) for link in links]
         if slot.required and (None,) in made:
             page.rows = made.index((None,))
             raise slot.missing(page)
