@@ -270,14 +270,8 @@ def wrapper_test(
         typer.Option("--input", "-i", metavar="NAME=VALUE|JSON", help="Values for the wrapper's inputs."),
     ] = None,
     rows: Annotated[
-        int | None,
-        typer.Option(
-            "--rows",
-            min=0,
-            metavar="N",
-            help="Show so many rows and where they came from (10 rows, and where 3 of them came from).",
-        ),
-    ] = None,
+        int, typer.Option("--rows", min=0, metavar="N", help="Tell of so many rows where they came from (3).")
+    ] = 3,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each page.")] = False,
     ops: Modules = None,
     offline: Offline = False,

@@ -34,7 +34,7 @@ from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper
 from aioflow.wrappers.reading import Found
 
-# So many rows are shown, and for so many it is told where their values came from, unless --rows is given.
+# So many rows are shown, and for so many it is told where their values came from, unless more are asked for.
 SHOWN_ROWS = 10
 EXPLAINED_ROWS = 3
 SHOWN_PLACES = 3
@@ -49,7 +49,7 @@ class WrapperTest:
     url: str | None = None
     file: str | None = None
     inputs: Sequence[str] = ()
-    rows: int | None = None
+    rows: int = EXPLAINED_ROWS
     as_json: bool = False
 
     def plan_and_name(self) -> tuple[str | None, str]:
@@ -110,14 +110,14 @@ def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
 
 
 def _report(
-    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int | None, paint: Paint
+    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int, paint: Paint
 ) -> Iterator[str]:
     assert asked.page is not None
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     yield ""
-    yield from _table(wrapper, asked.page, found, SHOWN_ROWS if rows is None else rows, width)
-    if rows != 0:
-        yield from _places(places, EXPLAINED_ROWS if rows is None else rows, paint, width or 160)
+    yield from _table(wrapper, asked.page, found, max(rows, SHOWN_ROWS), width)
+    if rows:
+        yield from _places(places, rows, paint, width or 160)
     yield from _fields(wrapper, found, places, paint)
     if (following := next_page(wrapper, asked, found)) is not None:
         yield ""
@@ -162,12 +162,11 @@ def _table(wrapper: Wrapper, page: Page, found: Extracted, most: int, width: int
         yield "no rows" + (f": nothing in the page matches EACH {each!r}" if each else "")
         return
     shown = found.rows[:most]
-    if shown:
-        columns = Columns(wrapper.schema.names, shown, width)
-        yield from columns.header().splitlines()
-        yield from (columns.line(row).rstrip("\n") for row in shown)
-    is_cut = 0 < len(shown) < len(found.rows)
-    yield count_text(len(found.rows), "row") + (f", the first {len(shown)} shown" if is_cut else "")
+    columns = Columns(wrapper.schema.names, shown, width)
+    yield from columns.header().splitlines()
+    yield from (columns.line(row).rstrip("\n") for row in shown)
+    is_cut = len(shown) < len(found.rows)
+    yield count_text(len(found.rows), "row") + (f", the first {most} shown" if is_cut else "")
 
 
 def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
