@@ -29,7 +29,7 @@ from aioflow.web.faults import FAULTS, too_much_header, web_error
 from aioflow.web.messages import Request, Response
 from aioflow.web.origins import Origin, Origins, basic
 from aioflow.web.settings import MEBIBYTE, WebSettings
-from aioflow.web.urls import without_userinfo
+from aioflow.web.urls import target, without_userinfo
 
 
 class Transport:
@@ -58,7 +58,7 @@ class Transport:
 
     async def fetch(self, request: Request) -> Response:
         """The answer to a request that is sent once."""
-        url, shown = _parsed(request.url)
+        url, shown = parsed(request.url)
         origin = self._origins.find(url)
         headers = origin.headers_for(request.headers)
         if url.raw_user is not None or url.raw_password is not None:
@@ -165,15 +165,24 @@ class Transport:
         return self._resolver
 
 
-def _parsed(text: str) -> tuple[URL, str]:
-    """A URL, and how it is shown and told in the answer."""
+def parsed(text: str) -> tuple[URL, str]:
+    """A URL as it is sent, and how it is shown and told in the answer."""
     try:
         url = URL(text)
-    except ValueError:
+        if "#" in text or not text.endswith(url.raw_path_qs):
+            # yarl writes some escapes as the character itself, which breaks links that are signed.
+            path, query = target(text)
+            url = URL.build(
+                scheme=url.scheme,
+                authority=url.raw_authority,
+                path=url.raw_path if path is None else path,
+                query_string=query,
+                encoded=True,
+            )
+    except (ValueError, IndexError):  # the latter for "[]@"
         # What yarl says may show a password.
         raise AddressRefusedError(f"{without_userinfo(text)}: this is no http(s) URL") from None
     if "#" in text or "@" in text or " " in text or not text.isprintable():
-        url = url.with_fragment(None)
         text = without_userinfo(str(url))
     return url, text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 # What browsers strip from both ends of a link, and what they leave out of it.
 _BLANK = "".join(map(chr, range(0x21)))
@@ -27,6 +27,10 @@ _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
 _QUERY = re.compile("[?#]")
 # Links of one page, each on a line of its own, that need only be put behind the origin.
 _ROOTED_LINKS = re.compile(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
+_END_OF_HOST = re.compile("[/?#]|$")
+_DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
@@ -149,6 +153,21 @@ def has_host(url: str) -> bool:
 def without_userinfo(url: str) -> str:
     """The URL as it may be shown: a user and password before the host are left out."""
     return _USERINFO.sub(r"\1\2", url) if "@" in url else url
+
+
+def target(url: str) -> tuple[str | None, str]:
+    """Path and query as they were written, with escapes for what cannot be sent.
+
+    The path is None where it has to be shortened first, as in `/a/../b`.
+    """
+    text = url.strip(_BLANK).translate(_LEFT_OUT).partition("#")[0]
+    found = _END_OF_HOST.search(text, text.find("//") + 2)
+    path, _, query = text[found.start() if found else len(text) :].partition("?")
+    return None if _DOTTED.search(path) else _escaped(path) or "/", _escaped(query)
+
+
+def _escaped(text: str) -> str:
+    return quote(_NO_ESCAPE.sub("%25", text), safe=_SENT_AS_IT_IS)
 
 
 def _head(url: str) -> str:
