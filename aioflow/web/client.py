@@ -149,7 +149,8 @@ def _polite(
     http = settings.http
     fetcher: Fetcher = TurnFetcher(_network(settings, secrets, network), hosts)
     if http.robots or any(own.robots for own in settings.hosts.values()):
-        fetcher = RobotsFetcher(fetcher, hosts)
+        reader = RetryFetcher(fetcher, hosts, random, beneath=True) if http.retries else fetcher
+        fetcher = RobotsFetcher(fetcher, hosts, reader=reader)
     if http.retries or http.breaker_failures:
         fetcher = RetryFetcher(fetcher, hosts, random)
     return fetcher

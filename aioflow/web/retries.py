@@ -22,13 +22,17 @@ class RetryFetcher:
     """Repeats requests that failed for a reason that may pass.
 
     The last answer is returned whatever its status is; `attempts` of the answer or the error says how
-    often the request was sent. During a wait nothing is held.
+    often the request was sent. During a wait nothing is held. `beneath` another one, it leaves that one
+    the circuit breaker, and what could not be sent at all.
     """
 
-    def __init__(self, inner: Fetcher, hosts: Hosts, random: Random | None = None) -> None:
+    def __init__(
+        self, inner: Fetcher, hosts: Hosts, random: Random | None = None, *, beneath: bool = False
+    ) -> None:
         self._inner = inner
         self._hosts = hosts
         self._random = random or Random()
+        self._beneath = beneath
 
     async def fetch(self, request: Request) -> Response:
         host = self._hosts.at(request.url)
@@ -82,6 +86,8 @@ class RetryFetcher:
 
     async def _attempt(self, host: Host, request: Request) -> Response:
         """One try, of which the circuit breaker learns if it is an answer or a probe."""
+        if self._beneath:
+            return await self._inner.fetch(request)
         breaker = host.breaker
         probe = await self._enter(host, request) if breaker.is_open else False
         try:
@@ -121,7 +127,7 @@ class RetryFetcher:
 
         If the host has answered others since it first failed, then it is the page that is bad.
         """
-        if answered is not None and answered != host.breaker.answered:
+        if self._beneath or (answered is not None and answered != host.breaker.answered):
             return
         if host.breaker.failed(why):
             http = self._hosts.http
@@ -135,6 +141,8 @@ class RetryFetcher:
         if not isinstance(error, ConnectionFailedError | ResponseTimeoutError):
             return None
         if error.sent and not request.is_safe:
+            return None
+        if self._beneath and not error.sent:
             return None
         return self._backoff(host, error.attempts)
 
@@ -150,7 +158,9 @@ class RetryFetcher:
     def _backoff(self, host: Host, attempts: int) -> float | None:
         """A random part of a time that doubles with each attempt: who failed together, returns apart."""
         http = self._hosts.http
-        if attempts > http.retries or host.breaker.refuses() or not host.spend_retry():
+        if attempts > http.retries or (host.breaker.refuses() and not self._beneath):
+            return None
+        if not host.spend_retry():
             return None
         longest = http.retry_base_seconds * 2.0 ** min(attempts - 1, 64)
         return self._random.uniform(0.0, min(longest, http.retry_most_seconds))

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from aioflow.web.errors import (
     NotRecordedError,
-    RequestRefusedError,
     ResponseTooLargeError,
     RobotsRefusedError,
     WebError,
@@ -93,10 +92,21 @@ class Rules:
 
 
 class RobotsFetcher:
-    """Refuses what the host's robots.txt forbids, and has the host's pace follow its crawl-delay."""
+    """Refuses what the host's robots.txt forbids, and has the host's pace follow its crawl-delay.
 
-    def __init__(self, inner: Fetcher, hosts: Hosts, *, rules_bytes_kept: int = RULES_BYTES_KEPT) -> None:
+    `reader` is who asks for robots.txt itself, in place of `inner`; it has nothing to close of its own.
+    """
+
+    def __init__(
+        self,
+        inner: Fetcher,
+        hosts: Hosts,
+        *,
+        reader: Fetcher | None = None,
+        rules_bytes_kept: int = RULES_BYTES_KEPT,
+    ) -> None:
         self._inner = inner
+        self._reader = reader or inner
         self._hosts = hosts
         self._rules_bytes_kept = rules_bytes_kept
         self._agent = product_token(hosts.http.user_agent)
@@ -145,8 +155,8 @@ class RobotsFetcher:
         try:
             while (reading := self._readings.get(asked)) is not None:
                 await reading.ended.wait()
-                if reading.refusal is not None:
-                    raise type(reading.refusal)(*reading.refusal.args)
+                if reading.failure is not None:
+                    raise _failure_of(request.url, reading.failure)
                 if reading.rules is not None:
                     return reading.rules
                 # Its reader was cancelled: the first of us takes over.
@@ -163,9 +173,9 @@ class RobotsFetcher:
             self._keep(host, _scheme(request.url), rules)
             reading.rules = rules
             return rules
-        except RequestRefusedError as refusal:
-            reading.refusal = refusal
-            raise
+        except WebError as failure:
+            reading.failure = failure
+            raise _failure_of(request.url, failure) from failure
         finally:
             host.reading_robots -= 1
             del self._readings[asked]
@@ -200,7 +210,7 @@ class RobotsFetcher:
         try:
             for _ in range(REDIRECTS_AT_MOST + 1):
                 asked = Request(url, streamed=True, robots=False, urgent=True, permit=request.permit)
-                async with await self._inner.fetch(asked) as response:
+                async with await self._reader.fetch(asked) as response:
                     if not 300 <= response.status < 400:
                         return await self._understand(response)
                     location = response.headers.get("Location")
@@ -211,8 +221,8 @@ class RobotsFetcher:
         except NotRecordedError:  # nothing is sent to the host then
             return RobotsRules("absent", _now() + UNREACHABLE_SECONDS)
         except WebError as error:
-            if isinstance(error, RequestRefusedError) and url == _robots_url(request.url):
-                raise  # the host itself may not be asked
+            if not error.sent and url == _robots_url(request.url):
+                raise  # the host itself could not be asked, for whatever it was
             return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, why=str(error))
         return RobotsRules("absent", _now() + KEPT_SECONDS)
 
@@ -251,12 +261,23 @@ class RobotsFetcher:
 
 
 class _Reading:
-    """A robots.txt under way, for those who wait for it; neither rules nor refusal if it was given up."""
+    """A robots.txt under way, for those who wait for it; neither rules nor failure if it was given up."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.rules: RobotsRules | None = None
-        self.refusal: RequestRefusedError | None = None
+        self.failure: WebError | None = None
+
+
+def _failure_of(url: str, failure: WebError) -> WebError:
+    """What kept us from asking for robots.txt at all, said of the page that it was asked for."""
+    text = str(failure.args[0])
+    robots_url = _robots_url(url)
+    if text.startswith(robots_url):
+        text = without_userinfo(url) + text[len(robots_url) :]
+    told = type(failure)(text)
+    told.sent = failure.sent
+    return told
 
 
 def product_token(user_agent: str) -> str:

@@ -18,21 +18,26 @@ import aioflow.web
 from aioflow.errors import InputError
 from aioflow.secrets import Secrets
 from aioflow.services import Services
+from aioflow.testing import run
 from aioflow.web import (
     AddressRefusedError,
     BadResponseError,
     Client,
+    ConnectionFailedError,
     CookieStore,
     HostSettings,
     HttpSettings,
     NotRecordedError,
     Request,
+    ResponseTimeoutError,
     RobotsRefusedError,
     WebError,
     WebSettings,
 )
 from aioflow.web.cache import CacheStatistics
-from tests.web.scripted import Script, answer
+from tests.web.scripted import Answer, Script, answer
+
+A = "http://a.example"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -199,6 +204,34 @@ async def test_robots_txt_is_asked_for_once_and_heeded() -> None:
         (source,) = client.statistics().sources
     assert site.paths == ["/robots.txt", "/open", "/open", "/private"]
     assert (source.requests, source.refused) == (4, {"RobotsRefusedError": 2})
+
+
+@pytest.mark.parametrize("trouble", [answer(503), ConnectionFailedError("cut"), ResponseTimeoutError("slow")])
+def test_robots_txt_is_asked_for_again_like_any_page(trouble: Answer) -> None:
+    async def main() -> None:
+        rules = answer(body=b"User-agent: *\nDisallow: /x")
+        script = Script({f"{A}/robots.txt": [trouble, rules], f"{A}/page": answer()})
+        async with Client.open(WebSettings(HttpSettings(breaker_failures=1)), network=script) as client:
+            assert (await client.fetch(Request(f"{A}/page"))).status == 200
+            with pytest.raises(RobotsRefusedError, match="forbids it"):
+                await client.fetch(Request(f"{A}/x"))
+        assert script.asked == [f"GET {A}/robots.txt"] * 2 + [f"GET {A}/page"]
+
+    run(main())
+
+
+def test_a_host_that_cannot_be_reached_is_tried_as_often_as_for_any_page_and_counts_once() -> None:
+    async def main() -> None:
+        error = ConnectionFailedError(f"{A}/robots.txt: no connection")
+        error.sent = False
+        script = Script({f"{A}/robots.txt": error})
+        async with Client.open(WebSettings(HttpSettings(breaker_failures=2)), network=script) as client:
+            with pytest.raises(ConnectionFailedError, match=f"^{A}/page: no connection$") as caught:
+                await client.fetch(Request(f"{A}/page"))
+            assert (caught.value.attempts, len(script.requests)) == (4, 4)
+            assert client.statistics().sources[0].breaker == "closed"
+
+    run(main())
 
 
 async def test_what_one_host_alone_wants_of_robots_is_done() -> None:

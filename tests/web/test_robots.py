@@ -17,9 +17,11 @@ from aioflow.web.errors import (
     BadResponseError,
     ConnectionFailedError,
     NotRecordedError,
+    RequestRefusedError,
     ResponseTimeoutError,
     ResponseTooLargeError,
     RobotsRefusedError,
+    WebError,
 )
 from aioflow.web.hosts import Hosts
 from aioflow.web.messages import Request, Response
@@ -284,14 +286,28 @@ def test_redirects_that_lead_nowhere_mean_that_there_is_none(hop: Callable[[], A
     assert run(main()) == sent
 
 
-def test_a_host_that_may_not_be_asked_is_refused_as_such_to_everybody() -> None:
-    async def main() -> int:
-        scene = Scene(lambda: AddressRefusedError("private"), seconds=1)
-        results = await asyncio.gather(*(scene.fetch() for _ in range(5)), return_exceptions=True)
-        assert [(type(each), str(each)) for each in results] == [(AddressRefusedError, "private")] * 5
-        return scene.asked
+def unsent(kind: type[WebError]) -> WebError:
+    error = kind(f"{A}/robots.txt: it is not to be")
+    error.sent = False
+    return error
 
-    assert run(main()) == 1
+
+@pytest.mark.parametrize("kind", [AddressRefusedError, RequestRefusedError, ConnectionFailedError])
+def test_a_host_that_cannot_be_asked_at_all_is_no_matter_of_robots(kind: type[WebError]) -> None:
+    async def main() -> None:
+        scene = Scene(lambda: unsent(kind), seconds=1)
+        tasks = (scene.fetch(path) for path in ("/a", "http://me:hush@a.example/b"))
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        told = [(kind, f"{A}/a: it is not to be"), (kind, f"{A}/b: it is not to be")]
+        assert [(type(each), str(each)) for each in results] == told
+        assert [each.sent for each in results if isinstance(each, WebError)] == [False, False]
+        assert scene.asked == 1
+        scene.text = b"User-agent: *\nDisallow: /x"
+        assert await scene.allows()
+        assert not await scene.allows("/x")
+        assert scene.asked == 2
+
+    run(main())
 
 
 def test_a_replay_without_it_allows_everything() -> None:
