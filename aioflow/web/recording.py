@@ -49,7 +49,7 @@ class RecordFetcher:
         self._inner = inner
         self._path = path
         self._hidden = _SECRET_ANSWERS | _secret_headers(settings)
-        self._file: FileIO | None = None
+        self._file = _open(path)  # before anything is sent that could not be recorded
         self._writing = threading.Lock()
 
     async def fetch(self, request: Request) -> Response:
@@ -64,8 +64,7 @@ class RecordFetcher:
         try:
             await self._inner.close()
         finally:
-            if self._file is not None:
-                self._file.close()
+            self._file.close()
 
     async def write(self, request: Request, response: Response, body: bytes, *, is_cut: bool = False) -> None:
         """Append one exchange."""
@@ -90,8 +89,6 @@ class RecordFetcher:
         line = json.dumps(recorded, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             with self._writing:
-                if self._file is None:
-                    self._file = _open(self._path)
                 # One call for the whole line: several processes may write to one file.
                 written = self._file.write(line)
                 while written < len(line):
@@ -199,13 +196,10 @@ class ReplayFetcher:
 
     def _checked(self, line: bytes, number: int) -> _Key:
         try:
-            recorded = json.loads(line)
-            int(recorded["response"]["status"])
-            _body(recorded["response"])
-            return _key(recorded["request"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return _exchange(line)
+        except ValueError as error:
             raise InputError(
-                f"{shown_path(self._path)}:{number}: this line is no recorded exchange ({error!r})"
+                f"{shown_path(self._path)}:{number}: this line is no recorded exchange: {error}"
             ) from error
 
     def _read(self, offset: int, length: int) -> tuple[Mapping[str, Any], bytes]:
@@ -257,6 +251,21 @@ def _recorded_request(request: Request) -> dict[str, Any]:
     }
 
 
+def _exchange(line: bytes) -> _Key:
+    """The key of a recorded exchange; raises a ValueError that says why a line is none."""
+    try:
+        recorded = json.loads(line.rstrip(b"\r\n"))
+        int(recorded["response"]["status"])
+        _body(recorded["response"])
+        return _key(recorded["request"])
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error.msg} at column {error.colno}") from error
+    except KeyError as error:
+        raise ValueError(f"without {error}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError("its parts are not those of one") from error
+
+
 def _key(recorded: Mapping[str, Any]) -> _Key:
     """What makes requests equal."""
     return recorded.get("method", "GET"), recorded["url"], recorded.get("body")
@@ -295,10 +304,32 @@ def _secret_headers(settings: WebSettings) -> frozenset[str]:
 
 
 def _open(path: Path) -> FileIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600))
+    """The file to append to: a recording or a new file."""
+    shown = shown_path(path)
+    try:
+        _check_is_recording(path)
+        file = FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        if not path.parent.is_dir():
+            reason = f"there is no folder {shown_path(path.parent)}"
+        raise InputError(f"cannot record to {shown}: {reason}") from error
     if file.tell():
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":
             file.write(b"\n")  # somebody was broken off; their line is not ours
     return file
+
+
+def _check_is_recording(path: Path) -> None:
+    """Refuse to write into somebody's other file."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with path.open("rb") as file:
+        try:
+            _exchange(file.readline())
+        except ValueError as error:
+            raise InputError(
+                f"cannot record to {shown_path(path)}: it holds something else than a recording "
+                f"(line 1: {error}); name another file"
+            ) from error

@@ -20,11 +20,12 @@ from aioflow.web.settings import HostSettings, WebSettings
 from tests.web.scripted import Answer, Chunks, Script, answer
 
 URL = "http://a.test/page"
+FULL = Path("/dev/full")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "folder" / "recording.jsonl"
+    return tmp_path / "recording.jsonl"
 
 
 def recording(
@@ -46,6 +47,10 @@ def lines(path: Path) -> list[Any]:
 
 def text(path: Path) -> str:
     return path.read_text()
+
+
+def write(path: Path, content: str) -> None:
+    path.write_text(content)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -126,26 +131,26 @@ async def test_a_recording_can_be_written_by_hand(path: Path) -> None:
     assert (found.status, found.body, dict(found.headers)) == (200, b"hello", {})
 
 
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(content)
-
-
 @pytest.mark.parametrize(
-    "line",
+    ("line", "reason"),
     [
-        '{"request": {"url": "x"}',
-        "[]",
-        '{"request": {}, "response": {"status": 200}}',
-        '{"request": {"url": "x"}}',
-        '{"request": {"url": "x"}, "response": {"status": 200, "base64": "?"}}',
+        ('{"request": {"url": "x"}', "no JSON: Expecting ',' delimiter at column 25"),
+        ("[]", "its parts are not those of one"),
+        ('{"request": {}, "response": {"status": 200}}', "without 'url'"),
+        ('{"request": {"url": "x"}}', "without 'response'"),
+        (
+            '{"request": {"url": "x"}, "response": {"status": 200, "base64": "?"}}',
+            "its parts are not those of one",
+        ),
+        ('{"request": {"url": "x"}, "response": {"status": "ok"}}', "its parts are not those of one"),
     ],
 )
-async def test_a_line_that_makes_no_sense_is_named(path: Path, line: str) -> None:
+async def test_a_line_that_makes_no_sense_is_named(path: Path, line: str, reason: str) -> None:
     await record(path, {URL: answer()}, Request(URL))
     write(path, text(path) + line + "\n")
-    with pytest.raises(InputError, match=r"recording\.jsonl:2: this line is no recorded exchange"):
+    with pytest.raises(InputError) as caught:
         await ReplayFetcher(path).fetch(Request(URL))
+    assert str(caught.value).endswith(f"recording.jsonl:2: this line is no recorded exchange: {reason}")
 
 
 def test_a_recording_that_is_not_there_is_named(path: Path) -> None:
@@ -154,12 +159,12 @@ def test_a_recording_that_is_not_there_is_named(path: Path) -> None:
 
 
 async def test_a_recording_goes_on_behind_what_is_there(path: Path) -> None:
-    write(path, '{"broken off')
     await record(path, {URL: answer(body=b"1")}, Request(URL))
+    write(path, text(path) + '{"broken off')
     await record(path, {URL: answer(body=b"2")}, Request(URL))
     found = text(path).splitlines()
-    assert found[0] == '{"broken off'
-    assert [json.loads(line)["response"]["text"] for line in found[1:]] == ["1", "2"]
+    assert found[1] == '{"broken off'
+    assert [json.loads(found[number])["response"]["text"] for number in (0, 2)] == ["1", "2"]
 
 
 async def test_many_at_once_are_written_line_by_line(path: Path) -> None:
@@ -259,9 +264,34 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WebError, match="cannot record: Is a directory"):
-        await record(tmp_path, {URL: answer()}, Request(URL))
+def test_what_cannot_be_recorded_to_is_named_before_anything_is_sent(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^cannot record to .*: is a directory$"):
+        recording(tmp_path, {})
+    with pytest.raises(InputError, match=r"^cannot record to .*x\.jsonl: there is no folder .*typo$"):
+        recording(tmp_path / "typo" / "x.jsonl", {})
+    assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize("content", ["# Notes\n\nDo not lose.\n", "{}", '{"a": 1}\n', "\n\nx"])
+def test_a_file_that_is_no_recording_is_left_alone(path: Path, content: str) -> None:
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"recording\.jsonl: it holds something else .* another file"):
+        recording(path, {})
+    assert text(path) == content
+
+
+async def test_an_empty_file_can_be_recorded_to(path: Path) -> None:
+    write(path, "")
+    await record(path, {URL: answer()}, Request(URL))
+    assert len(lines(path)) == 1
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="not on this system")
+async def test_a_disk_that_is_full_is_told() -> None:
+    fetcher = recording(FULL, {URL: answer()})
+    with pytest.raises(WebError, match=r"/dev/full: cannot record: No space left on device"):
+        await fetcher.fetch(Request(URL))
+    await fetcher.close()
 
 
 async def test_closing_closes_what_is_below(path: Path) -> None:
