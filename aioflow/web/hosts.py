@@ -12,7 +12,7 @@ from aioflow.web.errors import AddressRefusedError
 from aioflow.web.rate import Pace
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.web.statistics import Counters
-from aioflow.web.urls import host_key, without_userinfo
+from aioflow.web.urls import PortError, host_key, without_userinfo
 
 if TYPE_CHECKING:
     from aioflow.web.robots import RobotsRules
@@ -148,7 +148,8 @@ class Hosts:
         try:
             key = host_key(url)
         except ValueError as error:
-            raise AddressRefusedError(f"{without_userinfo(url)}: no http(s) URL with a host") from error
+            why = str(error) if isinstance(error, PortError) else "no http(s) URL with a host"
+            raise AddressRefusedError(f"{without_userinfo(url)}: {why}") from error
         host = self._hosts.get(key) or self._begin(key)
         self._last_url, self._last = url, host
         return host

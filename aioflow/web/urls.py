@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from urllib.parse import quote, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
 # What browsers strip from both ends of a link, and what they leave out of it.
 _BLANK = "".join(map(chr, range(0x21)))
@@ -32,6 +32,10 @@ _DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
+
+
+class PortError(ValueError):
+    """What stands where the port of a URL should be is none."""
 
 
 class Base:
@@ -196,8 +200,18 @@ def _parts(head: str) -> tuple[str, str]:
         raise ValueError(f"a host has at most {_LONGEST_HOST} characters")
     if ":" in host:
         host = f"[{host}]"
-    port = parts.port if parts.port is not None else _DEFAULT_PORTS[scheme]
+    port = _port(parts)
     return f"{scheme}://{host}:{port}", f"{host.removesuffix('.')}:{port}"
+
+
+def _port(parts: SplitResult) -> int:
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise PortError(f"{parts.netloc.rpartition(':')[2][:20]!r} is no port; they go from 1 to 65535")
+    return _DEFAULT_PORTS[parts.scheme] if port is None else port
 
 
 _kept_parts = lru_cache(maxsize=4096)(_parts)

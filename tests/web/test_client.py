@@ -138,6 +138,15 @@ async def test_a_redirect_to_a_private_address_is_refused_at_the_hop(target: str
     assert other.visits == []
 
 
+@pytest.mark.parametrize("cache", [False, True])
+async def test_a_port_that_is_none_is_named(tmp_path: Path, cache: bool) -> None:
+    http = HttpSettings(cache=tmp_path / "cache" if cache else False)
+    async with Client.open(WebSettings(http), network=Script({})) as client:
+        with pytest.raises(AddressRefusedError) as caught:
+            await client.fetch(Request("http://127.0.0.1:99999/x"))
+    assert str(caught.value) == "http://127.0.0.1:99999/x: '99999' is no port; they go from 1 to 65535"
+
+
 async def test_a_circle_of_redirects_is_noticed() -> None:
     async with (
         serving(a=moved(lambda: "/b"), b=moved(lambda: "/a")) as site,

@@ -183,6 +183,15 @@ def test_what_has_no_host_is_refused(url: str) -> None:
         host_key(url)
 
 
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "port", "8o"])
+def test_a_port_that_is_none_is_named(port: str) -> None:
+    for host in ("me:hush@example.org", "[::1]"):
+        url = f"http://{host}:{port}/x"
+        with pytest.raises(ValueError, match=rf"^'{port}' is no port; they go from 1 to 65535$"):
+            host_key(url)
+        assert not has_host(url)
+
+
 def test_a_refused_url_is_named_without_its_password() -> None:
     with pytest.raises(ValueError, match=r"ftp://example\.org"):
         origin("ftp://user:hush@example.org/")
