@@ -2,8 +2,8 @@
 
 import pytest
 
-from aioflow.quantities import byte_count, byte_text, count_text, duration_text, seconds
 from aioflow.errors import InputError
+from aioflow.quantities import byte_count, byte_text, count_text, duration_text, seconds
 
 
 @pytest.mark.parametrize(

@@ -550,3 +550,17 @@ def test_a_plan_knows_that_markup_is_a_document() -> None:
 
     text = 'WRAPPER w { GET: "http://a.example/"; whole: "p @html"; n: "b" number } PLAN p { BODY { } }'
     assert [str(kind) for kind in resolve("w", loads(text)).schema.types] == ["document", "number"]
+
+
+def test_tags_cannot_hide_between_the_places_that_are_looked_at() -> None:
+    body = bytearray()
+    while len(body) < 200_000:  # none begins in the first half of any twenty bytes
+        body += b"x" * 10 + b"<p>xx<p>xx"
+    assert HtmlExtractor(Extraction(each="p:nth-child(2)", fields=(field("t"),))).is_heavy(bytes(body))
+
+
+def test_a_tag_of_thousands_of_attributes_is_not_read_on_the_loop() -> None:
+    attributes = " ".join(f"a{number}='<'" for number in range(20_000))
+    heavy = HtmlExtractor(Extraction(each="p", fields=(field("t"),))).is_heavy
+    assert heavy(f"<body {attributes}><p>x</p>".encode())
+    assert not heavy(b"<p>" + b"word " * 20_000 + b"</p>")

@@ -38,7 +38,7 @@ from aioflow.wrappers.readers.html_nodes import (
     taker,
     value_taker,
 )
-from aioflow.wrappers.readers.nesting import DEEPEST, flattened, tags_about
+from aioflow.wrappers.readers.nesting import DEEPEST, flattened, has_long_tag, tags_about
 from aioflow.wrappers.readers.options import check_options
 from aioflow.wrappers.reading import Found, PageHead
 
@@ -138,7 +138,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if super().is_heavy(body):
             return True
         most = _MANY_TAGS_IF_COUNTING if self._counts else _MANY_TAGS
-        return len(body) > 3 * most and tags_about(body) > most
+        return (len(body) > 3 * most and tags_about(body) > most) or has_long_tag(body)
 
     def parse(self, page: Page, body: bytes) -> LexborHTMLParser:
         """The tree of a page, its links relative to what it says itself."""
