@@ -6,6 +6,7 @@ Offline it gives any stored answer, however old, and asks nobody.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 
 from aioflow.folders import cache_folder
 from aioflow.secrets import shows_secret
-from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, CacheError, CacheStore, Chosen, Entry
+from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
     Directives,
@@ -35,6 +36,7 @@ from aioflow.web.messages import BodyStream, Fetcher, Request, Response
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.web.urls import has_host, host_key, origin, resolve, without_userinfo
 
+_LOG = logging.getLogger("aioflow.web")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Whoever asks like this wants an answer from the server, about what it has itself.
 _CONDITIONAL = frozenset(
@@ -52,7 +54,7 @@ class CacheStatistics:
     hits: int = 0  # nobody was asked
     revalidated: int = 0  # confirmed by the server
     misses: int = 0
-    failures: int = 0  # answers that could not be stored
+    failures: int = 0  # times that the store could not be used
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,16 @@ class CacheFetcher:
         is_offline = self._settings.http.offline
         # Offline nobody sets the cookies again that the answers were once asked for with.
         leaving_out = _COOKIES if is_offline else frozenset()
-        entry = await self._store.find(
-            question.url, question.headers, question.personal, leaving_out=leaving_out
-        )
+        try:
+            entry = await self._store.find(
+                question.url, question.headers, question.personal, leaving_out=leaving_out
+            )
+        except CacheError as error:
+            if is_offline:
+                raise
+            self._not_stored(error)
+            self._count(misses=1)
+            return await self._inner.fetch(request)
         if entry is not None and (is_offline or may_use(question.says, entry.kept, self._clock())):
             response = await self._answer(request, entry, "cache")
             if response is not None:
@@ -223,6 +232,8 @@ class CacheFetcher:
         """An answer that cannot be stored is still an answer; only a damaged file needs somebody."""
         if error.is_damaged:
             raise error
+        if not self.statistics.failures:
+            _LOG.warning("%s; it is done without", error)
         self._count(failures=1)
 
     async def _invalidate(self, request: Request, response: Response) -> None:
@@ -230,10 +241,13 @@ class CacheFetcher:
         own = origin(request.url)
         links = (response.headers.get(name) for name in ("Location", "Content-Location"))
         also = {resolve(request.url, link) for link in links if link}
-        await self._store.forget(request.url.partition("#")[0])
-        for url in also:
-            if url is not None and origin(url) == own:
-                await self._store.forget(url)
+        try:
+            await self._store.forget(request.url.partition("#")[0])
+            for url in also:
+                if url is not None and origin(url) == own:
+                    await self._store.forget(url)
+        except CacheError as error:
+            self._not_stored(error)
 
     def _count(self, **more: int) -> None:
         found = {name: getattr(self.statistics, name) + number for name, number in more.items()}
@@ -354,8 +368,9 @@ class _StoredBody:
 
 
 def cache_path(settings: HttpSettings) -> Path:
-    """The file of the cache: the one that is configured, or that in the user's folder."""
-    return settings.cache if isinstance(settings.cache, Path) else cache_folder() / FILE_NAME
+    """The file of the cache: the one that is configured, or that in the configured or the user's folder."""
+    path = settings.cache if isinstance(settings.cache, Path) else cache_folder()
+    return path if path.is_file() or (path.suffix == SUFFIX and not path.is_dir()) else path / FILE_NAME
 
 
 def _can_be_stored(request: Request) -> bool:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FILE_NAME = "http-cache.sqlite"
+SUFFIX = ".sqlite"
+FILE_NAME = f"http-cache{SUFFIX}"
 PIECE_BYTES = 256 * KIBIBYTE
 MOST_VARIANTS = 20
 MOST_SHARE = 0.25  # of the whole cache, for one answer
@@ -60,7 +61,7 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
 
 
 class CacheError(WebError):
-    """The file of the HTTP cache cannot be used; if `is_damaged`, not until somebody deletes it."""
+    """The file of the HTTP cache cannot be used; if `is_damaged` or another's, not until somebody acts."""
 
     is_damaged = False
 
@@ -87,7 +88,7 @@ class CacheStore:
     """The stored answers. Nothing is opened before it is first used."""
 
     def __init__(self, path: Path, most_bytes: int, *, clock: Callable[[], float]) -> None:
-        self.path = path / FILE_NAME if path.is_dir() else path
+        self.path = path
         self.most_bytes = most_bytes
         self._clock = clock
         self._thread: ThreadPoolExecutor | None = None
@@ -275,10 +276,12 @@ class CacheStore:
             return
         if application or version or file.execute("SELECT 1 FROM sqlite_master").fetchone():
             whose = "another version of aioflow" if application == _APPLICATION else "something else"
-            raise CacheError(
+            error = CacheError(
                 f"{shown_path(self.path)}: this file is of {whose}; "
                 "delete it, or name another under [http] cache"
             )
+            error.is_damaged = True
+            raise error
         for statement in _statements(_SCHEMA):
             file.execute(statement)
         file.execute("INSERT INTO about VALUES (?, 0)", (token_bytes(16),))

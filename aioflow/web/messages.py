@@ -63,7 +63,8 @@ class Response:
     """An answer. Its body is whole, or a stream that has to be read to its end or closed.
 
     `url` is where it came from after redirects, `hops` the addresses that led there. `headers` are
-    case-insensitive. `stored` says that no body crossed the network: "cache", "revalidated" or "replay".
+    case-insensitive. `stored` says that no body crossed the network: "cache" (fresh, or offline at any
+    age), "revalidated" or "replay".
     """
 
     url: str

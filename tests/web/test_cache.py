@@ -115,8 +115,12 @@ async def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
 def test_the_file_lies_where_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_path(HttpSettings(cache=True)) == tmp_path / "aioflow" / "http-cache.sqlite"
-    assert cache_path(HttpSettings(cache=Path("x"))) == Path("x")
-    assert CacheStore(tmp_path, 1, clock=float).path == tmp_path / "http-cache.sqlite"
+    assert cache_path(HttpSettings(cache=tmp_path)) == tmp_path / "http-cache.sqlite"
+    new = tmp_path / "new"
+    assert cache_path(HttpSettings(cache=new)) == new / "http-cache.sqlite"
+    assert cache_path(HttpSettings(cache=tmp_path / "pages.sqlite")) == tmp_path / "pages.sqlite"
+    new.touch()  # as it was made before
+    assert cache_path(HttpSettings(cache=new)) == new
 
 
 def ask(path: Path, statement: str) -> Any:
@@ -556,11 +560,29 @@ async def test_an_answer_that_cannot_be_stored_is_still_given(
         assert cached.fetcher.statistics == CacheStatistics(misses=2, failures=2)
 
 
-async def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    async with Cached(tmp_path / "file" / "cache", {URL: answer()}) as cached:
+async def test_a_file_that_cannot_be_made_is_told_once_and_done_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "file", b"")
+    async with Cached(tmp_path / "file" / "cache", {URL: answer(headers=FRESH, body=b"page")}) as cached:
+        for _ in range(2):
+            assert (await cached.get()).body == b"page"
+        assert (await cached.get(method="POST")).body == b"page"
+        assert cached.fetcher.statistics == CacheStatistics(misses=2, failures=3)
+    (warning,) = caplog.messages
+    assert "file/cache: the HTTP cache cannot be used: " in warning
+    assert warning.endswith("; it is done without")
+
+
+async def test_offline_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "file", b"")
+    async with Cached(tmp_path / "file" / "cache", {}, offline=True) as cached:
         with pytest.raises(CacheError, match="file/cache: the HTTP cache cannot be used"):
             await cached.get()
+
+
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 WRITER = """
