@@ -10,6 +10,7 @@ from typing import Any
 from aioflow.configuration import Configuration, as_configuration
 from aioflow.errors import InputError
 from aioflow.section import Section, at_least, more_than_nothing
+from aioflow.web.headers import FRAMING
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
@@ -33,9 +34,11 @@ def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
     hosts = whole.sections(HOST)
     for host, settings in hosts.items():
         for header in settings.headers:
+            where = whole.where("host", host, "headers", header)
             if not _HEADER_NAME.fullmatch(header):
-                where = whole.where("host", host, "headers", header)
                 raise InputError(f"{where}: {header!r} is no name of a header")
+            if header.lower() in FRAMING:
+                raise InputError(f"{where}: the header {header!r} is for the client to set")
     return WebSettings(http, hosts)
 
 

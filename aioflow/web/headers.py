@@ -23,6 +23,8 @@ HARMLESS = frozenset(
         "user-agent",
     }
 )
+# What says where a request ends and whom it is for; a wrong word here is another request for the server.
+FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str | None:
@@ -31,6 +33,13 @@ def find_header(headers: Mapping[str, str], name: str) -> str | None:
         if key.lower() == name:
             return value
     return None
+
+
+def framing(headers: Mapping[str, str]) -> str | None:
+    """The name of a header that only the client itself may set, if there is one."""
+    if FRAMING.isdisjoint(map(str.lower, headers)):
+        return None
+    return next(name for name in headers if name.lower() in FRAMING)
 
 
 def harmless(headers: Mapping[str, str]) -> dict[str, str]:

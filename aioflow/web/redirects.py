@@ -7,8 +7,8 @@ from string import printable
 from urllib.parse import quote
 
 from aioflow.secrets import shows_secret
-from aioflow.web.errors import BadResponseError, WebError
-from aioflow.web.headers import harmless
+from aioflow.web.errors import BadResponseError, RequestRefusedError, WebError
+from aioflow.web.headers import framing, harmless
 from aioflow.web.messages import Fetcher, Request, Response
 from aioflow.web.settings import HttpSettings
 from aioflow.web.urls import origin, resolve, without_userinfo
@@ -24,6 +24,10 @@ class RedirectFetcher:
         self._most = settings.redirects
 
     async def fetch(self, request: Request) -> Response:
+        if request.headers and (name := framing(request.headers)) is not None:
+            raise RequestRefusedError(
+                f"{without_userinfo(request.url)}: the header {name} is for the client to set"
+            )
         response = await self._inner.fetch(request)
         if response.status not in STATUSES:
             return response

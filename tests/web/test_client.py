@@ -29,6 +29,7 @@ from aioflow.web import (
     HttpSettings,
     NotRecordedError,
     Request,
+    RequestRefusedError,
     ResponseTimeoutError,
     RobotsRefusedError,
     WebError,
@@ -282,6 +283,18 @@ async def test_equal_gets_are_made_once() -> None:
         assert {await response.read() for response in responses} == {b"x" * 30_000}
         assert client.statistics().shared == 8
     assert len(site.visits) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["Host", "content-length", "Transfer-Encoding", "CONNECTION", "Upgrade", "TE"]
+)
+async def test_headers_that_frame_the_request_are_the_clients_own(name: str) -> None:
+    script = Script({})
+    async with Client.open(WebSettings(), network=script) as client:
+        with pytest.raises(RequestRefusedError) as caught:
+            await client.fetch(Request("http://me:hush@a.example/", headers={"Accept": "*/*", name: "5"}))
+    assert str(caught.value) == f"{A}/: the header {name} is for the client to set"
+    assert script.requests == []
 
 
 async def test_an_error_status_is_an_answer() -> None:

@@ -123,6 +123,10 @@ def test_offline_answers_come_from_the_cache_even_if_nobody_turned_it_on(here: P
             "'X Y' is no name of a header",
         ),
         (
+            {"host": {"example.org": {"headers": {"Host": "z"}}}},
+            "the header 'Host' is for the client to set",
+        ),
+        (
             {"host": {"example.org": {"headers": {"X": "a\nb"}}}},
             "host.\"example.org\".headers.X must be a text on one line, not 'a\\nb'",
         ),
