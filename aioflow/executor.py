@@ -318,6 +318,7 @@ class OperatorStep(Gate):
             self.session.publish(TupleFailed(*self.place(), str(error)))
         schema = self.streams[0].schema if self.streams else None
         if self.step.resolved.skip_errors:
+            self.totals.skip(error)
             return
         if self.errors is not None:
             self.errors.push([failed_row(schema or Schema(()), row, error, attempts)])
@@ -340,6 +341,7 @@ class OperatorStep(Gate):
             return
         self.totals.errors += 1
         if self.step.resolved.skip_errors:
+            self.totals.skip(error)
             return
         packed = await self._packed_input()
         if own and self.errors is not None:

@@ -142,6 +142,7 @@ class Run:
         session = self.session
         try:
             await session.stop()
+            session.warn_of_skipped()
             session.services.ended_well &= session.failure is None
             await session.services.close()
         except Exception as error:

@@ -33,6 +33,8 @@ class Totals:
     rows_in: int = 0
     rows_out: int = 0
     errors: int = 0
+    skipped: int = 0  # failures that ERRORS: skip dropped
+    first_skipped: str = ""
     firings: int = 0
     activations: int = 0
     ended: int = 0
@@ -41,6 +43,12 @@ class Totals:
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
     counters: Counter[str] = field(default_factory=Counter)
+
+    def skip(self, error: BaseException) -> None:
+        """A failure was dropped, as the statement asks for."""
+        if not self.skipped:
+            self.first_skipped = f"{type(error).__name__}: {error}".removesuffix(": ")
+        self.skipped += 1
 
 
 class Active(Protocol):
@@ -209,6 +217,13 @@ class Session:
         self.warnings.append(message)
         if self.listeners:
             self.publish(Warned(self.now(), self.info.run_id, message))
+
+    def warn_of_skipped(self) -> None:
+        """Nothing is dropped silently."""
+        for totals in self.totals.values():
+            if totals.skipped:
+                number = "1 failure was" if totals.skipped == 1 else f"{totals.skipped:,} failures were"
+                self.warn(f"{totals.step.where}: {number} skipped, the first: {totals.first_skipped}")
 
     def publish(self, event: Event) -> None:
         for listener in self.listeners:

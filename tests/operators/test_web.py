@@ -467,3 +467,13 @@ def test_two_statements_that_get_the_same_tuples_make_their_requests_in_turn() -
     run_plan(plan, services={Client: http_client}, configuration=QUIET, workers=4, x=rows)
     first = [url.removeprefix(SITE)[1:4] for url in site.urls[:16]]
     assert first.count("api") >= 4
+
+
+def test_failures_that_are_skipped_are_told_at_the_end() -> None:
+    result, _ = wrapped(
+        'wrapper ("list", x : out) {ERRORS: skip}', pages(), x=[{"page": 1}, {"page": 2}], workers=1
+    )
+    (warning,) = result.warnings
+    assert (
+        "wrapper: 2 failures were skipped, the first: HttpStatusError: http://homes.example/list" in warning
+    )
