@@ -26,6 +26,20 @@ if TYPE_CHECKING:
     from aioflow.wrappers.definition import Extraction, Wrapper
 
 
+# What mimetypes does not know, or only where the system has a table of its own.
+_KINDS = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".ndjson": "application/x-ndjson",
+    ".tsv": "text/tab-separated-values",
+}
+_WITH_OPTIONS = {
+    **dict.fromkeys(("application/jsonl", "application/x-ndjson", "application/x-jsonlines"), "json lines"),
+    "text/tab-separated-values": 'csv delimiter "\\t"',
+}
+
+
 @dataclass(frozen=True)
 class Page:
     """A page as it came; one that was saved has a `path` in place of a `response`."""
@@ -72,14 +86,16 @@ def saved_page(path: str, url: str | None = None) -> Page:
         body = file.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read page: {os_error_text(error)}") from error
-    kind, _ = mimetypes.guess_type(file.name)
+    kind = _KINDS.get(file.suffix.lower()) or mimetypes.guess_type(file.name)[0]
     headers = {"Content-Type": kind} if kind else {}
     return Page(PageHead(url or file.resolve().as_uri(), headers=headers), body, path=path)
 
 
 def reader_for(page: Page) -> str:
-    """The reader that goes with what a page says it is; HTML when that tells nothing."""
+    """The reader, with its options, that goes with what a page says it is; HTML when that tells nothing."""
     said = page.head.content_type.partition(";")[0].strip().lower()
+    if said in _WITH_OPTIONS:
+        return _WITH_OPTIONS[said]
     for name in reader_names():
         # A package whose reader cannot be loaded is in nobody's way here.
         with suppress(SettingError):

@@ -30,8 +30,8 @@ Command: TypeAlias = Callable[["Shell", str], Iterator[str]]
 
 SHOWN_MATCHES = 20
 SHOWN_ITEMS = 5
-# `name: "selector" words`: a colon and a blank; in CSS and XPath no blank follows one.
-_FIELD = re.compile(r"""(?P<name>`[^`]+`|"[^"]+"|[^\W\d][\w-]*)\s*:\s+(?=["'=A-Za-z])""")
+# `name: "selector" words` or `name:` alone: in CSS and XPath no blank follows a colon, nor does one end them.
+_FIELD = re.compile(r"""(?P<name>`[^`]+`|"[^"]+"|[^\W\d][\w-]*)\s*:(\s+(?=["'=A-Za-z])|$)""")
 _LINES = re.compile(r"csv\b|\w+ .*\b(lines|paragraphs)\b")
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _NAME_OF_NONE = "page"
@@ -74,6 +74,7 @@ class Shell:
         self._paint = paint
         self._width = width or shutil.get_terminal_size().columns
         self._links: list[str] = []
+        self._reader_was_said = False
 
     def do(self, line: str) -> Iterator[str]:
         """Carry out a line: a command, a field or a selector."""
@@ -104,12 +105,17 @@ class Shell:
             page = saved_page(target)
         else:
             raise InputError(f"{target!r} is neither an http(s) address nor a file")
-        is_first = self.page is None
         self.page = page
         self._links = []
-        if is_first:
-            self.draft.reader = reader_for(page)
+        # A draft with fields is for pages of one kind; without, each page is read as what it is.
+        if not self._reader_was_said and not self.draft.fields:
+            self._read_as(reader_for(page))
         yield self._summary(page)
+
+    def _read_as(self, reader: str) -> None:
+        if reader != self.draft.reader:
+            # Its selectors are in another language.
+            self.draft.reader, self.draft.each = reader, None
 
     def _summary(self, page: Page) -> str:
         status = page.head.status
@@ -163,20 +169,20 @@ class Shell:
         """What a selector matches: in each item if there is an iterating element, else in the page."""
         in_page = selector.startswith("page ") or self.draft.each is None
         selector = write_string(selector.removeprefix("page ").strip())
+        # `all` passes over what is empty; whether a selector is right is seen by what it matches.
+        entries = [f"match: {selector} all", f"number: {selector} count"]
         if in_page and self.draft.has_page:
-            rows = self._read(["OUTER", f"match: page {selector} all"], each=None).rows
-            values = _values(rows[0][0]) if rows else []
-            yield self._paint("bold", count_text(len(values), "match", "matches"))
+            entries = [entry.replace(": ", ": page ", 1) for entry in entries]
+            matched = _matched(self._read(["OUTER", *entries], each=None))
+            values, heading = (matched[0].values if matched else []), _matches_text(matched)
+            yield self._paint("bold", heading)
             yield from self._numbered(values, SHOWN_MATCHES)
             return
-        extracted = self._read([f"match: {selector} all"], each=self.draft.each)
-        found = [_values(row[0]) for row in extracted.rows]
-        matches = sum(map(len, found))
-        items = sum(bool(values) for values in found)
-        counted = count_text(matches, "match", "matches")
-        yield self._paint("bold", f"{counted} in {items} of {count_text(len(found), 'item')}")
-        shown = [Joined(values) if len(values) > 1 else (values[0] if values else None) for values in found]
-        yield from self._numbered(shown, SHOWN_MATCHES)
+        matched = _matched(self._read(entries, each=self.draft.each))
+        items = sum(each.count > 0 for each in matched)
+        heading = f"{_matches_text(matched)} in {items} of {count_text(len(matched), 'item')}"
+        yield self._paint("bold", heading)
+        yield from self._numbered([each.shown for each in matched], SHOWN_MATCHES)
 
     def try_field(self, line: str) -> Iterator[str]:
         """A field as it would stand in a WRAPPER; kept if it makes sense."""
@@ -209,6 +215,7 @@ class Shell:
         if rest:
             self._read(["place: response url"], each=None, reader=rest)
             self.draft.reader, self.draft.each = rest, None
+            self._reader_was_said = True
         yield self.draft.reader
 
     # --- the draft ------------------------------------------------------------------------------
@@ -289,13 +296,35 @@ class Shell:
         return iter(())
 
 
-class Joined(str):
-    """Several values of one item, shown together."""
+@dataclass(frozen=True)
+class Matched:
+    """What a selector matches in one place: the values, and the count with those that are empty."""
 
-    __slots__ = ()
+    values: Sequence[Value]
+    count: int
 
-    def __new__(cls, values: Sequence[Value]) -> Joined:
-        return super().__new__(cls, " | ".join(cell(value) for value in values))
+    @property
+    def shown(self) -> Value:
+        """One value for all of them; None where there is none."""
+        if len(self.values) > 1:
+            return " | ".join(map(cell, self.values))
+        return self.values[0] if self.values else None
+
+
+def _matched(extracted: Extracted) -> list[Matched]:
+    """Of fields that take and count all matches."""
+    found = []
+    for taken, counted in extracted.rows:
+        values = [row[0] for row in taken.rows] if isinstance(taken, Relation) else []
+        found.append(Matched(values, max(len(values), counted if isinstance(counted, int) else 0)))
+    return found
+
+
+def _matches_text(matched: Sequence[Matched]) -> str:
+    count = sum(each.count for each in matched)
+    empty = count - sum(len(each.values) for each in matched)
+    text = count_text(count, "match", "matches")
+    return f"{text} ({empty:,} empty)" if empty else text
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -318,10 +347,3 @@ def _command(name: str) -> Command:
     if found is None:
         raise InputError(f"unknown command :{name}{suggestion(name, COMMANDS) or '; :help lists them'}")
     return found
-
-
-def _values(value: Value) -> list[Value]:
-    """The values of a field that takes all matches."""
-    if isinstance(value, Relation):
-        return [row[0] for row in value.rows]
-    return [] if value is None else [value]

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from aioflow import loads
-from aioflow.cli.pages import Browser, saved_page
+from aioflow.cli.pages import Browser, Page, reader_for, saved_page
 from aioflow.cli.paint import Paint
 from aioflow.cli.shell import Shell
 from aioflow.cli.terminal import completions, names_in
 from aioflow.web.settings import HttpSettings, WebSettings
+from aioflow.wrappers.reading import PageHead
 from tests.cli.conftest import Ended
 from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, aioflow, environment, own_folders
 from tests.cli.site import HOUSES, Site, houses_page, served
@@ -68,6 +69,14 @@ def test_many_matches_are_not_all_shown(shell: Shell, tmp_path: Path) -> None:
     assert (shown[0], len(shown), shown[-1].strip()) == ("50 matches", 22, "… and 30 more")
 
 
+def test_elements_without_text_are_matches_too(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "stars.html").write_text("<li><i></i><i></i></li><li><i>half</i></li><li></li>")
+    list(shell.do(f":open {tmp_path / 'stars.html'}"))
+    assert list(shell.do("i")) == ["3 matches (2 empty)", "   1  half"]
+    list(shell.do(":each li"))
+    assert next(shell.do("i")) == "3 matches (2 empty) in 2 of 3 items"
+
+
 def test_with_an_iterating_element_a_selector_is_tried_in_each_item(do: Do) -> None:
     assert do(":each li.house") == ["3 items"]
     assert do("span.price")[0] == "3 matches in 3 of 3 items"
@@ -86,7 +95,55 @@ def test_other_pages_are_read_by_their_own_readers(shell: Shell, site: Site) -> 
     assert list(shell.do(r"\d Oak")) == ["1 match", "   1  1 Oak"]
 
 
+def test_each_page_is_read_as_what_it_is_until_there_are_fields(do: Do, site: Site) -> None:
+    do(":each li.house")
+    (opened,) = do(f":open {site.url('/data.json')}")
+    assert opened.endswith("read as json")
+    assert do("$.houses[*].address")[0] == "3 matches"
+    do('first: "$.houses[0].address"')
+    (opened,) = do(f":open {site.url('/houses')}")
+    assert opened.endswith("read as json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reader"),
+    [
+        ("a.jsonl", '{"a": 1}\n{"a": 2}\n', "json lines"),
+        ("a.ndjson", '{"a": 1}\n{"a": 2}\n', "json lines"),
+        ("a.tsv", "a\tb,c\n1\t5\n2\t6\n", 'csv delimiter "\\t"'),
+    ],
+)
+def test_files_of_lines_are_read_by_the_line(
+    shell: Shell, tmp_path: Path, name: str, text: str, reader: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (opened,) = shell.do(f":open {tmp_path / name}")
+    assert opened.endswith(f"read as {reader}")
+    assert list(shell.do("a")) == ["2 matches in 2 of 2 items", "   1  1", "   2  2"]
+    list(shell.do("a: number"))
+    assert f"READ: {reader}" in "".join(shell.do(":wrapper"))
+
+
+def test_the_type_of_an_answer_tells_json_by_the_line() -> None:
+    page = Page(
+        PageHead("https://a.example/", headers={"Content-Type": "application/x-ndjson; charset=utf-8"}), b""
+    )
+    assert reader_for(page) == "json lines"
+
+
+def test_a_reader_that_was_said_holds_for_the_pages_that_follow(do: Do, site: Site) -> None:
+    do(":reader text")
+    (opened,) = do(f":open {site.url('/data.json')}")
+    assert opened.endswith("read as text")
+
+
 # --- fields and the wrapper ---------------------------------------------------------------------
+
+
+def test_a_name_and_a_colon_are_a_field_of_that_name(do: Do, site: Site) -> None:
+    do(f":open {site.url('/data.json')}")
+    do(":each $.houses[*]")
+    assert do("address:")[:2] == ["address  3 rows, 0 null", "   1  1 Oak Street"]
 
 
 def test_a_field_is_tried_as_in_a_wrapper(do: Do) -> None:
