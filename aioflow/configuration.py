@@ -11,6 +11,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,9 @@ FILE_NAME = "aioflow.toml"
 DEFAULT = "default"
 
 _VARIABLE = "AIOFLOW_"
+_NO_SETTINGS = ("debug", "complete")
+# How alike a variable and a setting must be for the one to be a slip for the other.
+_NEAR = 0.75
 
 
 class Configuration(Mapping[str, Any]):
@@ -193,23 +197,43 @@ def _environment(here: Path) -> _Layer:
         if name in ENGINE.keys:
             tables[name] = text
             continue
-        for table in section_names():
-            if name.startswith(f"{table}_"):
-                if find_section(table).named:
-                    raise InputError(f"{variable}: tables [{table}.…] can only be set in files")
-                tables.setdefault(table, {})[name.removeprefix(f"{table}_")] = text
+        table = next((table for table in section_names() if name.startswith(f"{table}_")), None)
+        if table is None:
+            _refuse_misspelt(variable, name)
+        elif find_section(table).named:
+            raise InputError(f"{variable}: tables [{table}.…] can only be set in files")
+        else:
+            tables.setdefault(table, {})[name.removeprefix(f"{table}_")] = text
     return _Layer(tables, lambda place: _VARIABLE + "_".join(place).upper(), here, is_text=True)
+
+
+def _refuse_misspelt(variable: str, name: str) -> None:
+    """A variable that is nearly one of ours is a mistake; others belong to somebody else."""
+    if name in _NO_SETTINGS:
+        return
+    known = {key: key for key in ENGINE.keys}
+    for section in map(find_section, section_names()):
+        if not section.named:
+            known |= {f"{section.name}_{key}": key for key in section.keys}
+    near = [whole for whole, key in known.items() if key == name]
+    near = near or get_close_matches(name, known, n=1, cutoff=_NEAR)
+    if near:
+        raise InputError(f"{variable}: unknown setting; did you mean {_VARIABLE + near[0].upper()!r}?")
 
 
 def _file(path: Path, tables: tuple[str, ...] = ()) -> _Layer:
     shown = shown_path(path)
     try:
-        content: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        # With a mark at its beginning, as some editors write it, or without.
+        content: Any = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         content = {}
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot read configuration: {reason}: {shown!r}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{shown}: line {line} is not in UTF-8, as all of the file must be") from error
     except ValueError as error:
         raise InputError(f"{shown}: {error}") from error
     for table in tables:
@@ -258,7 +282,7 @@ def _read_key(
     place: Place, value: Any, section: Section[Any], layer: _Layer
 ) -> Iterator[tuple[Setting, Key]]:
     try:
-        key = section.key(place[-1])
+        key = section.key(place)
     except InputError as error:
         raise InputError(f"{layer.where(place)}: {error}") from None
     if not key.is_table:

@@ -70,14 +70,14 @@ class Section(Generic[T]):
         described: Any = self.kind
         return {each.name: Key.of(each, hints[each.name]) for each in fields(described)}
 
-    def key(self, name: str) -> Key:
-        """The key of a name; unknown ones are mistakes."""
+    def key(self, place: Place) -> Key:
+        """The key of a place, by its last part; unknown ones are mistakes."""
+        name = place[-1]
         found = self.keys.get(name)
         if found is None:
-            prefix = f"{self.name}." if self.name else ""
             with_unit = [f"{name}_{unit}" for unit in (*_UNITS, "rows") if f"{name}_{unit}" in self.keys]
             near = f"; did you mean {with_unit[0]!r}?" if with_unit else suggestion(name, self.keys)
-            raise InputError(f"unknown setting {prefix + name!r}{near}")
+            raise InputError(f"unknown setting {place_text(place)!r}{near}")
         return found
 
     def read(self, key: Key, value: Any, *, is_text: bool, folder: Path) -> Any:
@@ -139,7 +139,8 @@ class Key:
     def _as(self, choice: Any, value: Any, is_text: bool, folder: Path) -> Any:
         """The value as one of the types; None where it is not of it."""
         if choice is bool:
-            return _boolean(value, is_text)
+            # Nobody calls a folder `no`; one that is called so is written `./no`.
+            return _boolean(value, is_text or Path in self.choices)
         if choice in (int, float):
             return self._number(choice, value, is_text)
         if get_origin(choice) is tuple:
@@ -266,7 +267,7 @@ class Setting:
     @property
     def name(self) -> str:
         """`http.rate`, `host."example.org".rate`."""
-        return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in self.place)
+        return place_text(self.place)
 
     @property
     def public_value(self) -> Any:
@@ -289,6 +290,11 @@ class Setting:
         if isinstance(value, float):
             return f"{value:g} s" if self.unit == "seconds" else f"{value:g}"
         return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def place_text(place: Place) -> str:
+    """`host."example.org".rate`."""
+    return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in place)
 
 
 def is_sensitive(place: Place) -> bool:

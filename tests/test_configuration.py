@@ -266,6 +266,7 @@ MISTAKES = {
     ),
     "[guest.ann]\nwishes = {tea = 3}": "guest.ann.wishes.tea must be a text, not 3",
     "[guest.ann]\nwishes = 'tea'": "guest.ann.wishes must be a table, not 'tea'",
+    "[guest.'ann.b']\nseat = 3": "unknown setting 'guest.\"ann.b\".seat'; did you mean 'seats'?",
     "[guest.ann]\npassword = 3": "guest.ann.password must be a text",
     "[guest.'ann b']\nseats = 3": "[guest.'ann b']: a guest has one name",
     "[guest.ann.example.org]\nseats = 3": ('a name with dots stands in quotes: [guest."ann.example.org"]'),
@@ -286,6 +287,27 @@ def test_a_file_that_is_not_toml_is_told(here: Path) -> None:
         read_configuration()
 
 
+def test_a_file_in_another_encoding_is_told_with_the_line(here: Path) -> None:
+    (here / "aioflow.toml").write_bytes("workers = 2\n# für alle\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"^aioflow.toml: line 2 is not in UTF-8"):
+        read_configuration()
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(here: Path) -> None:
+    (here / "aioflow.toml").write_text("workers = 2", encoding="utf-8-sig")
+    assert read_configuration()["workers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("yes", True), ("On", True), ("no", False), ("off", False), ("false", False)]
+)
+def test_a_word_for_true_or_false_is_no_path(here: Path, text: str, expected: bool) -> None:
+    write(here / "aioflow.toml", f"[kitchen]\nlog = '{text}'\nbook = '{text}'")
+    assert read_configuration()["kitchen"] == {"log": expected, "book": here / text}
+    write(here / "aioflow.toml", f"[kitchen]\nlog = './{text}'")
+    assert read_configuration()["kitchen"] == {"log": here / text}
+
+
 def test_a_file_that_cannot_be_read_is_told(here: Path) -> None:
     (here / "aioflow.toml").mkdir()
     with pytest.raises(InputError, match=r"cannot read configuration: is a directory: 'aioflow.toml'"):
@@ -298,6 +320,9 @@ def test_a_file_that_cannot_be_read_is_told(here: Path) -> None:
         ("AIOFLOW_WORKERS", "many", "workers must be a whole number, not 'many'"),
         ("AIOFLOW_KITCHEN_HEAT", "hot", "kitchen.heat must be a number, not 'hot'"),
         ("AIOFLOW_KITCHEN_HEET", "1", "unknown setting 'kitchen.heet'; did you mean 'heat'?"),
+        ("AIOFLOW_WORKRES", "1", "unknown setting; did you mean 'AIOFLOW_WORKERS'?"),
+        ("AIOFLOW_KITHEN_HEAT", "1", "unknown setting; did you mean 'AIOFLOW_KITCHEN_HEAT'?"),
+        ("AIOFLOW_HEAT", "1", "unknown setting; did you mean 'AIOFLOW_KITCHEN_HEAT'?"),
         ("AIOFLOW_GUEST_ANN_SEATS", "1", "tables [guest.…] can only be set in files"),
     ],
 )
@@ -311,7 +336,7 @@ def test_a_mistake_in_the_environment_names_the_variable(
 
 
 def test_other_variables_of_aioflow_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AIOFLOW_DEBUG", "AIOFLOW_SECRET_KITCHEN", "AIOFLOW_SECRETS"):
+    for name in ("AIOFLOW_DEBUG", "AIOFLOW_SECRET_KITCHEN", "AIOFLOW_SECRETS", "AIOFLOW_OF_OTHERS"):
         monkeypatch.setenv(name, "1")
     assert dict(read_configuration()) == {}
 
