@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
@@ -98,17 +99,35 @@ _MARKS = {"running": "▸", "ended": "✓"}
 _COLUMNS = ("in", "out", "waiting", "errors")
 _COLUMN_WIDTH = 9
 
-# The names of steps by plan and line.
-Labels: TypeAlias = Mapping[tuple[str, int | None], str]
+# The names of steps by plan and line, each with its operator, in the order of the text.
+Labels: TypeAlias = Mapping[tuple[str, int | None], Sequence[tuple[str, str]]]
 
 
 def labels_of(program: Program) -> Labels:
     """A name for each statement that tells it from its neighbours: `apply fetch_page`."""
-    return {
-        (plan.name, statement.span.line if statement.span else None): _label(statement)
-        for plan in program
-        for statement in plan.statements
-    }
+    labels: dict[tuple[str, int | None], list[tuple[str, str]]] = {}
+    for plan in program:
+        for statement in plan.statements:
+            place = plan.name, statement.span.line if statement.span else None
+            labels.setdefault(place, []).append((statement.operator, _label(statement)))
+    return labels
+
+
+def _names(steps: Sequence[StepStatistics], labels: Labels) -> list[str]:
+    """The names of steps, which are in the order of the text; not all statements need have begun."""
+    alike = Counter((step.plan, step.line, step.operator) for step in steps)
+    seen: Counter[tuple[str, int | None, str]] = Counter()
+    names = []
+    for step in steps:
+        key = step.plan, step.line, step.operator
+        of_line = [label for operator, label in labels.get(key[:2], ()) if operator == step.operator]
+        if len(set(of_line)) == 1:
+            names.append(of_line[0])
+        else:
+            # Which of several on one line it is shows only when all of them are there.
+            names.append(of_line[seen[key]] if len(of_line) == alike[key] else step.operator)
+        seen[key] += 1
+    return names
 
 
 def _label(statement: Statement) -> str:
@@ -133,8 +152,10 @@ def render_run(
 
 def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, height: int) -> str:
     """A table of the steps, as many as fit."""
-    shown, hidden = _most_telling(steps, height - 1)
-    names = [labels.get((step.plan, step.line), step.operator) for step in shown]
+    places = _most_telling(steps, height - 1)
+    hidden = len(steps) - len(places)
+    every_name = _names(steps, labels)
+    shown, names = [steps[place] for place in places], [every_name[place] for place in places]
     room = max(8, width - 4 - _COLUMN_WIDTH * len(_COLUMNS))
     name_width = min(room, max(map(len, names), default=0) + 2)
     header = "".join(column.rjust(_COLUMN_WIDTH) for column in _COLUMNS)
@@ -166,10 +187,9 @@ def _summary(statistics: RunStatistics) -> str:
     return " · ".join(["", *parts])
 
 
-def _most_telling(steps: Sequence[StepStatistics], room: int) -> tuple[Sequence[StepStatistics], int]:
-    """The steps that fit, in the order of the text: those under way before those that have ended."""
+def _most_telling(steps: Sequence[StepStatistics], room: int) -> Sequence[int]:
+    """Where those are that fit, in the order of the text: those under way before those that have ended."""
     if len(steps) <= room:
-        return steps, 0
+        return range(len(steps))
     ranked = sorted(range(len(steps)), key=lambda place: (steps[place].state != "running", place))
-    kept = sorted(ranked[: max(1, room - 1)])
-    return [steps[place] for place in kept], len(steps) - len(kept)
+    return sorted(ranked[: max(1, room - 1)])
