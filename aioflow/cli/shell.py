@@ -83,7 +83,10 @@ class Shell:
             return
         if line.startswith(":"):
             name, _, rest = line[1:].partition(" ")
-            yield from _command(name)(self, rest.strip())
+            command, rest = _command(name), rest.strip()
+            if rest and command in _ALONE:
+                raise InputError(f":{name.lower()} stands alone, without {rest!r}")
+            yield from command(self, rest)
         elif _FIELD.match(line):
             yield from self.try_field(line)
         else:
@@ -222,7 +225,9 @@ class Shell:
 
     def table(self, rest: str) -> Iterator[str]:
         """`:table [N]`: the rows so far, at most N."""
-        most = int(rest) if rest.isdecimal() else SHOWN_MATCHES
+        if rest and not rest.isdecimal():
+            raise InputError(f":table takes a number of rows, not {rest!r}")
+        most = int(rest) if rest else SHOWN_MATCHES
         extracted, schema = self._read_all(list(self._some_fields().values()))
         rows = extracted.rows[:most]
         columns = Columns(schema.names, rows, self._width if self._paint.is_on else None)
@@ -340,10 +345,12 @@ COMMANDS: Mapping[str, Command] = {
     "help": Shell.help,
     "quit": Shell.quit,
 }
+_ALONE: Sequence[Command] = (Shell.headers, Shell.help, Shell.quit)
 
 
 def _command(name: str) -> Command:
     found = COMMANDS.get(name.lower())
     if found is None:
-        raise InputError(f"unknown command :{name}{suggestion(name, COMMANDS) or '; :help lists them'}")
+        near = suggestion(f":{name}", [f":{known}" for known in COMMANDS])
+        raise InputError(f"unknown command :{name}{near or '; :help lists them'}")
     return found

@@ -22,11 +22,11 @@ HISTORY_LINES = 1000
 _MOST_NAMES = 5000
 _NAMES = (
     re.compile(rb"<([A-Za-z][\w-]*)"),
-    re.compile(rb"\s([a-z][\w-]*)="),
+    re.compile(rb"\s([a-z][\w-]*)\s*="),
     re.compile(rb'"([A-Za-z_][\w-]*)"\s*:'),
 )
-_CLASSES = re.compile(rb"""\sclass=["']([^"']*)["']""")
-_IDENTITIES = re.compile(rb"""\sid=["']([^"'\s]+)["']""")
+_CLASSES = re.compile(rb"""\sclass\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""", re.IGNORECASE)
+_IDENTITIES = re.compile(rb"""\sid\s*=\s*["']?([^\s"'<>=`]+)""", re.IGNORECASE)
 
 
 def run_shell(target: str, configuration: Configuration) -> int:
@@ -124,14 +124,24 @@ def completer(shell: Shell) -> Callable[[str, int], str | None]:
     def complete(text: str, state: int) -> str | None:
         if names["page"] is not shell.page:
             names["page"], names["words"] = shell.page, names_in(shell.page)
-        found = list(completions(text, names["words"]))
+        found = list(completions(text, names["words"], in_brackets=_follows_bracket()))
         return found[state] if state < len(found) else None
 
     return complete
 
 
-def completions(text: str, words: list[str]) -> Iterator[str]:
-    """What a word that has been begun may become."""
+def _follows_bracket() -> bool:
+    """Whether the word that is to be completed is the name of an attribute: `li[da`."""
+    import readline
+
+    return readline.get_line_buffer()[: readline.get_begidx()].endswith("[")
+
+
+def completions(text: str, words: list[str], *, in_brackets: bool = False) -> Iterator[str]:
+    """What a word that has been begun may become; `in_brackets` of CSS it is an attribute."""
+    if in_brackets:
+        yield from (word[1:] for word in words if word.startswith(f"@{text}") and word != f"@{text}")
+        return
     if text.startswith(":"):
         yield from (f":{name} " for name in COMMANDS if name.startswith(text[1:]))
         return
@@ -149,7 +159,7 @@ def names_in(page: Page | None) -> list[str]:
     elements, attributes, keys = (dict.fromkeys(pattern.findall(page.body)) for pattern in _NAMES)
     found |= dict.fromkeys(name.lower() for name in elements) | keys
     found |= dict.fromkeys(b"@" + name for name in attributes)
-    for listed in _CLASSES.findall(page.body):
-        found |= dict.fromkeys(b"." + name for name in listed.split())
+    for quoted_ways in _CLASSES.findall(page.body):
+        found |= dict.fromkeys(b"." + name for name in b"".join(quoted_ways).split())
     found |= dict.fromkeys(b"#" + name for name in _IDENTITIES.findall(page.body))
     return sorted(name.decode("utf-8", "replace") for name in list(found)[:_MOST_NAMES])

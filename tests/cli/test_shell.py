@@ -15,6 +15,7 @@ from aioflow.cli.pages import Browser, Page, reader_for, saved_page
 from aioflow.cli.paint import Paint
 from aioflow.cli.shell import Shell
 from aioflow.cli.terminal import completions, names_in
+from aioflow.errors import InputError
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.wrappers.reading import PageHead
 from tests.cli.conftest import Ended
@@ -211,6 +212,24 @@ def test_the_headers_of_the_answer_are_shown(do: Do) -> None:
     assert "X-Test: one" in do(":headers")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (":table x", ":table takes a number of rows, not 'x'"),
+        (":table -1", ":table takes a number of rows, not '-1'"),
+        (":headers all", ":headers stands alone, without 'all'"),
+        (":quit now", ":quit stands alone, without 'now'"),
+        (":eech li", "unknown command :eech; did you mean ':each'?"),
+        (":xyzzy", "unknown command :xyzzy; :help lists them"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_told(do: Do, shell: Shell, line: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        do(line)
+    assert str(caught.value) == message
+    assert not shell.has_ended
+
+
 def test_help_names_every_command(do: Do) -> None:
     text = "\n".join(do(":help"))
     for command in ("each", "reader", "table", "wrapper", "drop", "links", "open", "view", "headers", "quit"):
@@ -252,7 +271,7 @@ def test_a_mistake_is_told_with_its_place_and_the_rest_goes_on(
     assert messages[0].startswith("error: ")
     assert messages[1].strip() == 'title: "h1[" number'
     assert messages[2].strip() == "^"
-    assert messages[3] == "error: unknown command :tabel; did you mean 'table'?"
+    assert messages[3] == "error: unknown command :tabel; did you mean ':table'?"
 
 
 def test_a_page_that_is_not_there_ends_the_command(site: Site, piped: Callable[[str, str], Ended]) -> None:
@@ -309,3 +328,12 @@ def test_names_of_the_page_are_completed(tmp_path: Path) -> None:
     assert list(completions("spa", names)) == ["span"]
     assert list(completions(":wr", names)) == [":wrapper "]
     assert len(HOUSES) == 3
+
+
+def test_names_without_quotes_are_completed_too(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<ul class=schools ID = top data-city='x'><li CLASS='a schism'></ul>")
+    names = names_in(saved_page(str(tmp_path / "page.html")))
+    assert list(completions("ul.sch", names)) == ["ul.schism", "ul.schools"]
+    assert list(completions("#", names)) == ["#top"]
+    assert list(completions("da", names, in_brackets=True)) == ["data-city"]
+    assert list(completions("da", names)) == []
