@@ -25,7 +25,7 @@ from aioflow.web.messages import SAFE_METHODS, Request, Response
 from aioflow.web.settings import WebSettings
 from aioflow.web.urls import without_userinfo
 
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): *(.*)")
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): *([^\r\n\0]*)")
 _TEXTUAL = re.compile(r"text/|application/(.*[+])?(json|xml|javascript)|application/xhtml", re.IGNORECASE)
 _METHOD = re.compile(r"[A-Za-z]+")
 _ORIGINS = {
@@ -117,7 +117,12 @@ async def fetch(request: Request, settings: WebSettings) -> tuple[Response, byte
 def _header(text: str) -> tuple[str, str]:
     found = _HEADER.fullmatch(text)
     if found is None:
-        raise InputError(f"--header {text.partition(':')[0]}: expected 'NAME: VALUE'")
+        name, colon, _ = text.partition(":")
+        if not colon:
+            raise InputError(f"--header {name}: expected 'NAME: VALUE'")
+        if _HEADER.fullmatch(f"{name}:"):
+            raise InputError(f"--header {name}: its value must not have line breaks or NUL in it")
+        raise InputError(f"--header {name!r}: a name is made of ASCII letters, digits and signs like -")
     return found[1], Secrets().fill_in(found[2])
 
 
@@ -131,9 +136,14 @@ def _data(text: str | None) -> bytes | None:
 
 
 def _write(body: bytes, destination: Destination) -> None:
-    with open(destination.descriptor, "wb", closefd=False) as file:
-        file.write(body)
-    destination.commit()
+    try:
+        with open(destination.descriptor, "wb", closefd=False) as file:
+            file.write(body)
+        destination.commit()
+    except OSError as error:
+        # The system knows a descriptor only.
+        error.filename = destination.name
+        raise
 
 
 # --- the report ---------------------------------------------------------------------------------

@@ -75,6 +75,12 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_sent(fetch: Co
     assert site.requests == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_is_told_with_the_name_of_the_file(fetch: Command) -> None:
+    ended = fetch("/houses", "-o", "/dev/full")
+    assert (ended.code, ended.messages) == (1, "error: no space left on device: '/dev/full'\n")
+
+
 def test_a_failed_fetch_leaves_the_old_file_and_nothing_else(fetch: Command, folder: Path) -> None:
     (folder / "old").write_text("old")
     before = sorted(folder.iterdir())
@@ -207,6 +213,8 @@ def test_text_of_the_server_cannot_command_the_terminal(fetch: Command) -> None:
         (("example.org",), "'example.org' is no http:// or https:// address"),
         (("file:///etc/passwd",), "'file:///etc/passwd' is no http:// or https:// address"),
         (("http://x/", "-H", "nonsense"), "--header nonsense: expected 'NAME: VALUE'"),
+        (("http://x/", "-H", "Xé: 1"), "--header 'Xé': a name is made of ASCII letters, digits and signs"),
+        (("http://x/", "-H", "X: 1\rY: 2"), "--header X: its value must not have line breaks"),
         (("http://x/", "-X", "GO AWAY"), "--method GO AWAY: not a method of HTTP"),
         (("http://x/", "--head", "-X", "POST"), "--head asks by HEAD, --method by POST: give one of them"),
         (("http://x/", "--data", "@none"), "cannot read --data: no such file or directory: 'none'"),
