@@ -109,7 +109,7 @@ def labels_of(program: Program) -> Labels:
     for plan in program:
         for statement in plan.statements:
             place = plan.name, statement.span.line if statement.span else None
-            labels.setdefault(place, []).append((statement.operator, _label(statement)))
+            labels.setdefault(place, []).append((statement.operator.lower(), _label(statement)))
     return labels
 
 
@@ -120,7 +120,7 @@ def _names(steps: Sequence[StepStatistics], labels: Labels) -> list[str]:
     names = []
     for step in steps:
         key = step.plan, step.line, step.operator
-        of_line = [label for operator, label in labels.get(key[:2], ()) if operator == step.operator]
+        of_line = [label for operator, label in labels.get(key[:2], ()) if operator == step.operator.lower()]
         if len(set(of_line)) == 1:
             names.append(of_line[0])
         else:

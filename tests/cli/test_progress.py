@@ -9,7 +9,7 @@ from aioflow.statistics import StepStatistics
 PLAN = """
 PLAN p { INPUT: a OUTPUT: d BODY {
     select (a, "x > 1" : b)  select (b, "x > 2" : c)  distinct (c : e)
-    limit (e, 5 : d)
+    LIMIT (e, 5 : d)
 } }
 """
 
@@ -25,7 +25,7 @@ def names(*steps: StepStatistics, height: int = 20) -> list[str]:
 
 def test_statements_on_one_line_have_each_their_own_name() -> None:
     every = [step("select", 3, "ended"), step("select", 3), step("distinct", 3), step("limit", 4, "ended")]
-    expected = ["select x > 1", "select x > 2", "distinct", "limit 5"]
+    expected = ["select x > 1", "select x > 2", "distinct", "LIMIT 5"]
     assert names(*every, height=20) == expected
     assert names(*every, height=4)[:2] == expected[1:3]
 
