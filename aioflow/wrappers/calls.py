@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ Values: TypeAlias = tuple[Any, ...]
 LARGE_PAGE_BYTES = 256 * 1024
 # And what is read bit by bit, in bits that do not keep the loop waiting.
 SLICE_BYTES = 64 * 1024
+# What is read in a process has so long, and a second more for so many bytes.
+READ_SECONDS = 10.0
+READ_BYTES_A_SECOND = 500_000
 
 
 class Calls(Protocol):
@@ -186,11 +190,12 @@ class PageCalls(_Calls):
 
     async def _read(self, response: Response) -> Batch:
         body = await response.read()
-        if self.is_heavy(body):
-            return (await self.read_aside(response, body)).rows
         if self._pauses.is_on and not self._context.urgent:
             await self._pauses.end()
         started = perf_counter()
+        # Asked just before: a reader that had to parse the page to know keeps that for reading.
+        if self.is_heavy(body):
+            return (await self.read_aside(response, body)).rows
         reading = self.extractor.open(_head(response))
         rows = reading.feed(body)
         rows = rows + reading.end() if rows else reading.end()
@@ -202,13 +207,29 @@ class PageCalls(_Calls):
         """The rows of a large page, read off the loop."""
         # Headers as aiohttp has them cannot go to another process.
         head = PageHead(response.url, response.status, dict(response.headers))
-        extractor = self.extractor
-        elsewhere = (
-            self._context.in_process if extractor.prefers_process(len(body)) else self._context.in_thread
-        )
-        page = await elsewhere(read_page, extractor, head, body)
+        if self.extractor.prefers_process(len(body)):
+            page = await self._read_in_process(head, body)
+        else:
+            page = await self._context.in_thread(read_page, self.extractor, head, body)
         self.count_oddities(page)
         return page
+
+    async def _read_in_process(self, head: PageHead, body: bytes) -> PageRows:
+        """There it takes its time, but not for ever: a page may be made to cost any selector dearly."""
+        from anyio import BrokenWorkerProcess
+
+        seconds = READ_SECONDS + len(body) / READ_BYTES_A_SECOND
+        try:
+            return await self._context.in_process(read_page_within, seconds, self.extractor, head, body)
+        except BrokenWorkerProcess as error:
+            if str(error):  # it could not be started
+                raise
+            from aioflow.web.errors import ExtractionError
+            from aioflow.web.urls import without_userinfo
+
+            reason = f"the page was not read within {seconds:.1f} seconds"
+            hint = "try selectors with fewer steps, or with '>' between them"
+            raise ExtractionError(f"{without_userinfo(head.url)}: {reason}; {hint}") from error
 
     def count_oddities(self, read: Reading | PageRows) -> None:
         """What was found but could not be read, and what else was odd: nothing is dropped silently."""
@@ -281,6 +302,20 @@ def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
     reading = extractor.open(head)
     rows = [*reading.feed(body), *reading.end()]
     return PageRows(rows, reading.next_page, dict(reading.unreadable), list(reading.notes))
+
+
+def read_page_within(seconds: float, extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
+    """The same in a process of its own, which the system ends if it does not come back in time."""
+    # Nothing in the process could: what takes so long does not let go of Python's lock.
+    has_alarm = hasattr(signal, "setitimer")
+    if has_alarm:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return read_page(extractor, head, body)
+    finally:
+        if has_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 # --- wrappers in Python -------------------------------------------------------------------------

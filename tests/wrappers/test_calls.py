@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from aioflow import PlanError, Result, RunError
+from aioflow import Engine, PlanError, Result, RunError, loads
 from aioflow.errors import SettingError
 from aioflow.testing import Answer, ScriptedSite, run_plan
+from aioflow.web import Client
 from aioflow.wrappers import Web, wrapper
 
 SITE = "http://homes.example"
@@ -210,3 +212,28 @@ def test_a_registration_that_makes_no_sense_is_refused(
     with pytest.raises(kind) as caught:
         answering(None, **settings)
     assert str(caught.value).startswith(message)
+
+
+# --- pages that take too long -------------------------------------------------------------------
+
+
+def deep_page_read(selector: str) -> list[Any]:
+    text = f'WRAPPER deep {{ GET: "http://homes.example/"; title: "{selector}" }}'
+    plan = loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("deep" : out) }} }}')
+    site = ScriptedSite({f"{SITE}/": "<div>" * 450 + "<p>x</p>"})
+
+    async def main() -> list[Any]:
+        async with Engine(services={Client: site.client(QUIET)}, configuration=QUIET) as engine:
+            return [row["title"] async for row in engine.stream(plan)]
+
+    return asyncio.run(main())
+
+
+def test_a_page_that_makes_selectors_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioflow.wrappers.calls.READ_SECONDS", 0.5)
+    with pytest.raises(RunError, match=r"homes\.example/: the page was not read within 0\.5 seconds; try"):
+        deep_page_read("b div div div div div p")
+
+
+def test_a_deep_page_is_read_in_a_process() -> None:
+    assert deep_page_read("div div div div p") == ["x"]

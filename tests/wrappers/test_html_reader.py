@@ -564,3 +564,62 @@ def test_a_tag_of_thousands_of_attributes_is_not_read_on_the_loop() -> None:
     heavy = HtmlExtractor(Extraction(each="p", fields=(field("t"),))).is_heavy
     assert heavy(f"<body {attributes}><p>x</p>".encode())
     assert not heavy(b"<p>" + b"word " * 20_000 + b"</p>")
+
+
+# --- selectors that a deep page makes slow -------------------------------------------------------
+
+
+STEEP = "b div div div p"
+DEEP = b"<div>" * 400 + b"<p>x</p>"
+
+
+def extractor(*selectors: str, each: str | None = None) -> HtmlExtractor:
+    fields = tuple(field(f"f{place}", selector) for place, selector in enumerate(selectors))
+    return HtmlReader().compile(Extraction("html", {}, each, fields))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        DEEP,
+        b"<div></x>" * 400 + b"<p>x</p>",  # end tags that end nothing
+        b"<DIV\nclass='a>b'>" * 400 + b"<p>x</p>",
+        b"<ul>" + b"<li></li>" * 300 + b"</ul>" + DEEP + b"</div>" * 400,
+        DEEP.decode().encode("utf-16"),
+        b"<div>" * 3000 + b"<p>x</p>",
+    ],
+    ids=["open", "bogus ends", "attributes", "a branch", "utf-16", "flattened"],
+)
+def test_a_deep_page_is_not_read_on_the_loop_by_selectors_with_many_steps(page: bytes) -> None:
+    for steep in (extractor(STEEP), extractor("p", each=STEEP), extractor("x:not(b div div div *)")):
+        assert steep.is_heavy(page)
+        assert steep.prefers_process(len(page))
+
+
+def test_many_elements_in_a_deep_page_need_two_steps_only() -> None:
+    page = b"<div>" * 400 + b"<p>x</p>" * 1000
+    assert extractor("b div p").is_heavy(page)
+    assert not extractor("b p").is_heavy(page)
+
+
+@pytest.mark.parametrize("selector", ["div", "b p", "b > div > div > div > p"])
+def test_other_selectors_read_deep_pages_at_once(selector: str) -> None:
+    assert not extractor(selector).is_heavy(DEEP)
+    assert not extractor(selector).prefers_process(len(DEEP))
+
+
+def test_ordinary_pages_are_read_at_once_by_selectors_with_many_steps() -> None:
+    item = b"<li><div><span><b><i>x</i></b></span></div></li>"
+    page = b"<html><body>" + b"<div>" * 30 + b"<ul>" + item * 300 + b"</ul>" + b"</div>" * 30
+    assert not extractor("html body div ul li i").is_heavy(page)
+
+
+def test_a_page_that_was_parsed_to_know_its_depth_is_read_as_any_other() -> None:
+    steep = extractor("ul li b i", each="body")
+    pages = [b"<body><ul>" + b"<li><b><i>%d</i></b></li>" % number * 100 for number in range(3)]
+    for page in pages:
+        assert not steep.is_heavy(page)
+    for page, value in ((pages[1], "1"), (pages[2], "2"), (pages[2], "2"), (pages[0], "0")):
+        reading = steep.open(PageHead("http://a.example/"))
+        reading.feed(page)
+        assert reading.end() == [(value,)]

@@ -58,7 +58,8 @@ class Selector:
     `taken` is TEXT, OWN_TEXT, MARKUP or the name of an attribute. A list of selectors `may_repeat`: Lexbor
     reports an element once for each that it matches. One that `counts` looks at all siblings of each
     element, which takes time that grows with their square. One `is_relative` that began with a combinator:
-    it finds what it means while its item bears the attribute ITEM.
+    it finds what it means while its item bears the attribute ITEM. `steps` counts what is looked for among
+    all ancestors of an element that is one of `ends`.
     """
 
     css: str
@@ -66,6 +67,8 @@ class Selector:
     may_repeat: bool = False
     counts: bool = False
     is_relative: bool = False
+    steps: int = 0
+    ends: tuple[str, ...] = ()
 
     @property
     def looks_beside(self) -> bool:
@@ -93,7 +96,8 @@ def parse_selector(text: str) -> Selector:
     if check.is_relative:
         css = f"[{ITEM}] {css}"
     _compile(css)
-    return Selector(css, taken, check.has_list, check.counts, check.is_relative)
+    ends = tuple(check.ends)
+    return Selector(css, taken, check.has_list, check.counts, check.is_relative, check.steps, ends)
 
 
 def parse_each(text: str) -> Selector:
@@ -123,6 +127,9 @@ class _Check:
         self.has_list = False
         self.counts = False
         self.is_relative = False
+        self.steps = 0
+        self.ends: list[str] = []
+        self._steps_so_far = 0  # of the selector of a list that is being read, with all inside of it
         self._text = text
         self._place = 0
         self._depth = 0
@@ -188,7 +195,9 @@ class _Check:
             self._place += 1
             self._blank()
         while True:
+            begin = self._place
             self._compound()
+            end = self._text[begin : self._place]
             parted = self._blank()
             sign = self._peek()
             if sign and sign in ">+~":
@@ -196,7 +205,14 @@ class _Check:
                 self._place += 1
                 self._blank()
             elif not parted or not sign or sign in ",)":
-                return
+                break
+            else:
+                self._steps_so_far += 1
+        if self._depth == 0:
+            self.steps = max(self.steps, self._steps_so_far)
+            # A pseudo-class may itself look at ancestors: then it is no cheap way to know an end.
+            self.ends.append("*" if ":" in end else end)
+            self._steps_so_far = 0
 
     def _compound(self) -> None:
         begin = self._place

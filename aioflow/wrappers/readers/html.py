@@ -25,21 +25,19 @@ from aioflow.wrappers.readers.compiled import (
     Slot,
     Traits,
     compile_extraction,
-    response_value,
 )
 from aioflow.wrappers.readers.css import MARKUP, TEXT, Selector, parse_each, parse_selector
 from aioflow.wrappers.readers.html_nodes import (
     NodeValue,
     Take,
-    css_path,
     every,
-    excerpt_of,
     first,
     taker,
     value_taker,
 )
 from aioflow.wrappers.readers.nesting import DEEPEST, flattened, has_long_tag, tags_about
 from aioflow.wrappers.readers.options import check_options
+from aioflow.wrappers.readers.steepness import Steepness
 from aioflow.wrappers.reading import Found, PageHead
 
 if TYPE_CHECKING:
@@ -98,12 +96,14 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         super().__init__(extraction, compiled)
         self._counts = False
         self._latest: LexborHTMLParser | None = None
+        self._parsed: tuple[bytes, LexborHTMLParser] | None = None
         self._bind(compiled.layout, in_page=compiled.each is None)
         if compiled.next_page is not None:
             self._bind_slot(compiled.next_page, in_page=True)
         if compiled.each is not None:
             compiled.each.in_page = True
             self._counts |= compiled.each.selector.counts
+        self._steepness = Steepness.of(_selectors(compiled))
         self.rows = _row_maker(compiled)
         # The same for all pages where every field is of the item, and a value.
         is_plain = all(slot.field.scope == "item" and slot.nested is None for slot in compiled.layout.slots)
@@ -129,16 +129,34 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         return HtmlReading(self, page)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
-        return _Explanation(self, page, body).run()
+        from aioflow.wrappers.readers.html_explained import Explanation
+
+        return Explanation(self, page, body).run()
 
     def prefers_process(self, size: int) -> bool:
-        return size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
+        return (
+            size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
+            or self._steepness is not None
+        )
 
     def is_heavy(self, body: bytes) -> bool:
         if super().is_heavy(body):
             return True
         most = _MANY_TAGS_IF_COUNTING if self._counts else _MANY_TAGS
-        return (len(body) > 3 * most and tags_about(body) > most) or has_long_tag(body)
+        if (len(body) > 3 * most and tags_about(body) > most) or has_long_tag(body):
+            return True
+        return self._steepness is not None and self._is_too_deep(body, self._steepness)
+
+    def _is_too_deep(self, body: bytes, steepness: Steepness) -> bool:
+        """Whether selecting in a page may take long because of its depth. The tree is kept for reading."""
+        tags = steepness.tags(body)
+        if not tags:
+            return False
+        if b"\0" in body[:64] or flattened(body) is not None:  # in UTF-16 no tags are seen here
+            return True
+        parser = self._parser(body)
+        self._parsed = body, parser
+        return parser.root is not None and steepness.is_exceeded_by(parser.root, tags)
 
     def parse(self, page: Page, body: bytes) -> LexborHTMLParser:
         """The tree of a page, its links relative to what it says itself."""
@@ -147,7 +165,8 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if flat is not None:
             page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
             body = flat
-        parser = self._parser(body)
+        parsed, self._parsed = self._parsed, None
+        parser = parsed[1] if parsed is not None and parsed[0] is body else self._parser(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
         # every single page would be given back to the system and asked for again, page by page.
         self._latest = parser if len(body) < _LARGE_BYTES else None
@@ -164,6 +183,17 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if charset.codec == UTF8 and (charset.said_by != "nobody" or _is_utf8(body)):
             return body.removeprefix(_BOM)
         return decode_as(body, charset).encode()
+
+
+def _selectors(compiled: Compiled[Taken]) -> Iterator[Selector]:
+    if compiled.each is not None:
+        yield compiled.each.selector
+    slots = [*compiled.layout.slots, *([compiled.next_page] if compiled.next_page is not None else [])]
+    while slots:
+        slot = slots.pop()
+        if slot.selector is not None:
+            yield slot.selector.selector
+        slots += slot.nested.slots if slot.nested is not None else ()
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -336,61 +366,3 @@ class HtmlReading:
         if not items and extractor.extraction.outer:
             return [tuple(frame.values)]
         return extractor.rows(items, frame, page)
-
-
-# --- for people ----------------------------------------------------------------------------------
-
-
-class _Explanation:
-    """Where in a page each value came from."""
-
-    def __init__(self, extractor: HtmlExtractor, head: PageHead, body: bytes) -> None:
-        self._compiled = extractor.compiled
-        self._page = Page(head)
-        self._root = extractor.parse(self._page, body).root
-
-    def run(self) -> Iterator[Found]:
-        each, layout = self._compiled.each, self._compiled.layout
-        if self._root is None:
-            return
-        items = [self._root] if each is None else each.every(self._root)
-        for row, item in enumerate(items):
-            for slot in layout.slots:
-                yield from self._of_slot(row, slot, item, "")
-
-    def _of_slot(self, row: int, slot: Slot[Taken], item: LexborNode, path: str) -> Iterator[Found]:
-        name = f"{path}{slot.name}"
-        if slot.field.scope in ("constant", "response"):
-            yield self._given(row, name, slot)
-            return
-        node = item if slot.field.scope == "item" or self._root is None else self._root
-        if slot.nested is not None:
-            for inner in slot.selector.every(node):
-                for field in slot.nested.slots:
-                    yield from self._of_slot(row, field, inner, f"{name}.")
-            return
-        value = slot.convert(slot.selector.take(node), self._page)
-        found = self._nodes(slot, node)
-        for each in found:
-            yield Found(row, name, self._path(slot, each), excerpt_of(each), value)
-        if not found:
-            yield Found(row, name, "", "", value)
-
-    def _nodes(self, slot: Slot[Taken], node: LexborNode) -> list[LexborNode]:
-        if slot.conversion.matches == "first":
-            found = first(slot.selector.selector, node, in_page=slot.selector.in_page)
-            return [] if found is None else [found]
-        several = slot.selector.every(node)
-        return several[-1:] if slot.conversion.matches == "last" else several
-
-    def _path(self, slot: Slot[Taken], node: LexborNode) -> str:
-        taken = slot.selector.selector.taken
-        if taken == TEXT:
-            return css_path(node)
-        return f"{css_path(node)} {taken if taken.startswith('@') else f'@{taken}'}"
-
-    def _given(self, row: int, name: str, slot: Slot[Taken]) -> Found:
-        if slot.field.scope == "constant":
-            return Found(row, name, "constant", "", slot.conversion.default)
-        value = slot.convert(response_value(slot.field, self._page.head), self._page)
-        return Found(row, name, f"response {slot.field.selector}", "", value)
