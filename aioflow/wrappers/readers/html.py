@@ -161,12 +161,15 @@ class HtmlExtractor(CompiledExtractor[Taken]):
     def parse(self, page: Page, body: bytes) -> LexborHTMLParser:
         """The tree of a page, its links relative to what it says itself."""
         body = self._utf8(page, body)
-        flat = flattened(body)
-        if flat is not None:
-            page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
-            body = flat
         parsed, self._parsed = self._parsed, None
-        parser = parsed[1] if parsed is not None and parsed[0] is body else self._parser(body)
+        if parsed is not None and parsed[0] is body:
+            parser = parsed[1]
+        else:
+            flat = flattened(body)
+            if flat is not None:
+                page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
+                body = flat
+            parser = self._parser(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
         # every single page would be given back to the system and asked for again, page by page.
         self._latest = parser if len(body) < _LARGE_BYTES else None
