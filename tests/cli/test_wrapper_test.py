@@ -370,8 +370,9 @@ def test_wrappers_of_a_file_are_listed(
 
 
 def test_without_a_plan_the_wrappers_of_the_folder_are_listed(
-    test: Command, command: Command, folder: Path, site: Site
+    test: Command, command: Command, folder: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("aioflow.wrappers.python._wrappers", {})
     (folder / "like.plan").write_text('USE "wrappers.plan"\nWRAPPER other LIKE houses\n{\n  beds: none\n}\n')
     ended = command("wrapper", "list")
     assert (ended.code, ended.messages) == (0, "")
@@ -389,7 +390,8 @@ def test_without_a_plan_the_wrappers_of_the_folder_are_listed(
     assert ended.messages.startswith("like.plan:1:")
 
 
-def test_a_folder_without_wrappers_is_told(command: Command) -> None:
+def test_a_folder_without_wrappers_is_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioflow.wrappers.python._wrappers", {})
     message = "error: no plan file of this folder defines a wrapper; name a file, as PLAN\n"
     assert command("wrapper", "list") == Ended(2, "", message)
 
