@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aioflow.web.urls import Base
 from aioflow.wrappers.reading import PageHead
+
+# What servers say of pages that they know nothing of.
+_SAY_NOTHING = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
 
 class Page:
@@ -47,6 +50,13 @@ class Page:
             base = _Nowhere()
         said = self.find_base() if self.find_base is not None else None
         return base.rebased(said) if said else base
+
+    def note_nothing(self, reader: str, content_types: Sequence[str]) -> None:
+        """Nothing was found: say so of a page that calls itself something else than it was read as."""
+        said = self.head.content_type.partition(";")[0].strip().lower()
+        if said in _SAY_NOTHING or said in content_types or said.endswith(f"+{reader}"):
+            return
+        self.notes.append(f"nothing was found: the page is {said}, and was read as {reader}")
 
     def note_unreadable(self, name: str) -> None:
         self.unreadable[name] = self.unreadable.get(name, 0) + 1

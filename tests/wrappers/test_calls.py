@@ -237,3 +237,93 @@ def test_a_page_that_makes_selectors_slow_is_given_up(monkeypatch: pytest.Monkey
 
 def test_a_deep_page_is_read_in_a_process() -> None:
     assert deep_page_read("div div div div p") == ["x"]
+
+
+# --- notes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("each", ['EACH: "//entry"', 'EACH: "//entry[1]"', ""])
+def test_elements_in_a_namespace_that_nobody_names_are_noted(each: str) -> None:
+    text = f'WRAPPER feed {{ GET: "http://homes.example/"; READ: xml; {each}; title: "title" }}'
+    page = '<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>x</title></entry></feed>'
+    site = ScriptedSite({f"{SITE}/": Answer(page, headers={"Content-Type": "application/atom+xml"})})
+    note = (
+        "nothing was found: its elements are in the namespace 'http://www.w3.org/2005/Atom'; "
+        "say READ: xml strip-namespaces"
+    )
+    assert counters(called(text, site, {"n": 1}))[note] == 1
+    named = text.replace("READ: xml", 'READ: xml namespace "a" "http://www.w3.org/2005/Atom"')
+    assert counters(called(named, site, {"n": 1})) == {}
+    stripped = called(text.replace("READ: xml", "READ: xml strip-namespaces"), site, {"n": 1})
+    assert counters(stripped) == {}
+
+
+def test_the_namespace_of_what_is_inside_is_noted() -> None:
+    text = 'WRAPPER feed { GET: "http://homes.example/"; READ: xml; EACH: "//item"; title: "title" }'
+    page = '<r:RDF xmlns:r="urn:rdf" xmlns="urn:rss"><item><title>x</title></item></r:RDF>'
+    counted = counters(called(text, ScriptedSite({f"{SITE}/": page}), {"n": 1}))
+    assert (
+        "nothing was found: its elements are in the namespace 'urn:rss'; say READ: xml strip-namespaces"
+        in counted
+    )
+    plain = ScriptedSite({f"{SITE}/": '<rss xmlns:a="urn:a"><channel/></rss>'})
+    assert not any("namespace" in note for note in counters(called(text, plain, {"n": 1})))
+
+
+@pytest.mark.parametrize(
+    ("reading", "page", "kind", "note"),
+    [
+        (
+            'EACH: "li"; t: "b"',
+            '{"a": 1}',
+            "application/json",
+            "the page is application/json, and was read as html",
+        ),
+        (
+            't: "b"; s: response status',
+            '{"a": 1}',
+            "application/json; charset=utf-8",
+            "the page is application/json",
+        ),
+        ('t: "b"; u: page "li" all', "%PDF-1.7", "application/pdf", "the page is application/pdf"),
+        (
+            'READ: json; EACH: "items"; t: "b"',
+            "{}",
+            "text/html",
+            "the page is text/html, and was read as json",
+        ),
+        (
+            'READ: xml; EACH: "//li"; t: "b"',
+            "<p/>",
+            "text/html",
+            "the page is text/html, and was read as xml",
+        ),
+    ],
+)
+def test_a_page_of_another_kind_in_which_nothing_is_found_is_noted(
+    reading: str, page: str, kind: str, note: str
+) -> None:
+    text = f'WRAPPER w {{ GET: "http://homes.example/"; {reading} }}'
+    site = ScriptedSite({f"{SITE}/": Answer(page, headers={"Content-Type": kind})})
+    (found,) = (each for each in counters(called(text, site, {"n": 1})) if each.startswith("nothing"))
+    assert f"nothing was found: {note}" in found
+
+
+@pytest.mark.parametrize(
+    ("reading", "page", "kind"),
+    [
+        ('EACH: "li"; t: "b"', "<p>", "text/html"),
+        ('EACH: "li"; t: "b"', "<p>", "application/octet-stream"),
+        ('EACH: "li"; t: "b"', "<p>", ""),
+        ('EACH: "li"; t: "b"', "<li><b>x</b>", "application/json"),
+        ('t: "b"', "<b>x</b>", "application/json"),
+        ('READ: json; EACH: "items"; t: "b"', "{}", "application/vnd.api+json"),
+        ('READ: text; EACH: "x"; t: "b"', "{}", "text/html"),
+    ],
+)
+def test_pages_of_the_right_kind_and_those_in_which_something_is_found_are_not_noted(
+    reading: str, page: str, kind: str
+) -> None:
+    text = f'WRAPPER w {{ GET: "http://homes.example/"; {reading} }}'
+    site = ScriptedSite({f"{SITE}/": Answer(page, headers={"Content-Type": kind})})
+    assert counters(called(text, site, {"n": 1})) == {}

@@ -6,7 +6,7 @@ through `Layout.row` with a Finder that knows how to find them in a page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -300,6 +300,8 @@ class CompiledExtractor(Generic[S]):
     """
 
     is_incremental = False
+    # What pages say they are; a page in which nothing is found and that says something else is noted.
+    content_types: tuple[str, ...] | None = None
 
     def __init__(self, extraction: Extraction, compiled: Compiled[S]) -> None:
         self.extraction = extraction
@@ -313,9 +315,27 @@ class CompiledExtractor(Generic[S]):
         """Whether a page is better not read on the event loop."""
         return len(body) >= HEAVY_BYTES
 
+    def note_nothing(self, page: Page) -> None:
+        """Nothing was found in a page: it may not be what it is taken for."""
+        if self.content_types is not None:
+            page.note_nothing(self.extraction.reader, self.content_types)
+
+    def found_nothing(self, rows: Sequence[Row]) -> bool:
+        """Whether there are no rows, or a single one with nothing of the page in it."""
+        if not rows:
+            return True
+        looked_for = (*self.compiled.layout.item, *self.compiled.layout.page)
+        return (
+            len(rows) == 1 and bool(looked_for) and all(_is_none(rows[0][slot.place]) for slot in looked_for)
+        )
+
     def prefers_process(self, size: int) -> bool:
         """Whether reading a page of so many bytes on a thread would keep the event loop waiting."""
         return False
+
+
+def _is_none(value: Value) -> bool:
+    return value is None or (isinstance(value, Relation) and not len(value))
 
 
 def without_spans(extraction: Extraction) -> Extraction:

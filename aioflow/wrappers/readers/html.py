@@ -84,6 +84,8 @@ def _nothing(node: LexborNode) -> None:
 class HtmlExtractor(CompiledExtractor[Taken]):
     """Selectors, compiled."""
 
+    content_types = HtmlReader.content_types
+
     def __init__(self, extraction: Extraction) -> None:
         from selectolax.lexbor import LexborHTMLParser
 
@@ -366,6 +368,10 @@ class HtmlReading:
         if compiled.next_page is not None:
             slot = compiled.next_page
             self._next_page = slot.convert(slot.selector.take(root), page)
-        if not items and extractor.extraction.outer:
-            return [tuple(frame.values)]
-        return extractor.rows(items, frame, page)
+        if items:
+            rows = extractor.rows(items, frame, page)
+        else:
+            rows = [tuple(frame.values)] if extractor.extraction.outer else []
+        if (compiled.each is None or not items) and extractor.found_nothing(rows):
+            extractor.note_nothing(page)
+        return rows

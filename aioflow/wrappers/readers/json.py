@@ -56,6 +56,8 @@ class JsonReader:
 class JsonExtractor(CompiledExtractor[JsonPath]):
     """Paths, compiled; `stream` is what to look for while a page arrives, None if it is read whole."""
 
+    content_types = JsonReader.content_types
+
     def __init__(self, extraction: Extraction) -> None:
         check_options("json", extraction.options, {"lines": ("lines", is_flag)})
         if extraction.charset is not None:

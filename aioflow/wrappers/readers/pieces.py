@@ -95,10 +95,13 @@ class PieceReading(Generic[S]):
         charset: Charset | None = getattr(self._decoder, "charset", None)
         if charset is not None and charset.note is not None:
             self._page.notes.append(charset.note)
-        if not self._page.rows and self._extractor.extraction.outer:
-            assert self._frame is not None
-            return [tuple(self._frame.values)]
-        return rows
+        if self._page.rows:
+            return rows
+        self._extractor.note_nothing(self._page)
+        if not self._extractor.extraction.outer:
+            return rows
+        assert self._frame is not None
+        return [tuple(self._frame.values)]
 
     def _taken(self, text: str) -> list[Row]:
         """The rows that are complete with this text."""

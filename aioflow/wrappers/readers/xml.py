@@ -69,6 +69,8 @@ _OPTIONS = {
 class XmlExtractor(CompiledExtractor[XmlPath]):
     """XPaths, compiled; pages are read in pieces where no path leads out of its item."""
 
+    content_types = XmlReader.content_types
+
     def __init__(self, extraction: Extraction) -> None:
         check_options("xml", extraction.options, _OPTIONS)
         if extraction.charset is not None:
@@ -208,6 +210,14 @@ class XmlReading(PieceReading[XmlPath]):
         except etree.XPathError as error:
             raise BadPageError(f"a value cannot be found: {error}") from None
 
+    def _note_namespace(self, root: Any) -> None:
+        """Nothing was found: names without a prefix mean no element that is in a namespace."""
+        options = self._extractor.extraction.options
+        uri = root.nsmap.get(None) or etree.QName(root).namespace
+        if uri and "strip-namespaces" not in options and uri not in options.get("namespace", {}).values():
+            hint = "say READ: xml strip-namespaces"
+            self._page.notes.append(f"nothing was found: its elements are in the namespace {uri!r}; {hint}")
+
 
 class StreamReading(XmlReading):
     """Items leave as they come."""
@@ -221,7 +231,10 @@ class StreamReading(XmlReading):
         return self._rows(self._noticed(self._items.feed(text)))
 
     def _rest(self) -> list[Row]:
-        return self._rows(self._noticed(self._items.end()))
+        rows = self._rows(self._noticed(self._items.end()))
+        if not self._page.rows:
+            self._note_namespace(self._items.root)
+        return rows
 
     def _noticed(self, items: Iterator[Any]) -> Iterator[Any]:
         for item in items:
@@ -246,7 +259,10 @@ class WholeReading(XmlReading):
         self._page.find_base = _base_of(root)
         self._know_page(root)
         self._find_next(root)
-        return self._rows(_items(self._compiled.each, root))
+        rows = self._rows(_items(self._compiled.each, root))
+        if self._extractor.found_nothing(rows):
+            self._note_namespace(root)
+        return rows
 
 
 def _base_of(root: Any) -> Callable[[], str | None]:

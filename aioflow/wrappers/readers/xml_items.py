@@ -17,6 +17,7 @@ class ItemParser:
         self._parser = SafeParser(("start", "end"), steps.tags[-1])
         self._open: list[Any] = []  # items that have begun, one inside of the other
         self._has_inner = False
+        self.root: Any = None  # known at the end
 
     def feed(self, text: str) -> Iterator[Any]:
         self._parser.feed(text)
@@ -24,7 +25,7 @@ class ItemParser:
 
     def end(self) -> Iterator[Any]:
         """The rest; a BadXmlError when the text is not whole."""
-        self._parser.close()
+        self.root = self._parser.close()
         return self._items()
 
     def _items(self) -> Iterator[Any]:
