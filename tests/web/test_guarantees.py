@@ -536,7 +536,7 @@ async def test_a_host_that_is_paused_or_slow_holds_nothing_that_another_could_us
 async def test_a_host_that_fails_often_is_left_alone_and_the_error_says_since_when_and_why() -> None:
     async with (
         Server(sends(answer(status="500 Internal Server Error"))) as server,
-        asking(server, breaker_failures=2, breaker_seconds=0.05) as engine,
+        asking(server, breaker_failures=2, breaker_seconds=1.0) as engine,
     ):
         # The third waits for the probe, which fails: from then on the host is left alone for longer.
         for _ in range(3):
