@@ -296,7 +296,10 @@ class _Binding:
         fewest, most = input_limits(self.target)
         missing = self._missing_settings()
         if most is not None and len(self.inputs) > most:
-            self._excess_input(self.inputs[most], missing)
+            # A name that nothing produces is rather the constant that was meant than the last one is.
+            unknown = [each for each in self.inputs if missing and each.name not in self.variables]
+            is_likely = 0 < len(unknown) < len(self.inputs)
+            self._excess_input(unknown[0] if is_likely else self.inputs[most], missing)
         elif len(self.inputs) < fewest:
             found = f"not {len(self.inputs)}" if self.inputs else "none is given"
             self.mistake(self._number_message(found), None)

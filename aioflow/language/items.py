@@ -166,19 +166,26 @@ class ItemCutter:
         """The stretch between an item's name and its opening brace, or None when there is no brace."""
         start = self._cursor.token.start
         end = last = name.end
+        entry: tuple[Token, Token] | None = None  # the first thing that belongs into a body, behind another
+        previous, depth = name, 0
         while self._cursor.token.text != "{":
-            if self._cursor.token.type == END or self._cursor.token.text == "}" or item_starts(self._cursor):
-                self._report_no_brace(keyword)
+            token = self._cursor.token
+            if token.type == END or token.text == "}" or item_starts(self._cursor):
+                self._report_no_brace(keyword, *(entry or (previous, token)))
+                self._orphans += token.text == "}" and entry is not None
                 return None
-            end = self._cursor.take().end
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if entry is None and depth <= 0 and self._cursor.peek().text == ":":
+                entry = previous, token
+            previous = self._cursor.take()
+            end = previous.end
         return (start, end) if end > last else (last, last)
 
-    def _report_no_brace(self, keyword: Token) -> None:
+    def _report_no_brace(self, keyword: Token, last: Token, token: Token) -> None:
         if not keyword.text.isupper() and item_kinds.get(keyword.text) is None:
             self._mistakes.add(f"{_EXPECTED}, found {show(keyword)}", keyword.start, keyword.end)
             return
-        last = self._cursor.previous or keyword
-        shown, start, end = found_behind(last, self._cursor.token)
+        shown, start, end = found_behind(last, token)
         self._mistakes.add(f"expected '{{' after {show(last)}, found {shown}", start, end)
 
     def _is_misspelt_plan(self, keyword: Token, body: str) -> bool:

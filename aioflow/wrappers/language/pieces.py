@@ -139,8 +139,12 @@ class WrapperText:
 
     @property
     def span(self) -> Span | None:
-        """What stands for the whole: the header, or the body when there is none."""
+        """What stands for the whole: the name, or what there is of the rest."""
         header = self.header_span
+        if header is not None:
+            start = header.source.text.rfind(self.name, 0, header.start)
+            if start >= 0:
+                return Span(header.source, start, start + len(self.name))
         return header if header is not None and header.end > header.start else self.body_span
 
     def owns(self, span: Span | None) -> bool:
@@ -149,7 +153,7 @@ class WrapperText:
             own is not None
             and own.source is span.source
             and own.start <= span.start < max(own.end, own.start + 1)
-            for own in (self.header_span, self.body_span)
+            for own in (self.span, self.header_span, self.body_span)
         )
 
     def problems(self, program: Program) -> Iterable[Diagnostic]:
