@@ -14,7 +14,7 @@ ENTRY_POINTS = "aioflow.items"
 _CLOSING_OR_SKIPPED = re.compile(
     r"""[{}]
     | \"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
-    | "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+'
+    | "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+' | `[^`\n]*+`
     | \#[^\n]*+ | //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/""",
     re.VERBOSE,
 )
@@ -26,7 +26,7 @@ EndOfBody: TypeAlias = Callable[[str, int], int]
 
 
 def end_of_body(text: str, start: int) -> int:
-    """The closing brace that belongs to an open one, past strings, comments and pairs of braces."""
+    """The closing brace that belongs to an open one, past strings, names in backticks, comments and pairs."""
     depth = 0
     for match in _CLOSING_OR_SKIPPED.finditer(text, start):
         if match[0] == "{":
