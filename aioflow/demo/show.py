@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -149,12 +151,21 @@ def _suggest(console: Console) -> None:
     contributions = _shown(LIBRARY / "contributions" / "contributions.plan")
     wish = '{"city": "Irvine", "max-price": 550000, "min-beds": 4}'
     for command in (
-        "python -m aioflow.demo.site --latency 0.1 &",
-        f"aioflow run {houses} -i '{wish}'",
-        f"aioflow run {contributions} -i '{{\"year\": 2000}}'",
-        f"aioflow graph {houses} --all -o houses.svg",
+        f"{_program('python')} -m aioflow.demo.site --latency 0.1 &",
+        f"{_program('aioflow')} run {houses} -i '{wish}'",
+        f"{_program('aioflow')} run {contributions} -i '{{\"year\": 2000}}'",
+        f"{_program('aioflow')} graph {houses} --all -o houses.svg",
     ):
         console.print(Text(f"    {command}", style="cyan"))
+
+
+def _program(name: str) -> str:
+    """How to call a program of this environment, which need not be active: `make demo` does without."""
+    program = Path(sys.executable).parent / name
+    found = shutil.which(name)
+    if found is not None and Path(found) == program:
+        return name
+    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else str(program)
 
 
 def _shown(plan: Path) -> Path:

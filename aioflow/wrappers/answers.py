@@ -8,11 +8,12 @@ from aioflow.web.errors import HttpStatusError
 from aioflow.web.messages import Response
 
 _PAGES_BELOW = 300  # redirects were followed; what else says 3xx brings no page
+_PART_OF_A_PAGE = 206  # which nobody asked for
 
 
 def accepted(response: Response) -> Response:
     """The answer, if its status says that there is a page."""
-    if response.status < _PAGES_BELOW:
+    if response.status < _PAGES_BELOW and response.status != _PART_OF_A_PAGE:
         return response
     raise status_error(response)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row
     return lambda row: tuple(None if place is None else row[place] for place in positions)
 
 
-class _Calls:
+class _Calls(ABC):
     """What all calls have in common: the values of inputs, and what a null among them means."""
 
     def __init__(
@@ -80,8 +81,8 @@ class _Calls:
             "urgent": context.urgent,
         }
 
-    def caller(self) -> Caller:
-        raise NotImplementedError
+    @abstractmethod
+    def caller(self) -> Caller: ...
 
     async def once(self) -> AsyncGenerator[list[tuple[Row, Batch]], None]:
         """One call, for a statement without tuples."""

@@ -477,3 +477,12 @@ def test_failures_that_are_skipped_are_told_at_the_end() -> None:
     assert (
         "wrapper: 2 failures were skipped, the first: HttpStatusError: http://homes.example/list" in warning
     )
+
+
+def test_a_part_of_a_page_that_nobody_asked_for_is_no_page() -> None:
+    with pytest.raises(RunError, match="206 Partial Content"):
+        wrapped(
+            'wrapper ("list", x : out)',
+            pages(list__page_eq_1=Answer(body=HOUSES.encode(), status=206)),
+            x=[{"page": 1}],
+        )
