@@ -1,0 +1,78 @@
+"""A message as the outbox keeps it, and what a channel must be able to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeAlias
+
+from aioflow.errors import AioflowError
+
+Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]
+State: TypeAlias = Literal["waiting", "sending", "sent", "dead", "dropped"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message for one channel. `key` never changes: every copy of one message carries it.
+
+    `content` is plain JSON, made when the message was staged: nothing is looked up in data or templates
+    later. `progress` is what the channel wants to know in its next attempt, such as recipients already served.
+    """
+
+    key: str
+    channel: str  # the kind: "email", "notify", "phone"
+    account: str  # which of the configured ones: [email.ACCOUNT]
+    content: Mapping[str, Any]
+    delivery: Delivery = "at-least-once"
+    run_id: str = ""
+    statement: str = ""
+    created: datetime | None = None
+    attempts: int = 0
+    progress: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """For lists: whom it goes to, and what it is about."""
+        to, about = self.content.get("to", ""), self.content.get("subject", "")
+        return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
+
+
+class DeliveryError(AioflowError):
+    """A message was not delivered. When it is `final`, trying again cannot help.
+
+    `uncertain` means that the receiver may have it nevertheless. `progress` replaces the message's own.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        final: bool = False,
+        uncertain: bool = False,
+        retry_after_seconds: float | None = None,
+        progress: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.final = final
+        self.uncertain = uncertain
+        self.retry_after_seconds = retry_after_seconds
+        self.progress = progress
+
+
+class Channel(Protocol):
+    """Delivers messages of one kind; found among the entry points `aioflow.channels`, by that kind.
+
+    A channel is made for one round of deliveries with the tables of the configuration, and closed after it.
+    """
+
+    def problems(self, account: str | None) -> list[str]:
+        """What is missing in the configuration before this account (None: the default) can be used."""
+        ...
+
+    async def deliver(self, message: Message) -> str:
+        """Hand the message over; returns the receiver's answer. Raises DeliveryError."""
+        ...
+
+    async def close(self) -> None: ...

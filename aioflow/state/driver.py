@@ -1,0 +1,149 @@
+"""What a database must be able to do: the interface that a driver implements.
+
+A driver is found by the scheme of a database's URL, among the entry points `aioflow.databases`
+(`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that went
+in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name` and
+values bound by `Dialect.placeholder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from aioflow.relation import Batch, Row, Schema, Type
+
+Kind: TypeAlias = Literal["write", "snapshot"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table that is there; `declared` is what the database calls its type."""
+
+    name: str
+    type: Type | None
+    declared: str
+
+
+@dataclass
+class ColumnNeed:
+    """What a column must be able to hold: the attribute's type, and the classes of the values themselves."""
+
+    name: str
+    type: Type | None = None
+    classes: set[type] = field(default_factory=set)  # without NoneType
+    is_wide: bool = False  # some int takes more than 64 bits
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How SQL is written for this database."""
+
+    name: str
+    placeholder: str  # "?" or "${}", which is formatted with the number of the value, from 1
+    now: str = "current_timestamp"
+
+    def placeholders(self, count: int, first: int = 1) -> str:
+        """`?, ?` or `$1, $2`."""
+        return ", ".join(self.placeholder.format(first + number) for number in range(count))
+
+
+class Connection(Protocol):
+    """One connection, used by one task at a time. Every method raises the errors of `state.errors`.
+
+    When a call is cancelled, it returns only when the database is at rest, and the connection can be closed.
+    """
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    async def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Execute one statement; the number of rows that it changed."""
+        ...
+
+    async def run_each(self, sql: str, rows: Sequence[Row]) -> int:
+        """Execute one statement for each row of values; the number of rows that they changed."""
+        ...
+
+    async def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """The rows of a query that has few."""
+        ...
+
+    def select(self, sql: str, values: Sequence[Any] = ()) -> AsyncGenerator[Schema | Batch, None]:
+        """The schema of a query's result, then its rows as the scan finds them, batch by batch."""
+        ...
+
+    async def load(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> int:
+        """Insert many rows, in the fastest way there is. A ConflictError names the row that was refused.
+
+        `batches` is walked on another thread, or between other work of the loop.
+        """
+        ...
+
+    async def columns(self, table: str) -> tuple[Column, ...] | None:
+        """The columns of a table or view; None when there is none."""
+        ...
+
+    async def create_table(
+        self, table: str, needs: Sequence[ColumnNeed], *, temporary: bool = False
+    ) -> None: ...
+
+    async def add_columns(self, table: str, needs: Sequence[ColumnNeed]) -> None: ...
+
+    async def widen(self, table: str, needs: Sequence[ColumnNeed]) -> None:
+        """Make existing columns able to hold such values, where the database has narrower types for some.
+
+        A ConflictError names an attribute that can never fit, such as a char in a column of booleans.
+        """
+        ...
+
+    def transaction(self, kind: Kind) -> AbstractAsyncContextManager[None]:
+        """All of what happens inside, or nothing. `write` waits for nobody: BusyError when the lock is taken.
+
+        A `snapshot` cannot write, and sees the database as it was when it began.
+        """
+        ...
+
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        """Within a transaction: what happens inside, or nothing of it, whatever becomes of the rest."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Driver(Protocol):
+    """A kind of database."""
+
+    schemes: tuple[str, ...]
+
+    def check(self, address: Address) -> None:
+        """Say what is wrong with an address, or which extra is missing, before anything is opened."""
+        ...
+
+    async def connect(self, address: Address) -> Connection:
+        """Open a connection. The file, not the server's database, is made when it is missing."""
+        ...
+
+    async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
+        """Keep a copy of what aioflow's own tables hold; returns where, for people."""
+        ...
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a database is: the URL with its secrets filled in, and how it may be shown."""
+
+    name: str
+    url: str = field(repr=False)
+    shown: str = ""
+    path: Path | None = None  # of a database that is a file
+
+
+def quote_name(name: str) -> str:
+    """A table's or column's name as SQL has it, whatever it is called."""
+    if not name or "\0" in name:
+        raise ValueError(f"{name!r} cannot be the name of a table or column")
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,33 @@
+"""What a statement wants to write: staged while the run goes on, applied in the run's transaction."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from aioflow.state.driver import Connection
+
+
+class Write(Protocol):
+    """The writes of one statement (in one call of its plan)."""
+
+    @property
+    def where(self) -> str:
+        """The statement, for messages."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether it means something only when the statement has ended, as the contents of a whole table."""
+        ...
+
+    async def apply(self, connection: Connection) -> None:
+        """Write what was staged. It may be called again, after the transaction was lost."""
+        ...
+
+    def forget(self) -> None:
+        """What was applied is durable: let go of it."""
+        ...
+
+    def close(self) -> None:
+        """Release everything, applied or not."""
+        ...
