@@ -18,7 +18,7 @@ class Message:
     """A message for one channel. `key` never changes: every copy of one message carries it.
 
     `content` is plain JSON, made when the message was staged: nothing is looked up in data or templates
-    later. `progress` is what the channel wants to know in its next attempt, such as recipients already served.
+    later. `progress` is what the channel wants to know in its next attempt, such as who has it already.
     """
 
     key: str

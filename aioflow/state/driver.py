@@ -1,9 +1,9 @@
 """What a database must be able to do: the interface that a driver implements.
 
 A driver is found by the scheme of a database's URL, among the entry points `aioflow.databases`
-(`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that went
-in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name` and
-values bound by `Dialect.placeholder`.
+(`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that
+went in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name`
+and values bound by `Dialect.placeholder`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Column:
     """A column of a table that is there; `declared` is what the database calls its type."""
 
     name: str
-    type: Type | None
+    kind: Type | None
     declared: str
 
 
@@ -33,8 +33,8 @@ class ColumnNeed:
     """What a column must be able to hold: the attribute's type, and the classes of the values themselves."""
 
     name: str
-    type: Type | None = None
-    classes: set[type] = field(default_factory=set)  # without NoneType
+    kind: Type | None = None
+    classes: set[type[Any]] = field(default_factory=set)  # without NoneType
     is_wide: bool = False  # some int takes more than 64 bits
 
 
