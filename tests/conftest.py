@@ -3,9 +3,14 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.servers.postgres import Postgres
 
 # anyio keeps this task until the loop closes, once a process pool was used; it is not ours to await.
 _KEPT_BY_ANYIO = "AnyIO process pool shutdown task"
@@ -53,3 +58,37 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _fail_if_skipped(report)
     return report
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Postgres]":
+    """A PostgreSQL that all tests share, started when the first one asks for it."""
+    from tests.servers.postgres import postgres_server  # only tests that need it pay for the import
+
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> "Iterator[Postgres]":
+    """A PostgreSQL that the tests of a module may stop, kill and start; what it committed it keeps."""
+    from tests.servers.postgres import postgres_server
+
+    with postgres_server(durable=True) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: "Postgres") -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, this test's own."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database, this test's own: one of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'test.db'}"
+    return str(request.getfixturevalue("postgres_url"))
