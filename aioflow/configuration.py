@@ -64,6 +64,11 @@ class Configuration(Mapping[str, Any]):
         setting = self._settings.get(place)
         return setting.where if setting else DEFAULT
 
+    def folder(self, *place: str) -> Path:
+        """What a path in a value is relative to: the folder of the file that set it, or the current one."""
+        setting = self._settings.get(place)
+        return Path.cwd() if setting is None or setting.folder is None else setting.folder
+
     def settings(self) -> list[Setting]:
         """Every setting, also those that nobody set."""
         found = list(self._all_of((), ENGINE))
@@ -201,10 +206,24 @@ def _environment(here: Path) -> _Layer:
         if table is None:
             _refuse_misspelt(variable, name)
         elif find_section(table).named:
-            raise InputError(f"{variable}: tables [{table}.…] can only be set in files")
+            of, key = _named_place(variable, find_section(table), name.removeprefix(f"{table}_"))
+            tables.setdefault(table, {}).setdefault(of, {})[key] = text
         else:
             tables.setdefault(table, {})[name.removeprefix(f"{table}_")] = text
     return _Layer(tables, lambda place: _VARIABLE + "_".join(place).upper(), here, is_text=True)
+
+
+def _named_place(variable: str, section: Section[Any], rest: str) -> tuple[str, str]:
+    """`houses_url` of AIOFLOW_DATABASE_HOUSES_URL: the name of the table, and the key in it."""
+    if not section.in_environment:
+        raise InputError(f"{variable}: tables [{section.name}.…] can only be set in files")
+    found = [key for key in section.keys if rest.endswith(f"_{key}") and rest != f"_{key}"]
+    if not found:
+        form = f"{_VARIABLE}{section.name.upper()}_NAME_KEY"
+        keys = ", ".join(key.upper() for key in section.keys)
+        raise InputError(f"{variable}: unknown setting; variables for [{section.name}.…] are {form} ({keys})")
+    key = max(found, key=len)
+    return rest.removesuffix(f"_{key}"), key
 
 
 def _refuse_misspelt(variable: str, name: str) -> None:
@@ -301,7 +320,7 @@ def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _
         raise InputError(f"{where}: {Setting(place, None, where).name} must be {error}{shown}") from None
     if place == ("ops",):
         converted = tuple(_module(name, layer.folder) for name in converted)
-    return Setting(place, converted, where, key.unit)
+    return Setting(place, converted, where, key.unit, layer.folder)
 
 
 def _module(name: str, folder: Path) -> str:

@@ -24,6 +24,8 @@ class RunInfo:
     run_id: str
     started: datetime
     task_id: str | None = None
+    plan: str = ""  # its name
+    folder: Path = Path()  # of its file
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class StepHost(Protocol):
     def where(self) -> str: ...
     @property
     def urgent(self) -> bool: ...
+    @property
+    def sees_own_writes(self) -> bool: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
     def service(self, kind: type[Any]) -> Any: ...
@@ -119,6 +123,11 @@ class Context:
     def urgent(self) -> bool:
         """Whether the results lead into a recursive call: such firings go first."""
         return self._step.urgent
+
+    @property
+    def sees_own_writes(self) -> bool:
+        """Whether the statement reads a store that a statement before it, in this run, writes to."""
+        return self._step.sees_own_writes
 
     def permit(self, source: str | None = None, label: str = "") -> AbstractAsyncContextManager[None]:
         """`async with` this around whatever waits on the outside world; traces show the label."""

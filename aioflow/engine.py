@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
@@ -196,7 +197,8 @@ class Engine:
         if mistakes:
             raise PlanError(mistakes)
         _check_inputs(program.main, inputs)
-        info = RunInfo(uuid4().hex, datetime.now(UTC))
+        folder = Path(program.folder or ".")
+        info = RunInfo(uuid4().hex, datetime.now(UTC), plan=program.name, folder=folder)
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
         graph = Graph(program, self.registry, {**parameters, **built_in})
         if mode != "D+S+":

@@ -71,6 +71,10 @@ class Host:
     def urgent(self) -> bool:
         return self._step.urgent
 
+    @property
+    def sees_own_writes(self) -> bool:
+        return self._step.step.sees_own_writes
+
     def permit(self, source: str | None, label: str) -> Firing:
         return Firing(self._step, source, label)
 

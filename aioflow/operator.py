@@ -30,8 +30,24 @@ SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | S
 # or nobody reads it), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
+# Bound settings -> how the statement uses a store.
+StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
+# Bound settings and the run's services -> what is missing before the statement can run.
+Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
 Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
+
+
+@dataclass(frozen=True)
+class StoreUse:
+    """How a statement uses a store, such as a database: `name` is None for the one taken by default.
+
+    What is written takes hold when the run has ended well; an "update" is done at once, for later reads of
+    the same run to see, and keeps other writers waiting until that end.
+    """
+
+    name: str | None
+    access: Literal["read", "write", "update"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +81,8 @@ class Operator:
     endless: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
     lint: Lint | None = field(default=None, repr=False)
+    store: StoreRule | None = field(default=None, repr=False)
+    requires: Requirement | None = field(default=None, repr=False)
     takes_context: bool = False
     family: str = ""
     doc: str = ""
@@ -162,6 +180,8 @@ def operator(
     endless: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
     lint: Lint | None = None,
+    store: StoreRule | None = None,
+    requires: Requirement | None = None,
 ) -> Callable[[_Function], _Function]: ...
 def operator(function: Any = None, /, **traits: Any) -> Any:
     """Make an async generator an operator that plans can name.
@@ -181,6 +201,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
     keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
     for all: who produces them can ask with `context.reads_attribute` and save itself the others.
+    `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.
+    `requires` gives, for bound settings and the run's services, what is missing before it can run.
     """
     if function is None:
         return lambda decorated: _register(decorated, **traits)

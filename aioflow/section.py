@@ -56,6 +56,7 @@ class Section(Generic[T]):
 
     `refine` has, for some keys, a function that takes a value of the right type and returns it as it is to
     be used, or raises an InputError that ends the sentence "must be …". `read_name` does so for names.
+    Named tables whose names can be parts of variables can be set `in_environment` too.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Section(Generic[T]):
     named: bool = False
     refine: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     read_name: Callable[[str], str] = str
+    in_environment: bool = True
 
     @cached_property
     def keys(self) -> dict[str, Key]:
@@ -263,6 +265,7 @@ class Setting:
     value: Any
     where: str
     unit: str | None = None
+    folder: Path | None = None  # of the file that set it
 
     @property
     def name(self) -> str:

@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aioflow.budget import Budget, Permits
@@ -131,7 +130,7 @@ class Session:
         self.baton = Baton() if mode == "D-" else None
         self.workers = 1 if mode == "D-" else budget.most
         self.permits_of_run = Permits(1) if mode == "D-" else None
-        self.folder = Path(graph.program.folder or ".")
+        self.folder = info.folder
         self.tasks: dict[asyncio.Task[Any], None] = {}  # in the order of their start, so that seeds replay
         self.active: dict[Active, None] = {}  # steps that are under way, in the order of their start
         self.totals: dict[tuple[str, int], Totals] = {}

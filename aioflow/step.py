@@ -58,6 +58,7 @@ class Step:
     pinned_until_enabled: bool = False  # nor before its ENABLE, which somebody waits for
     needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
     tail: Merged | None = None
+    sees_own_writes: bool = False  # it reads a store that a statement before it writes to
     is_call: bool = field(init=False)
     is_plain: bool = field(init=False)  # one input, one output, no clauses
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written

@@ -1,6 +1,6 @@
 """What a database must be able to do: the interface that a driver implements.
 
-A driver is found by the scheme of a database's URL, among the entry points `aioflow.databases`
+A driver is found by the scheme of a database's URL: the name of its entry point among `aioflow.databases`
 (`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that
 went in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name`
 and values bound by `Dialect.placeholder`.
@@ -116,8 +116,6 @@ class Connection(Protocol):
 
 class Driver(Protocol):
     """A kind of database."""
-
-    schemes: tuple[str, ...]
 
     def check(self, address: Address) -> None:
         """Say what is wrong with an address, or which extra is missing, before anything is opened."""

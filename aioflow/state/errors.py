@@ -1,6 +1,7 @@
 """What goes wrong with databases and outboxes.
 
-StateError             (a RunError)
+CommitError            (a RunError) what the run wrote could not be stored; nothing of it was
+StateError             (an AioflowError)
 ├── DatabaseError      the database refused or failed: names the database, what was asked, what to do
 │   ├── DisconnectedError  the connection was lost; what was under way may or may not have happened
 │   ├── BusyError          somebody else holds the write lock
@@ -12,10 +13,14 @@ StateError             (a RunError)
 
 from __future__ import annotations
 
-from aioflow.errors import RunError
+from aioflow.errors import AioflowError, RunError
 
 
-class StateError(RunError):
+class CommitError(RunError):
+    """What a run wrote could not be stored; nothing of it was."""
+
+
+class StateError(AioflowError):
     """The state of a plan could not be read or written."""
 
 

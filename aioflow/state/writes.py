@@ -20,6 +20,11 @@ class Write(Protocol):
         """Whether it means something only when the statement has ended, as the contents of a whole table."""
         ...
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether applying it would change nothing: a run without writes takes no lock."""
+        ...
+
     async def apply(self, connection: Connection) -> None:
         """Write what was staged. It may be called again, after the transaction was lost."""
         ...

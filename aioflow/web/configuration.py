@@ -130,6 +130,7 @@ HOST = Section(
     "host",
     HostSettings,
     named=True,
+    in_environment=False,
     read_name=host_name,
     refine={
         "rate": _rate,

@@ -1,0 +1,159 @@
+"""Databases by name: what the configuration says of them, which driver speaks to each, and who may write."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from aioflow.configuration import as_configuration
+from aioflow.errors import AioflowError, InputError, suggestion
+from aioflow.folders import data_folder, shown_path
+from aioflow.installed import installed
+from aioflow.secrets import Secrets, conceal
+from aioflow.services import Scope, ServiceHost
+from aioflow.state.driver import Address, Connection, Driver
+from aioflow.state.settings import DATABASE, DatabaseSettings
+
+ENTRY_POINTS = "aioflow.databases"
+DEFAULT = "default"
+FILE_NAME = "aioflow.db"
+_EMBEDDED = "sqlite"
+
+
+class Databases:
+    """The databases that plans of an engine may use; a service of the engine."""
+
+    scope: ClassVar[Scope] = "engine"
+
+    def __init__(self, configuration: Mapping[str, Any]) -> None:
+        self._whole = as_configuration(configuration)
+        self._settings = self._whole.sections(DATABASE)
+        self._secrets = Secrets()
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Databases:
+        return cls(host.configuration)
+
+    async def close(self) -> None:
+        """Connections belong to whoever opened them."""
+
+    @property
+    def names(self) -> list[str]:
+        """The databases that are configured."""
+        return list(self._settings)
+
+    def settings(self, name: str | None) -> DatabaseSettings:
+        return self._settings.get(self.name_of(name), DatabaseSettings())
+
+    def name_of(self, name: str | None) -> str:
+        """The name of a database; None is the default, or the only one that is configured."""
+        if name is not None:
+            return name
+        if DEFAULT not in self._settings and len(self._settings) == 1:
+            return next(iter(self._settings))
+        return DEFAULT
+
+    def address(self, name: str | None, folder: Path) -> Address:
+        """Where a database is. `folder` is that of the plan, in which the embedded default lies."""
+        chosen = self.name_of(name)
+        settings = self._settings.get(chosen)
+        if settings is None and chosen != DEFAULT:
+            known = ", ".join(self._settings) or "none"
+            raise InputError(
+                f"there is no database {chosen!r}{suggestion(chosen, self._settings)} (configured: {known}); "
+                f'write [database.{chosen}] url = "sqlite:{chosen}.db" into aioflow.toml'
+            )
+        if settings is None or not settings.url:
+            path = embedded_file(folder)
+            return Address(chosen, f"{_EMBEDDED}:{path}", shown_path(path), path)
+        return self._configured(chosen, settings)
+
+    def _configured(self, name: str, settings: DatabaseSettings) -> Address:
+        if scheme_of(settings.url) == _EMBEDDED:
+            path = self._file(name, settings.url)
+            return Address(name, f"{_EMBEDDED}:{path}", shown_path(path), path)
+        url = settings.url
+        if settings.password:
+            url = _with_password(url, self._secrets.get(settings.password).reveal())
+        return Address(name, url, settings.url)
+
+    def _file(self, name: str, url: str) -> Path:
+        text = url.partition(":")[2]
+        path = Path(text[2:] if text.startswith("//") else text).expanduser()
+        if str(path) in ("", ".", ":memory:"):
+            raise InputError(
+                f"[database.{name}]: {url!r} names no file, and a database in memory would be gone with "
+                'each connection; write url = "sqlite:houses.db"'
+            )
+        return Path(os.path.abspath(self._whole.folder("database", name, "url") / path))
+
+    def problems(self, name: str | None, folder: Path) -> list[str]:
+        """What keeps a database from being used, as far as that can be told without opening it."""
+        try:
+            address = self.address(name, folder)
+            driver_for(address.url).check(address)
+        except AioflowError as error:
+            return [str(error)]
+        return []
+
+    async def connect(self, address: Address) -> Connection:
+        """Open a connection, which the caller closes."""
+        return await driver_for(address.url).connect(address)
+
+    async def prepare(self, connection: Connection, address: Address, warn: Callable[[str], None]) -> None:
+        """Make sure that a database has aioflow's own tables, in the version that we know."""
+        from aioflow.state.own_tables import prepare
+
+        await prepare(connection, driver_for(address.url), address, warn)
+
+    def turn(self, address: Address) -> asyncio.Lock:
+        """Held by the run that writes: runs of one engine wait for one another, in their order."""
+        return self._locks.setdefault(address.url, asyncio.Lock())
+
+
+def embedded_file(folder: Path) -> Path:
+    """The database of a plan for which none is configured: beside it, or else among the user's own data."""
+    # Absolute, but links stay as they are: the user's names are the ones to be shown.
+    file = Path(os.path.abspath(folder)) / FILE_NAME
+    library = Path(__file__).parent.parent / "plans"
+    shipped = any(file.is_relative_to(each) for each in (library, library.resolve()))
+    if file.exists() or (os.access(file.parent, os.W_OK) and not shipped):
+        return file
+    return data_folder() / FILE_NAME
+
+
+def scheme_of(url: str) -> str:
+    return url.partition(":")[0].lower()
+
+
+def driver_for(url: str) -> Driver:
+    """The driver for a URL's scheme."""
+    return _driver(scheme_of(url))
+
+
+@cache
+def _driver(scheme: str) -> Driver:
+    points = {point.name: point for point in installed(ENTRY_POINTS)}
+    if scheme not in points:
+        known = ", ".join(sorted(points))
+        raise InputError(
+            f"no driver for databases {scheme}:…{suggestion(scheme, points)} (there are: {known})"
+        )
+    driver: Driver = points[scheme].load()
+    return driver
+
+
+def _with_password(url: str, password: str) -> str:
+    parts = urlsplit(url)
+    user, at, rest = parts.netloc.rpartition("@")
+    if not at:
+        raise InputError(f"{url!r}: a password needs a user: postgresql://user@host/name")
+    escaped = quote(password, safe="")
+    conceal(escaped)
+    return urlunsplit(parts._replace(netloc=f"{user}:{escaped}@{rest}"))

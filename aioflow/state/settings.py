@@ -1,0 +1,44 @@
+"""`[database.NAME]` of the configuration."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aioflow.errors import InputError
+from aioflow.section import Section, more_than_nothing
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*:\S.*", re.DOTALL)
+_SECRET = re.compile(r"secret:[A-Za-z_][\w-]*")
+_WITH_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
+
+
+@dataclass(frozen=True)
+class DatabaseSettings:
+    """A database that plans can name."""
+
+    url: str = ""
+    password: str = ""  # by reference: secret:NAME
+    wait_seconds: float = 600.0  # for another run that writes, or for a server that is away
+
+
+def _url(text: str) -> str:
+    if not _URL.fullmatch(text):
+        raise InputError("a URL, like 'sqlite:houses.db' or 'postgresql://user@host/name'")
+    if _WITH_PASSWORD.search(text):
+        raise InputError("a URL without a password, which stands elsewhere: password = 'secret:NAME'")
+    return text
+
+
+def _password(text: str) -> str:
+    if not _SECRET.fullmatch(text):
+        raise InputError("'secret:NAME', with the NAME of a secret")
+    return text
+
+
+DATABASE = Section(
+    "database",
+    DatabaseSettings,
+    named=True,
+    refine={"url": _url, "password": _password, "wait_seconds": more_than_nothing("a time")},
+)

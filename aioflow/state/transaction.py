@@ -1,0 +1,297 @@
+"""The transaction of a run: what its statements write takes hold together when the run has ended well.
+
+Writes are staged elsewhere and applied in one short transaction at the end. Only a run that must see its own
+writes before, through `own_view`, opens the transaction earlier and keeps other writers waiting till its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import ClassVar, TypeAlias
+
+from aioflow.context import RunInfo
+from aioflow.errors import AioflowError
+from aioflow.services import Scope, ServiceHost
+from aioflow.state.databases import Databases
+from aioflow.state.driver import Address, Connection
+from aioflow.state.errors import CommitError, DisconnectedError, StateError
+from aioflow.state.ledger import Ledger
+from aioflow.state.moments import moment
+from aioflow.state.patience import Patience
+from aioflow.state.writes import Write
+
+AfterCommit: TypeAlias = Callable[[], Awaitable[None]]
+
+_BEGUN = moment("transaction begun", "the write lock is held, nothing is written")
+_APPLIED = moment("writes applied", "everything is written, nothing is committed")
+_COMMITTED = moment(
+    "transaction committed", "the run's writes and messages are durable, nothing is delivered"
+)
+
+
+class _Undo(Exception):  # noqa: N818  # no error: a way out
+    """Leaves a transaction so that nothing of it remains."""
+
+
+class Transaction:
+    """What one run writes, all of it to one database; a service of the run."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, host: ServiceHost, run: RunInfo) -> None:
+        self._host = host
+        self._run = run
+        self._databases = host.service(Databases)
+        self._ledger = Ledger(run)
+        self._address: Address | None = None
+        self._staged: dict[Write, None] = {}  # statements that are under way
+        self._complete: list[Write] = []  # those that have ended, in that order; applied if live
+        self._applied = 0  # how many of the complete ones the open transaction has
+        self._after: dict[AfterCommit, None] = {}
+        self._live: AsyncExitStack | None = None
+        self._connection: Connection | None = None  # of the open transaction
+        self._using = asyncio.Lock()
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Transaction:
+        assert host.run is not None, "a transaction belongs to a run"
+        return cls(host, host.run)
+
+    # --- for statements -------------------------------------------------------------------------
+
+    def database_of(self, database: str | None) -> Address:
+        return self._databases.address(database, self._run.folder)
+
+    def stage(self, database: str | None, write: Write, *, after_commit: AfterCommit | None = None) -> None:
+        """A statement is going to write. What is to follow the commit is called once, however often given."""
+        self._bind(database)
+        self._staged[write] = None
+        if after_commit is not None:
+            self._after[after_commit] = None
+
+    async def complete(self, write: Write) -> None:
+        """The statement has ended: its writes come behind those that were complete before."""
+        del self._staged[write]
+        self._complete.append(write)
+        if self._live is not None:
+            async with self._using:
+                await self._apply_complete()
+
+    @asynccontextmanager
+    async def own_view(self, database: str | None) -> AsyncIterator[Connection]:
+        """The database as the run's own writes make it, for one user at a time.
+
+        From the first time on the run holds the write lock. Hand nothing on before this is left again: who
+        reads it may itself wait for the view.
+        """
+        self._bind(database)
+        async with self._using:
+            if self._connection is None:
+                await self._open_early()
+            assert self._connection is not None
+            await self._apply_complete()
+            yield self._connection
+
+    @asynccontextmanager
+    async def snapshot(self, database: str | None) -> AsyncIterator[Connection]:
+        """The database as it is now, for reading; it stays so however long that takes."""
+        connection = await self._databases.connect(self.database_of(database))
+        try:
+            async with connection.transaction("snapshot"):
+                yield connection
+        finally:
+            await connection.close()
+
+    def _bind(self, database: str | None) -> None:
+        address = self.database_of(database)
+        if self._address is not None and self._address.url != address.url:
+            raise StateError(
+                f"a run writes to one database, here {self._address.shown}; it cannot write to "
+                f"{address.shown} as well (reading others is free)"
+            )
+        self._address = address
+
+    # --- committing -----------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
+        committed = False
+        try:
+            if self._host.ended_well:
+                committed = await self._commit([*self._complete, *self._staged])
+            else:
+                await self._leave(_Undo())
+        finally:
+            for write in (*self._complete, *self._staged):
+                write.close()
+        if committed:
+            await self.after_checkpoint()
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether there is anything that a checkpoint would make durable."""
+        return self._live is not None or any(not write.is_empty for write in self._ready())
+
+    async def checkpoint(self) -> None:
+        """Commit what has come so far, of a plan that commits as it streams."""
+        async with self._using:
+            await self._commit(self._ready())
+
+    async def after_checkpoint(self) -> None:
+        for follow in tuple(self._after):
+            try:
+                await follow()
+            except AioflowError as error:  # what was committed is no failure
+                self._host.warn(str(error))
+
+    def _ready(self) -> list[Write]:
+        return [*self._complete, *(write for write in self._staged if not write.whole)]
+
+    async def _commit(self, writes: Sequence[Write]) -> bool:
+        """Make writes durable; whether there were any."""
+        if self._live is not None:
+            await self._commit_early(writes)
+        elif any(not write.is_empty for write in writes):
+            await self._commit_staged(writes)
+        else:
+            return False
+        for write in writes:
+            write.forget()
+        for write in self._complete:
+            write.close()
+        self._complete.clear()
+        self._applied = 0
+        return True
+
+    async def _commit_staged(self, writes: Sequence[Write]) -> None:
+        """Everything in one short transaction; a server that goes away meanwhile is waited for."""
+        assert self._address is not None
+        patience = self._patience()
+        entry = self._ledger.next_entry()
+        lost = False
+        async with self._databases.turn(self._address):
+            while True:
+                try:
+                    async with self._connected() as connection:
+                        if lost and await self._ledger.has(connection, entry):
+                            return
+                        await self._write(connection, writes, entry, patience)
+                        return
+                except DisconnectedError as error:
+                    lost = True
+                    await _committing(patience.pause(error))
+
+    async def _write(
+        self, connection: Connection, writes: Sequence[Write], entry: str, patience: Patience
+    ) -> None:
+        async with AsyncExitStack() as stack:
+            await _committing(patience.enter(connection, stack))
+            _BEGUN()
+            for write in writes:
+                await _apply(write, connection)
+            await _committing(self._ledger.enter(connection, entry))
+            _APPLIED()
+            await _committing(stack.aclose())
+        _COMMITTED()
+
+    # --- a transaction that is opened early -----------------------------------------------------
+
+    async def _open_early(self) -> None:
+        assert self._address is not None
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._databases.turn(self._address))
+            connection = await stack.enter_async_context(self._connected())
+            await self._patience().enter(connection, stack)
+            _BEGUN()
+            self._connection, self._live = connection, stack.pop_all()
+
+    async def _apply_complete(self) -> None:
+        assert self._connection is not None
+        while self._applied < len(self._complete):
+            await _apply(self._complete[self._applied], self._connection)
+            self._applied += 1
+
+    async def _commit_early(self, writes: Sequence[Write]) -> None:
+        assert self._connection is not None
+        entry = self._ledger.next_entry()
+        try:
+            for write in writes[self._applied :]:
+                await _apply(write, self._connection)
+            await _committing(self._ledger.enter(self._connection, entry))
+            _APPLIED()
+        except BaseException:
+            await self._leave(_Undo())
+            raise
+        try:
+            await self._leave(None)
+        except DisconnectedError as error:
+            await self._find_out(entry, error)
+        except StateError as error:
+            raise _not_stored(error) from error
+        _COMMITTED()
+
+    async def _find_out(self, entry: str, error: DisconnectedError) -> None:
+        """The connection was lost at the commit itself: it happened, or what was done at once is gone."""
+        patience = self._patience()
+        while True:
+            try:
+                async with self._connected() as connection:
+                    if not await self._ledger.has(connection, entry):
+                        raise _not_stored(error) from error
+                    return
+            except DisconnectedError as again:
+                await _committing(patience.pause(again))
+
+    async def _leave(self, undo: _Undo | None) -> None:
+        """End the transaction that was opened early, if one was."""
+        live, self._live, self._connection = self._live, None, None
+        if live is None:
+            return
+        if undo is None:
+            await live.aclose()
+            return
+        with suppress(_Undo, DisconnectedError):  # a server that is gone undoes it too
+            await live.__aexit__(type(undo), undo, None)
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def _patience(self) -> Patience:
+        assert self._address is not None
+        seconds = self._databases.settings(self._address.name).wait_seconds
+        return Patience(self._address, seconds, self._host.warn)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Connection]:
+        """A connection to a database that has our own tables."""
+        assert self._address is not None
+        connection = await self._databases.connect(self._address)
+        try:
+            await self._databases.prepare(connection, self._address, self._host.warn)
+            yield connection
+        finally:
+            await connection.close()
+
+
+async def _apply(write: Write, connection: Connection) -> None:
+    try:
+        await write.apply(connection)
+    except DisconnectedError:
+        raise
+    except StateError as error:
+        raise CommitError(f"{write.where}: {error}; nothing of this run was stored") from error
+
+
+async def _committing(work: Awaitable[None]) -> None:
+    """What fails here is no statement's own."""
+    try:
+        await work
+    except DisconnectedError:
+        raise
+    except StateError as error:
+        raise _not_stored(error) from error
+
+
+def _not_stored(error: StateError) -> CommitError:
+    return CommitError(f"{error}; nothing of this run was stored")
