@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
 
 from aioflow.context import RunInfo
@@ -17,8 +18,8 @@ from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import CommitError, DisconnectedError, StateError
-from aioflow.state.ledger import Ledger
 from aioflow.state.moments import moment
+from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
 from aioflow.state.writes import Write
 
@@ -44,7 +45,6 @@ class Transaction:
         self._host = host
         self._run = run
         self._databases = host.service(Databases)
-        self._ledger = Ledger(run)
         self._address: Address | None = None
         self._staged: dict[Write, None] = {}  # statements that are under way
         self._complete: list[Write] = []  # those that have ended, in that order; applied if live
@@ -169,29 +169,29 @@ class Transaction:
         """Everything in one short transaction; a server that goes away meanwhile is waited for."""
         assert self._address is not None
         patience = self._patience()
-        entry = self._ledger.next_entry()
+        now = datetime.now(UTC)
         lost = False
         async with self._databases.turn(self._address):
             while True:
                 try:
                     async with self._connected() as connection:
-                        if lost and await self._ledger.has(connection, entry):
+                        if lost and await was_committed(connection, self._run.run_id, now):
                             return
-                        await self._write(connection, writes, entry, patience)
+                        await self._write(connection, writes, now, patience)
                         return
                 except DisconnectedError as error:
                     lost = True
                     await _committing(patience.pause(error))
 
     async def _write(
-        self, connection: Connection, writes: Sequence[Write], entry: str, patience: Patience
+        self, connection: Connection, writes: Sequence[Write], now: datetime, patience: Patience
     ) -> None:
         async with AsyncExitStack() as stack:
             await _committing(patience.enter(connection, stack))
             _BEGUN()
             for write in writes:
                 await _apply(write, connection)
-            await _committing(self._ledger.enter(connection, entry))
+            await _committing(self._note(connection, now))
             _APPLIED()
             await _committing(stack.aclose())
         _COMMITTED()
@@ -215,11 +215,11 @@ class Transaction:
 
     async def _commit_early(self, writes: Sequence[Write]) -> None:
         assert self._connection is not None
-        entry = self._ledger.next_entry()
+        now = datetime.now(UTC)
         try:
             for write in writes[self._applied :]:
                 await _apply(write, self._connection)
-            await _committing(self._ledger.enter(self._connection, entry))
+            await _committing(self._note(self._connection, now))
             _APPLIED()
         except BaseException:
             await self._leave(_Undo())
@@ -227,18 +227,18 @@ class Transaction:
         try:
             await self._leave(None)
         except DisconnectedError as error:
-            await self._find_out(entry, error)
+            await self._find_out(now, error)
         except StateError as error:
             raise _not_stored(error) from error
         _COMMITTED()
 
-    async def _find_out(self, entry: str, error: DisconnectedError) -> None:
+    async def _find_out(self, now: datetime, error: DisconnectedError) -> None:
         """The connection was lost at the commit itself: it happened, or what was done at once is gone."""
         patience = self._patience()
         while True:
             try:
                 async with self._connected() as connection:
-                    if not await self._ledger.has(connection, entry):
+                    if not await was_committed(connection, self._run.run_id, now):
                         raise _not_stored(error) from error
                     return
             except DisconnectedError as again:
@@ -254,6 +254,10 @@ class Transaction:
             return
         with suppress(_Undo, DisconnectedError):  # a server that is gone undoes it too
             await live.__aexit__(type(undo), undo, None)
+
+    async def _note(self, connection: Connection, now: datetime) -> None:
+        """The run in the database that it wrote to: tells later whether a lost commit happened."""
+        await note_run(connection, self._run.run_id, self._run.plan, self._run.started, now)
 
     # --- connections ----------------------------------------------------------------------------
 
