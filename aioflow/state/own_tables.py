@@ -33,7 +33,7 @@ _VERSION_1 = (
     "CREATE INDEX aioflow_outbox_sent_at ON aioflow_outbox (sent_at)",
     "CREATE TABLE aioflow_suspects ("
     "table_name text PRIMARY KEY, run_id text NOT NULL, noticed text NOT NULL, vanishing bigint NOT NULL, "
-    "total bigint NOT NULL, confirmed bigint NOT NULL)",
+    "total bigint NOT NULL, sample text NOT NULL, confirmed bigint NOT NULL)",
 )
 
 OWN_TABLES = Tables(
@@ -45,7 +45,7 @@ OWN_TABLES = Tables(
             *("due", "leased_by", "leased_until", "progress", "last_error", "answer"),
             *("run_id", "statement", "sent_at"),
         ),
-        SUSPECTS: ("table_name", "run_id", "noticed", "vanishing", "total", "confirmed"),
+        SUSPECTS: ("table_name", "run_id", "noticed", "vanishing", "total", "sample", "confirmed"),
     },
 )
 
