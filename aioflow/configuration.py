@@ -41,12 +41,13 @@ class Configuration(Mapping[str, Any]):
 
     def section(self, section: Section[T]) -> T:
         """A table's settings, the defaults among them."""
-        return section.kind(**self._values((section.name,) if section.name else (), section))
+        return section.settings(self._values((section.name,) if section.name else (), section))
 
     def sections(self, section: Section[T]) -> dict[str, T]:
         """The settings of each table of a named section, by name."""
         return {
-            name: section.kind(**self._values((section.name, name), section)) for name in self._names(section)
+            name: section.settings(self._values((section.name, name), section))
+            for name in self._names(section)
         }
 
     @property

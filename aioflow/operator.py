@@ -42,12 +42,12 @@ Firing: TypeAlias = Literal["stream", "tuple", "end"]
 class StoreUse:
     """How a statement uses a store, such as a database: `name` is None for the one taken by default.
 
-    What is written takes hold when the run has ended well; an "update" is done at once, for later reads of
-    the same run to see, and keeps other writers waiting until that end.
+    What is written takes hold when the run has ended well, and later reads of the same run see it; what is
+    posted (a message) nobody reads. An "update" is done at once, and keeps other writers waiting until that end.
     """
 
     name: str | None
-    access: Literal["read", "write", "update"]
+    access: Literal["read", "write", "post", "update"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Operator:
     settings: tuple[SettingPort, ...]
     outputs: tuple[str, ...]
     schema: SchemaRule | None = field(default=None, repr=False)
-    firing: Firing = "stream"
+    firing: Firing | Callable[[Settings], Firing] = "stream"
     grouped_by: str | None = None
     effects: bool | Callable[[Settings], bool] = False
     flattens: Callable[[Settings], Hashable | None] | None = field(default=None, repr=False)
@@ -114,6 +114,8 @@ class Operator:
 
     def fires(self, settings: Settings) -> Firing:
         """When a statement with these settings fires."""
+        if callable(self.firing):
+            return self.firing(settings)
         grouped = self.grouped_by is not None and settings.get(self.grouped_by) is not None
         return "stream" if grouped else self.firing
 
@@ -169,7 +171,7 @@ def operator(
     name: str | None = None,
     outputs: Sequence[str] = ("out",),
     schema: SchemaRule | None = None,
-    firing: Firing = "stream",
+    firing: Firing | Callable[[Settings], Firing] = "stream",
     grouped_by: str | None = None,
     effects: bool | Callable[[Settings], bool] = False,
     flattens: Callable[[Settings], Hashable | None] | None = None,
@@ -194,6 +196,7 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     when it works on tuples as they come, "tuple" when each tuple is a firing of its own (and it
     reports failures with `context.fail`), "end" when it fires once at the end of its input, even an
     empty one; `grouped_by` names a setting with which it fires for groups, so for none when there are none.
+    A function of the settings that a statement has (by name, not all of them) may say which of these.
     `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
     with the same key could as well read the other's inputs. `opens_late` lets it start before the
     schemas of inputs after the first are known. `blocking_input` is the place of the input that is

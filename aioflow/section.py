@@ -70,7 +70,12 @@ class Section(Generic[T]):
     def keys(self) -> dict[str, Key]:
         hints = get_type_hints(self.kind)
         described: Any = self.kind
-        return {each.name: Key.of(each, hints[each.name]) for each in fields(described)}
+        declared = (Key.of(each, hints[each.name]) for each in fields(described))
+        return {key.name: key for key in declared}
+
+    def settings(self, values: Mapping[str, Any]) -> T:
+        """The table with these values, and the defaults of all others."""
+        return self.kind(**{self.keys[name].parameter: value for name, value in values.items()})
 
     def key(self, place: Place) -> Key:
         """The key of a place, by its last part; unknown ones are mistakes."""
@@ -98,6 +103,7 @@ class Key:
     default: Any
     unit: str | None
     united: bool  # lists of all layers are joined; else the first wins, as for every other key
+    parameter: str  # the name in Python, which may need an underscore: `from_`
 
     @classmethod
     def of(cls, declared: Field[Any], hint: Any) -> Key:
@@ -107,7 +113,14 @@ class Key:
             default = declared.default_factory()
         unit = next((unit for unit in _UNITS if declared.name.endswith(f"_{unit}")), None)
         metadata = declared.metadata
-        return cls(declared.name, choices, default, metadata.get("unit", unit), metadata.get("united", False))
+        return cls(
+            declared.name.rstrip("_"),
+            choices,
+            default,
+            metadata.get("unit", unit),
+            metadata.get("united", False),
+            declared.name,
+        )
 
     @property
     def is_table(self) -> bool:

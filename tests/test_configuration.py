@@ -40,6 +40,7 @@ class Guest:
     seats: int | None = None
     password: str | None = None
     wishes: Mapping[str, str] = field(default_factory=dict)
+    from_: str | None = None
 
 
 def guest_name(text: str) -> str:
@@ -71,6 +72,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+
+
+def test_a_key_may_be_called_like_a_keyword_of_python(here: Path) -> None:
+    write(here / "aioflow.toml", '[guest.ada]\nfrom = "London"\n')
+    found = read_configuration()
+    assert found.sections(GUEST) == {"ada": Guest(from_="London")}
+    assert found["guest"] == {"ada": {"from": "London"}}
 
 
 # --- layers -------------------------------------------------------------------------------------

@@ -119,7 +119,9 @@ def needs_tuples(subject: Subject) -> Callable[[str | None], bool]:
 def _fires_for_tuples(subject: Subject, statement: int) -> bool:
     resolved = subject.resolved[statement]
     return (
-        resolved is not None and isinstance(resolved.target, Operator) and resolved.target.firing == "tuple"
+        resolved is not None
+        and isinstance(resolved.target, Operator)
+        and resolved.target.fires(resolved.settings) == "tuple"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aioflow.analysis.infer import Activation, reachable
+from aioflow.analysis.stores import store_use
 from aioflow.cli.config import engine_defaults
 from aioflow.cli.ending import colours
 from aioflow.cli.inputs import read_parameters
@@ -120,11 +121,12 @@ def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, A
         effects = graph.has_effects(target)
     else:
         firings = {"stream": "fires as rows come", "tuple": "fires for each tuple", "end": "fires at the end"}
-        yield firings[target.firing]
-        if target.firing == "tuple":
+        yield firings[step.firing]
+        if step.firing == "tuple":
             most = min(step.workers or limits["workers"], limits["workers"])
             yield f"up to {count_text(most, 'permit')}"
         effects = target.has("effects", activation.bound.get(step.index) or {})
+        yield from _store_notes(step, activation)
     if step.urgent:
         yield "goes first: leads into a recursive call"
     if effects:
@@ -135,6 +137,21 @@ def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, A
         yield "ordered"
     if step.resolved.skip_errors:
         yield "drops what fails"
+
+
+def _store_notes(step: Step, activation: Activation) -> Iterator[str]:
+    use = store_use(step.resolved, activation.bound.get(step.index))
+    if use is None:
+        return
+    name = f"database {use.name or 'default'}"
+    if use.access == "update":
+        yield f"is done at once: holds the write lock of the {name} from here to the end of the run"
+    elif step.sees_own_writes:
+        yield f"sees what the run wrote: holds the write lock of the {name} from here to the end of the run"
+    elif use.access == "read":
+        yield f"reads the {name} as it is when this fires"
+    else:
+        yield f"writes to the {name} when the run has ended well"
 
 
 def _schema(schema: Schema | None) -> str:

@@ -109,7 +109,7 @@ def _sections(described: Operator) -> Iterator[tuple[str, list[tuple[str, str]]]
         yield "Options", [(_option(port), _setting_text(port)) for port in options]
     if len(described.outputs) > 1:
         yield "Outputs", [(name, "") for name in described.outputs]
-    yield "Fires", [(_FIRINGS[described.firing], _effects_text(described))]
+    yield "Fires", [(_FIRINGS[described.fires({})], _effects_text(described))]
 
 
 def _input_text(doc: str, optional: bool) -> str:
