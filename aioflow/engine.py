@@ -19,6 +19,7 @@ from aioflow.graph import Graph
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
+from aioflow.readiness import check_readiness
 from aioflow.relation import Record
 from aioflow.results import RunStream
 from aioflow.rows import RowsIn
@@ -203,7 +204,7 @@ class Engine:
         graph = Graph(program, self.registry, {**parameters, **built_in})
         if mode != "D+S+":
             graph.refuse_endless(mode)
-        return Session(
+        session = Session(
             graph,
             self.budget,
             self.memory.for_run(),
@@ -214,6 +215,8 @@ class Engine:
             self.timing,
             self.services,
         )
+        check_readiness(graph, session.services)
+        return session
 
 
 def _check_mode(mode: str) -> None:

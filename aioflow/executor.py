@@ -70,6 +70,13 @@ class OperatorStep(Gate):
     def waited_for_input(self, seconds: float) -> None:
         self.totals.waiting_input_seconds += seconds
 
+    @property
+    def is_idle(self) -> bool:
+        if not self.streams:
+            return True  # a source: whatever it brings passes a gate
+        # Who works on many tuples at once has one task that waits for the next, and one for each tuple.
+        return len(self.children) <= 1 and any(stream.is_awaited for stream in self.streams)
+
     # --- starting -------------------------------------------------------------------------------
 
     @property
@@ -141,6 +148,8 @@ class OperatorStep(Gate):
         if operator.takes_context:
             arguments = {**arguments, "context": Context(Host(self))}
         generator = operator.function(*self.streams, **arguments)
+        if self.session.checkpoints is not None and not self.streams:
+            generator = self.session.checkpoints.gated(generator)
         try:
             await self._consume(generator)
         except BaseException:

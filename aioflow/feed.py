@@ -74,9 +74,14 @@ class Feed:
         else:
             self._outlet.end()
 
+    async def _pass_gate(self) -> None:
+        if self._session.checkpoints is not None:
+            await self._session.checkpoints.gate()
+
     async def _feed_relation(self, relation: Relation) -> None:
         rows = iter(relation.rows)
         while batch := list(islice(rows, _BATCH_ROWS)):
+            await self._pass_gate()
             if self._outlet.push(batch):
                 await self._outlet.drain()
 
@@ -87,5 +92,6 @@ class Feed:
                 rows = intake.batch(mappings)
                 if outlet.schema is None and intake.schema is not None:
                     outlet.open(intake.schema)
+                await self._pass_gate()
                 if rows and outlet.push(rows):
                     await outlet.drain()

@@ -13,6 +13,7 @@ from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.infer import Inference
 from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
+from aioflow.analysis.stores import reads_after_writes
 from aioflow.analysis.wiring import topological_order
 from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.operator import Operator, Registry, Trait
@@ -80,6 +81,7 @@ class Graph:
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
+        self._late_reads: frozenset[tuple[str, int]] | None = None
         self._places = {plan.key: place for place, plan in enumerate(program)}
         self.root = Scope.outermost(program.main, parameters)
 
@@ -143,6 +145,13 @@ class Graph:
         if not self._effects:
             self._effects = self._find_effects()
         return self._effects[plan.key]
+
+    def sees_own_writes(self, plan: Plan, index: int) -> bool:
+        """Whether a statement reads a store after a write of the same run may have happened."""
+        if self._late_reads is None:
+            plans = {each.key: (each, self.resolved(each)) for each in self.program}
+            self._late_reads = reads_after_writes(plans)
+        return (plan.key, index) in self._late_reads
 
     def refuse_endless(self, mode: str) -> None:
         """A mode that waits for the end of every stream cannot run a plan that has none."""
@@ -261,6 +270,7 @@ class _Builder:
             pinned=effects or any(name in self.awaited for name in resolved.done),
             pinned_until_enabled=any(name in self.awaited for name in resolved.enable),
             tail=self.tails.of(index),
+            sees_own_writes=self.graph.sees_own_writes(self.plan, index),
         )
 
     def _readers(self, steps: Sequence[Step]) -> tuple[tuple[Reader, ...], ...]:

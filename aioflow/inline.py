@@ -68,6 +68,10 @@ class InlineStep:
         return ()
 
     @property
+    def is_idle(self) -> bool:
+        return not self._late
+
+    @property
     def rows_in(self) -> int:
         return self.received
 

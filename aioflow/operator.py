@@ -43,7 +43,7 @@ class StoreUse:
     """How a statement uses a store, such as a database: `name` is None for the one taken by default.
 
     What is written takes hold when the run has ended well, and later reads of the same run see it; what is
-    posted (a message) nobody reads. An "update" is done at once, and keeps other writers waiting until that end.
+    posted (a message) nobody reads. An "update" is done at once, and other writers wait from then to the end.
     """
 
     name: str | None

@@ -160,6 +160,11 @@ class Plan:
     closing_comments: tuple[str, ...] = _comments()
 
     @property
+    def commits_in_batches(self) -> bool:
+        """`COMMIT: batch`: what is written takes hold as the plan streams, not at its end."""
+        return any(option.name.upper() == "COMMIT" for option in self.options)
+
+    @property
     def key(self) -> str:
         """The name by which statements find the plan: names of plans are case-insensitive."""
         return self.name.lower()

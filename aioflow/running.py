@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from aioflow.calls import Call, Surroundings
+from aioflow.checkpoints import Checkpoints
 from aioflow.errors import DeadlineError, InputError
 from aioflow.events import RunEnded, RunStarted
 from aioflow.feed import Feed
@@ -65,6 +66,10 @@ class Run:
             self._deadline = self._loop.call_later(self._timeout, session.fail, error)
         if session.listeners:
             session.publish(RunStarted(self._started_at, session.info.run_id, session.graph.program.name))
+        if session.graph.program.main.commits_in_batches:
+            checkpoints = Checkpoints(session)
+            session.checkpoints = checkpoints
+            session.spawn(checkpoints.keep())
         self._open_main_plan()
 
     def _open_main_plan(self) -> None:

@@ -6,7 +6,7 @@ An operator asks for one by its class; it is opened when first asked for, and cl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from aioflow.context import RunInfo
 
@@ -54,6 +54,21 @@ class Service(Protocol):
         ...
 
 
+@runtime_checkable
+class Checkpointed(Protocol):
+    """A service of a run that can make durable what it holds before the run has ended."""
+
+    @property
+    def wants_checkpoint(self) -> bool: ...
+    async def checkpoint(self) -> None:
+        """Make it durable, at a moment when no row is under way."""
+        ...
+
+    async def after_checkpoint(self) -> None:
+        """What follows, while rows are under way again."""
+        ...
+
+
 class Services:
     """The services that are open in one scope. Those that are `given` belong to whoever gave them."""
 
@@ -96,6 +111,20 @@ class Services:
             return self._around.service(kind)
         opened = self._open[kind] = kind.open_service(self)
         return opened
+
+    def want_checkpoint(self) -> bool:
+        return any(service.wants_checkpoint for service in self._checkpointed())
+
+    async def checkpoint(self) -> None:
+        for service in self._checkpointed():
+            await service.checkpoint()
+
+    async def after_checkpoint(self) -> None:
+        for service in self._checkpointed():
+            await service.after_checkpoint()
+
+    def _checkpointed(self) -> list[Checkpointed]:
+        return [service for service in self._open.values() if isinstance(service, Checkpointed)]
 
     async def close(self) -> None:
         """Close all, the latest first, each whatever became of the others; raises the first error."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
@@ -59,9 +59,21 @@ class Active(Protocol):
     @property
     def streams(self) -> Sequence[Stream]: ...
     @property
+    def is_idle(self) -> bool:
+        """Whether it works on nothing: it waits for rows that are not there."""
+        ...
+
+    @property
     def rows_in(self) -> int: ...
     @property
     def rows_out(self) -> int: ...
+
+
+class Gatekeeper(Protocol):
+    """Holds sources back while a checkpoint is made."""
+
+    async def gate(self) -> None: ...
+    def gated(self, source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]: ...
 
 
 class Ready(Protocol):
@@ -145,6 +157,8 @@ class Session:
         self.on_failure: Callable[[], None] = lambda: None
         self.emit: Callable[[str, Schema, Sequence[Row]], Awaitable[None]] = _emit_nowhere
         self.stopping = False
+        self.checkpoints: Gatekeeper | None = None  # of a plan that commits as it streams
+        self._put_off = 0
 
     def totals_of(self, step: Step) -> Totals:
         totals = self._totals_by_step.get(step)
@@ -185,7 +199,17 @@ class Session:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Have something done later; if that fails, so does the run."""
-        asyncio.get_running_loop().call_soon(self.guard, callback)
+        self._put_off += 1
+        asyncio.get_running_loop().call_soon(self._catch_up, callback)
+
+    def _catch_up(self, callback: Callable[[], None]) -> None:
+        self._put_off -= 1
+        self.guard(callback)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no row is under way, sources aside."""
+        return not self._put_off and all(step.is_idle for step in self.active)
 
     def guard(self, callback: Callable[[], None]) -> None:
         try:

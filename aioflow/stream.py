@@ -249,6 +249,11 @@ class Stream:
         self._notify()
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether its reader waits for rows, of which there are none."""
+        return self._reader is not None
+
+    @property
     def has_rows(self) -> bool:
         return bool(self._rows) or (self._held is not None and self._held.length > 0)
 

@@ -331,7 +331,7 @@ def test_a_file_that_cannot_be_read_is_told(here: Path) -> None:
         ("AIOFLOW_WORKRES", "1", "unknown setting; did you mean 'AIOFLOW_WORKERS'?"),
         ("AIOFLOW_KITHEN_HEAT", "1", "unknown setting; did you mean 'AIOFLOW_KITCHEN_HEAT'?"),
         ("AIOFLOW_HEAT", "1", "unknown setting; did you mean 'AIOFLOW_KITCHEN_HEAT'?"),
-        ("AIOFLOW_GUEST_ANN_SEATS", "1", "tables [guest.…] can only be set in files"),
+        ("AIOFLOW_GUEST_ANN_SEATS", "x", "guest.ann.seats must be a whole number, not 'x'"),
     ],
 )
 def test_a_mistake_in_the_environment_names_the_variable(
@@ -341,6 +341,13 @@ def test_a_mistake_in_the_environment_names_the_variable(
     with pytest.raises(InputError) as caught:
         read_configuration()
     assert str(caught.value) == f"{variable}: {message}"
+
+
+def test_the_environment_sets_named_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIOFLOW_GUEST_ANN_SEATS", "3")
+    found = read_configuration()
+    assert found["guest"] == {"ann": {"seats": 3}}
+    assert found.where("guest", "ann", "seats") == "AIOFLOW_GUEST_ANN_SEATS"
 
 
 def test_other_variables_of_aioflow_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:

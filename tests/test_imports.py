@@ -48,11 +48,14 @@ ENGINE_ORDER = (
     "analysis.declarations",
     "analysis.repair",
     "analysis.reachability",
+    "analysis.stores",
     "analysis.check",
     "tail",
     "step",
     "graph",
+    "readiness",
     "session",
+    "checkpoints",
     "signals",
     "failures",
     "rows",
@@ -77,7 +80,14 @@ ENGINE_ORDER = (
 DOORS = ("__init__", "__main__")
 # Where operators may import public names from, besides each other: packages that list them, and the
 # modules that are written for operators' authors.
-OPERATORS_MAY_IMPORT = ("aioflow", "aioflow.expressions", "aioflow.web", "aioflow.wrappers")
+OPERATORS_MAY_IMPORT = (
+    "aioflow",
+    "aioflow.expressions",
+    "aioflow.messages",
+    "aioflow.state",
+    "aioflow.web",
+    "aioflow.wrappers",
+)
 AUTHORS_MODULES = (
     "concurrent",
     "context",

@@ -1,0 +1,72 @@
+"""Checkpoints of a plan that commits as it streams: moments at which no row is under way.
+
+For a checkpoint the sources are held back until everything that came in has been worked on. What the run's
+services hold then belongs together: of no tuple one consequence is there and another missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from aioflow.session import Session
+
+INTERVAL_SECONDS = 1.0
+_SHORTEST_LOOK_SECONDS = 0.001
+_LONGEST_LOOK_SECONDS = 0.05
+# Turns of the loop in which a step that was woken shows itself.
+_TURNS = 3
+
+
+class Checkpoints:
+    """Holds the sources of a run back from time to time, and has its services commit."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open = asyncio.Event()
+        self._open.set()
+
+    async def gate(self) -> None:
+        """Passed by a source with whatever it brings into the run."""
+        await self._open.wait()
+
+    async def gated(self, source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+        """What a source brings, held back during checkpoints."""
+        async with aclosing(source):
+            async for item in source:
+                await self.gate()
+                yield item
+
+    async def keep(self) -> None:
+        """Make checkpoints as long as the run lasts; what fails there fails the run."""
+        services = self._session.services
+        try:
+            while True:
+                await asyncio.sleep(INTERVAL_SECONDS)
+                if not services.want_checkpoint():
+                    continue
+                self._open.clear()
+                try:
+                    await self._quiet()
+                    await services.checkpoint()
+                finally:
+                    self._open.set()
+                await services.after_checkpoint()
+        except Exception as error:
+            self._session.fail(error)
+
+    async def _quiet(self) -> None:
+        """Wait until no row is under way."""
+        pause = _SHORTEST_LOOK_SECONDS
+        while not await self._stays_quiet():
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
+
+    async def _stays_quiet(self) -> bool:
+        for _ in range(_TURNS):
+            if not self._session.is_quiet:
+                return False
+            await asyncio.sleep(0)
+        return self._session.is_quiet
