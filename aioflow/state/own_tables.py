@@ -29,7 +29,7 @@ _VERSION_1 = (
     "place bigint NOT NULL, due text NOT NULL, leased_by text, leased_until text, progress text NOT NULL, "
     "last_error text, answer text, run_id text NOT NULL, statement text NOT NULL, sent_at text)",
     # Claims go account by account, the oldest message first.
-    "CREATE INDEX aioflow_outbox_state ON aioflow_outbox (state, channel, account, created, place)",
+    "CREATE INDEX aioflow_outbox_state ON aioflow_outbox (state, channel, account, created, place, due)",
     "CREATE INDEX aioflow_outbox_sent_at ON aioflow_outbox (sent_at)",
     "CREATE TABLE aioflow_suspects ("
     "table_name text PRIMARY KEY, run_id text NOT NULL, noticed text NOT NULL, vanishing bigint NOT NULL, "

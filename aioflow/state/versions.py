@@ -5,10 +5,10 @@ Which tables there are is said by `own_tables`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from aioflow.state.driver import Address, Connection, Driver
 from aioflow.state.errors import (
@@ -20,15 +20,14 @@ from aioflow.state.errors import (
     VersionError,
 )
 from aioflow.state.moments import moment
+from aioflow.state.patience import Patience
 
 Warn: TypeAlias = Callable[[str], None]
-T = TypeVar("T")
 
 META = "aioflow_meta"
 
-_FIRST_PAUSE_SECONDS = 0.02
-_LONGEST_PAUSE_SECONDS = 0.5
-_TELL_AFTER_SECONDS = 2.0
+# For another process that makes the tables, or holds the lock for its own writes.
+_WAIT_SECONDS = 600.0
 # What says nothing about the tables.
 _ELSEWHERE = (DisconnectedError, BusyError, DiskFullError, DamagedError)
 
@@ -73,7 +72,7 @@ async def prepare_tables(
         copy = await driver.copy_before_upgrade(connection, address, found)
         _COPIED()
     try:
-        await when_free(lambda: _upgrade(connection, address, tables), address, warn)
+        await _upgrade(connection, address, tables, Patience(address, _WAIT_SECONDS, warn))
     except _ELSEWHERE:
         raise
     except DatabaseError as error:
@@ -81,8 +80,8 @@ async def prepare_tables(
         if await found_version(connection, address, tables) == tables.version:
             return
         raise DatabaseError(
-            f"{_shown(address)}: aioflow's own tables could not be {'upgraded' if found else 'made'}, nothing "
-            f"was changed{f' (a copy is {copy})' if copy else ''}: {error}"
+            f"{_shown(address)}: aioflow's own tables could not be {'upgraded' if found else 'made'}, "
+            f"nothing was changed{f' (a copy is {copy})' if copy else ''}: {error}"
         ) from error
     if copy:
         warn(
@@ -108,8 +107,9 @@ async def found_version(connection: Connection, address: Address, tables: Tables
     return await _examine(connection, address, tables)
 
 
-async def _upgrade(connection: Connection, address: Address, tables: Tables) -> None:
-    async with connection.transaction("write"):
+async def _upgrade(connection: Connection, address: Address, tables: Tables, patience: Patience) -> None:
+    async with AsyncExitStack() as stack:
+        await patience.enter(connection, stack)
         version = await _examine(connection, address, tables)
         if version == tables.version:
             return
@@ -166,26 +166,3 @@ def _damaged(address: Address, what: str) -> DamagedError:
 
 def _shown(address: Address) -> str:
     return address.shown or address.name
-
-
-async def when_free(
-    work: Callable[[], Awaitable[T]], address: Address, warn: Warn, *, most_seconds: float | None = None
-) -> T:
-    """What `work` gives, tried again while somebody else holds the write lock; told when that takes long.
-
-    After `most_seconds` the BusyError is let through.
-    """
-    loop = asyncio.get_running_loop()
-    begun, pause, told = loop.time(), _FIRST_PAUSE_SECONDS, False
-    while True:
-        try:
-            return await work()
-        except BusyError:
-            waited = loop.time() - begun
-            if most_seconds is not None and waited + pause > most_seconds:
-                raise
-        if waited >= _TELL_AFTER_SECONDS and not told:
-            warn(f"{_shown(address)}: waiting for another run that is writing there")
-            told = True
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,64 @@
+"""Channels by name: found among the entry points `aioflow.channels`, made of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from aioflow.configuration import Configuration, as_configuration
+from aioflow.errors import AioflowError, InputError, suggestion
+from aioflow.installed import installed
+from aioflow.messages.message import Channel
+
+ENTRY_POINTS = "aioflow.channels"
+
+MakeChannel: TypeAlias = Callable[[Configuration], Channel]
+
+
+class Channels:
+    """The channels of one round of deliveries; each is made when it is first asked for."""
+
+    def __init__(
+        self, configuration: Mapping[str, Any], kinds: Mapping[str, MakeChannel] | None = None
+    ) -> None:
+        self._configuration = as_configuration(configuration)
+        self._kinds = kinds
+        self._made: dict[str, Channel] = {}
+
+    def get(self, kind: str) -> Channel:
+        """The channel of a kind; an InputError when nothing that is installed brings one."""
+        if kind not in self._made:
+            self._made[kind] = self._maker(kind)(self._configuration)
+        return self._made[kind]
+
+    def problems(self, kind: str, account: str | None) -> list[str]:
+        """What keeps an account (None: the default) from being used; nothing when all is well."""
+        try:
+            return self.get(kind).problems(account or None)
+        except AioflowError as error:
+            return [str(error)]
+
+    def _maker(self, kind: str) -> MakeChannel:
+        if self._kinds is not None:
+            known: list[str] = list(self._kinds)
+            if kind in self._kinds:
+                return self._kinds[kind]
+        else:
+            found = {point.name: point for point in installed(ENTRY_POINTS)}
+            known = list(found)
+            if kind in found:
+                made: MakeChannel = found[kind].load()
+                return made
+        raise InputError(f"there is no channel {kind!r}{suggestion(kind, known)}")
+
+    async def close(self) -> None:
+        """Close all, each whatever became of the others; raises the first error."""
+        errors: list[BaseException] = []
+        while self._made:
+            _, channel = self._made.popitem()
+            try:
+                await channel.close()
+            except BaseException as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
