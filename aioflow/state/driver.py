@@ -36,6 +36,8 @@ class ColumnNeed:
     kind: Type | None = None
     classes: set[type[Any]] = field(default_factory=set)  # without NoneType
     is_wide: bool = False  # some int takes more than 64 bits
+    largest: int | None = None  # the greatest magnitude of an int, where that was looked at
+    zoned: set[bool] = field(default_factory=set)  # whether the datetimes have a zone
 
 
 @dataclass(frozen=True)
