@@ -1,0 +1,313 @@
+"""SQL texts in plans: where attributes are bound as `:zip` or `:"price-info"`, whatever the dialect.
+
+A text is read only so far that its parameters, its end and its kind are known; the database reads the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.relation import Row, Schema, picker
+from aioflow.state.driver import Dialect
+
+_OURS = frozenset({"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"})
+_OUTSIDE = frozenset({"attach", "detach", "vacuum"})
+_QUERIES = frozenset({"select", "with", "values", "table", "explain", "show", "pragma"})
+
+_NAME = r"[^\W\d]\w*"
+# In this order: what comes first at a place is what stands there. A token that is not closed ends at `$`.
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>\s+)
+  | (?P<comment>--[^\n]*)
+  | (?P<block>/\*)
+  | (?P<escaped>[eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*(?P<escaped_end>')?)
+  | (?P<string>'[^']*(?:''[^']*)*(?P<string_end>')?)
+  | (?P<name>"[^"]*(?:""[^"]*)*(?P<name_end>")?)
+  | (?P<ticked>`[^`]*`)
+  | (?P<dollar>\$(?P<tag>(?:{_NAME})?)\$)
+  | (?P<numbered>\$\d+)
+  | (?P<cast>::|:=)
+  | :(?P<parameter>{_NAME})
+  | :(?P<quoted>"[^"]*(?:""[^"]*)*(?P<quoted_end>")?)
+  | (?P<word>[^\W\d][\w$]*)
+  | (?P<number>\d[\w.]*)
+  | (?P<foreign>\?\d*|[@$]{_NAME})
+  | (?P<end>;)
+  | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BLOCK = re.compile(r"/\*|\*/")
+_HYPHENATED = re.compile(r"(?:-\w+)+")
+_CLOSED = {"escaped": "a text", "string": "a text", "name": "a name in quotes", "quoted": "a parameter"}
+# After these a colon separates, as in slices of arrays, and begins no parameter.
+_OPERANDS = frozenset({"escaped", "string", "number", "dollar"})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A place in a text at which the value of an attribute is bound."""
+
+    name: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Sql:
+    """One statement of SQL, as a setting; `row` takes the values of its parameters from a tuple.
+
+    `pieces` are its text and, between each two of them, a parameter.
+    """
+
+    kind_name: ClassVar[str] = "a statement of SQL"
+
+    text: str
+    pieces: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    words: tuple[str, ...] = field(repr=False)
+    start: int = 0  # of the first word
+    foreign: str | None = None  # a parameter as some dialect writes it itself
+    positions: tuple[int, ...] | None = None  # of the attributes, once for each name
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Sql:
+        if not isinstance(value, str):
+            raise SettingError(
+                f"must be {cls.kind_name} in quotes, not {'null' if value is None else repr(value)}"
+            )
+        sql = parse(value)
+        if not inputs and sql.parameters:
+            first = sql.parameters[0]
+            raise SettingError(
+                f'there is no input to take :{first.name} from; name one, as in ("…", rel : out)',
+                offset=first.offset,
+            )
+        return sql if not inputs or inputs[0] is None else sql.bound_to(inputs[0])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that are bound, each once."""
+        return tuple(dict.fromkeys(parameter.name for parameter in self.parameters))
+
+    @property
+    def verb(self) -> str:
+        """The word that it begins with, in small letters."""
+        return self.words[0] if self.words else ""
+
+    @property
+    def returns_rows(self) -> bool:
+        """Whether a statement that changes something also gives rows."""
+        return "returning" in self.words
+
+    def bound_to(self, schema: Schema) -> Sql:
+        """For tuples of a schema; a SettingError for the first attribute that it does not have."""
+        for parameter in self.parameters:
+            if parameter.name not in schema:
+                raise SettingError(self._unknown(parameter, schema), offset=parameter.offset)
+        return replace(self, positions=tuple(schema.position(name) for name in self.names))
+
+    def for_dialect(self, dialect: Dialect) -> tuple[str, Callable[[Row], Row]]:
+        """The text that the database gets, and a function that takes its values from a tuple."""
+        if self.foreign is not None and dialect.placeholder == "?":
+            raise InputError(f"{self.foreign!r} binds nothing here: write :name, with an attribute's name")
+        positions = self.positions or ()
+        numbers = {name: number for number, name in enumerate(self.names)}
+        places = [numbers[parameter.name] for parameter in self.parameters]
+        if dialect.placeholder.format(1) == dialect.placeholder.format(2):
+            # Without numbers, a value stands at each place.
+            positions = tuple(positions[place] for place in places)
+            places = list(range(len(places)))
+        parts = [self.pieces[0]]
+        for place, piece in zip(places, self.pieces[1:], strict=True):
+            parts += [dialect.placeholder.format(place + 1), piece]
+        return "".join(parts), picker(positions)
+
+    def _unknown(self, parameter: Parameter, schema: Schema) -> str:
+        hyphen = _HYPHENATED.match(self.text, parameter.offset + 1 + len(parameter.name))
+        if hyphen is not None and (whole := _longest(parameter.name + hyphen.group(), schema)):
+            return f'the attribute {whole!r} is bound as :"{whole}", in quotes because of its hyphen'
+        known = ", ".join(schema.names) or "no attributes"
+        near = suggestion(parameter.name, schema.names)
+        return f"unknown attribute {parameter.name!r}{near} (there are: {known})"
+
+
+class Query(Sql):
+    """A statement that only reads."""
+
+    kind_name: ClassVar[str] = "a query in SQL"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Sql:
+        sql = super().bind(value, inputs)
+        if sql.verb and sql.verb not in _QUERIES:
+            raise SettingError(
+                f"{sql.verb!r} is no query; what changes a database is done by dbupdate", offset=sql.start
+            )
+        return sql
+
+
+class Change(Sql):
+    """A statement that may change something, within the transaction of the run."""
+
+    kind_name: ClassVar[str] = "a statement of SQL"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Sql:
+        sql = super().bind(value, inputs)
+        if sql.verb in _OURS | _OUTSIDE:
+            reason = (
+                "it takes hold, or not, when the run ends" if sql.verb in _OURS else "it cannot take part"
+            )
+            raise SettingError(
+                f"{sql.verb!r} is not for plans: a run is one transaction, and {reason}", offset=sql.start
+            )
+        return sql
+
+
+def _longest(hyphenated: str, schema: Schema) -> str | None:
+    """The longest beginning, in whole words, that is an attribute."""
+    while "-" in hyphenated:
+        if hyphenated in schema:
+            return hyphenated
+        hyphenated = hyphenated.rpartition("-")[0]
+    return None
+
+
+# --- reading a text -----------------------------------------------------------------------------
+
+
+def parse(text: str) -> Sql:
+    """Find the parameters of one statement; a SettingError for what is no single statement."""
+    pieces: list[str] = []
+    parameters: list[Parameter] = []
+    words: list[str] = []
+    foreign: str | None = None
+    at = start = 0
+    for token in _statement(text):
+        if token.kind in ("parameter", "quoted"):
+            pieces.append(text[at : token.start])
+            parameters.append(Parameter(token.text, token.start))
+            at = token.end
+        elif token.kind == "word":
+            start = start if words else token.start
+            words.append(token.text.lower())
+        elif token.kind == "foreign":
+            foreign = foreign or token.text
+        elif token.kind == "numbered":
+            raise SettingError(
+                f"{token.text!r} binds nothing here: write :name, with an attribute's name",
+                offset=token.start,
+            )
+        elif token.kind == "end":
+            return Sql(
+                text, (*pieces, text[at : token.start]), tuple(parameters), tuple(words), start, foreign
+            )
+    raise AssertionError("a statement has an end")
+
+
+def _statement(text: str) -> Iterator[_Token]:
+    """The tokens of one statement that mean something, and its end."""
+    empty = True
+    tokens = _parameters_told_apart(_tokens(text))
+    for token in tokens:
+        if token.kind == "end" and token.text:
+            _expect_no_more(tokens)
+            if empty:
+                break
+        if token.kind == "end":
+            if empty:
+                break
+            yield token
+            return
+        empty = False
+        yield token
+    raise SettingError("there is no statement in this text", offset=0)
+
+
+def _expect_no_more(tokens: Iterator[_Token]) -> None:
+    for token in tokens:
+        if token.text:
+            raise SettingError(
+                "a text is one statement of SQL; give each further one a statement of the plan",
+                offset=token.start,
+            )
+
+
+def _parameters_told_apart(tokens: Iterator[_Token]) -> Iterator[_Token]:
+    """Parameters, and what only looks like one: the end of a slice `[a:b]`, the value in `'key' :value`."""
+    before: _Token | None = None
+    for token in tokens:
+        if token.kind in ("parameter", "quoted") and before is not None:
+            ends_operand = before.kind in _OPERANDS or before.text in (")", "]")
+            ends_name = before.kind in ("word", "name", "ticked") and before.end == token.start
+            if ends_operand or ends_name:
+                token = replace(token, kind="other")
+        yield token
+        before = token
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = depth = 0
+    while at < len(text):
+        token = _bracket(text, at, depth > 0) if text[at] == "[" else _token_at(text, at)
+        depth += (token.text == "[") - (token.text == "]")
+        if token.kind not in ("space", "comment"):
+            yield token
+        at = token.end
+    yield _Token("end", len(text), len(text), "")
+
+
+def _token_at(text: str, at: int) -> _Token:
+    found = _TOKEN.match(text, at)
+    assert found is not None
+    kind = next(name for name in _KINDS if found.group(name) is not None)
+    end = found.end()
+    if kind in _CLOSED and not found.group(f"{kind}_end"):
+        raise SettingError(f"{_CLOSED[kind]} begins here and never ends", offset=at)
+    if kind == "block":
+        return _Token("comment", at, _end_of_comment(text, at), "")
+    if kind == "dollar":
+        end = text.find(found.group(), end)
+        if end < 0:
+            raise SettingError(f"a text begins here with {found.group()} and never ends", offset=at)
+        return _Token(kind, at, end + len(found.group()), text[at:end])
+    value = found.group(kind)
+    return _Token(kind, at, end, value[1:-1].replace('""', '"') if kind == "quoted" else value)
+
+
+_KINDS = tuple(name for name in _TOKEN.groupindex if not name.endswith("_end") and name != "tag")
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    """Comments nest in PostgreSQL; where that leaves one open, they end at the first sign, as in SQLite."""
+    depth = 0
+    for sign in _BLOCK.finditer(text, start):
+        depth += 1 if sign.group() == "/*" else -1
+        if depth == 0:
+            return sign.end()
+    first = text.find("*/", start + 2)
+    if first < 0:
+        raise SettingError("a comment begins here and never ends", offset=start)
+    return first + 2
+
+
+def _bracket(text: str, at: int, in_subscript: bool) -> _Token:
+    """A name in brackets, as SQLite has them; beside an operand they are the subscript of an array."""
+    beside_operand = at > 0 and (text[at - 1].isalnum() or text[at - 1] in '_)]"')
+    end = -1 if in_subscript or beside_operand else text.find("]", at)
+    if end < 0:
+        return _Token("other", at, at + 1, "[")
+    return _Token("name", at, end + 1, text[at : end + 1])
