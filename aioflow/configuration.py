@@ -19,7 +19,16 @@ from typing import Any, TypeVar
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
 from aioflow.installed import installed
-from aioflow.section import ENGINE, ENGINE_ARGUMENTS, Key, Place, Section, Setting, is_sensitive
+from aioflow.section import (
+    ENGINE,
+    ENGINE_ARGUMENTS,
+    Key,
+    Place,
+    Section,
+    Setting,
+    is_sensitive,
+    without_userinfo,
+)
 
 T = TypeVar("T")
 
@@ -345,7 +354,9 @@ def _dotted(name: str, table: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(without_userinfo(value) if isinstance(value, str) else value)
 
 
 # --- sections -----------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ class Setting:
             return value
         if is_sensitive(self.place) and not _BY_REFERENCE.fullmatch(value):
             return MASK
-        return _USERINFO.sub(MASK, value)
+        return without_userinfo(value)
 
     def __str__(self) -> str:
         value = self.public_value
@@ -311,6 +311,11 @@ class Setting:
 def place_text(place: Place) -> str:
     """`host."example.org".rate`."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in place)
+
+
+def without_userinfo(text: str) -> str:
+    """A text in which the user and password of a URL are masked."""
+    return _USERINFO.sub(MASK, text)
 
 
 def is_sensitive(place: Place) -> bool:

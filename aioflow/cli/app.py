@@ -14,6 +14,7 @@ from aioflow.cli.options import (
     AppendTo,
     Cache,
     Capacity,
+    Database,
     DrawingName,
     FormatOption,
     Inputs,
@@ -82,6 +83,7 @@ def run(
     ops: Modules = None,
     capacity: Capacity = None,
     memory: MemoryLimit = None,
+    db: Database = None,
     offline: Offline = False,
     cache: Cache = None,
     record: Record = None,
@@ -91,14 +93,14 @@ def run(
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
-    from aioflow.cli.config import web_configuration, web_options
+    from aioflow.cli.config import database_options, web_configuration, web_options
     from aioflow.cli.run import RunOptions, run_plan
 
     options = RunOptions(
         plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
-    given |= {"memory": memory, **web_options(offline, cache, record, replay)}
+    given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
     run_plan(options, web_configuration(given, plan_path))
 
 
@@ -171,19 +173,20 @@ def explain(
     ops: Modules = None,
     capacity: Capacity = None,
     memory: MemoryLimit = None,
+    db: Database = None,
     offline: Offline = False,
     cache: Cache = None,
     record: Record = None,
     replay: Replay = None,
 ) -> None:
     """Show a plan as it will run: steps, schemas, buffers, permits, effects and tail calls."""
-    from aioflow.cli.config import web_configuration, web_options
+    from aioflow.cli.config import database_options, web_configuration, web_options
     from aioflow.cli.explaining import explain_plan
     from aioflow.cli.run import RunOptions
 
     options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
-    given |= {"memory": memory, **web_options(offline, cache, record, replay)}
+    given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
     explain_plan(options, web_configuration(given, plan_path), analyze=analyze)
 
 

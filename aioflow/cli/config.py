@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from aioflow.configuration import DEFAULT, Configuration, read_configuration
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
 from aioflow.section import ENGINE_ARGUMENTS, Place, Setting
+
+# `://` and paths may hold a `=`; before it only a name makes it one.
+_NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
 
 
 def engine_defaults() -> dict[str, Any]:
@@ -42,7 +46,7 @@ def effective_settings(options: Mapping[str, Any], plan_path: str | None = None)
 
 
 def _label(place: Place) -> str:
-    return f"--{place[-1]}"
+    return "--db" if place[0] == "database" else f"--{place[-1]}"
 
 
 def _no_cache(place: Place) -> str:
@@ -58,6 +62,21 @@ def web_configuration(options: Mapping[str, Any], plan_path: str | None = None) 
         named = where if where.startswith("--") else f"{where}: http.replay"
         raise InputError(f"{named}: there is no recording {shown_path(replay)}")
     return settings
+
+
+def database_options(databases: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """The databases of the command line, as the tables that they stand for."""
+    tables: dict[str, Any] = {}
+    for text in databases or ():
+        named = _NAMED_URL.fullmatch(text)
+        name, url = (named[1], named[2]) if named else ("default", text)
+        if ":" not in url:
+            raise InputError(
+                f"--db takes a URL, like sqlite:houses.db, or a name and a URL, like "
+                f"{named[1] if named else text}=sqlite:houses.db, not {text!r}"
+            )
+        tables[name] = {"url": url}
+    return {"database": tables}
 
 
 def web_options(

@@ -89,6 +89,14 @@ Timeout: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End the run with an error after this long: 90s, 5m, 1h30m."),
 ]
+Database: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--db",
+        metavar="[NAME=]URL",
+        help="A database: sqlite:FILE or postgresql://USER@HOST/NAME; without NAME the default one.",
+    ),
+]
 Offline: TypeAlias = Annotated[
     bool, typer.Option("--offline", help="Use no network: answers come from the HTTP cache.")
 ]

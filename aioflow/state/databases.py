@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ ENTRY_POINTS = "aioflow.databases"
 DEFAULT = "default"
 FILE_NAME = "aioflow.db"
 _EMBEDDED = "sqlite"
+_USERINFO = re.compile(r"(?<=://)[^/@]*@")
 
 
 class Databases:
@@ -75,13 +77,14 @@ class Databases:
         return self._configured(chosen, settings)
 
     def _configured(self, name: str, settings: DatabaseSettings) -> Address:
-        if scheme_of(settings.url) == _EMBEDDED:
-            path = self._file(name, settings.url)
+        url = self._secrets.fill_in(settings.url)
+        if scheme_of(url) == _EMBEDDED:
+            path = self._file(name, url)
             return Address(name, f"{_EMBEDDED}:{path}", shown_path(path), path)
-        url = settings.url
         if settings.password:
             url = _with_password(url, self._secrets.get(settings.password).reveal())
-        return Address(name, url, settings.url)
+        # A URL that is itself a secret may be shown but for the user and password in it.
+        return Address(name, url, _USERINFO.sub("", url) if url != settings.url else url)
 
     def _file(self, name: str, url: str) -> Path:
         text = url.partition(":")[2]

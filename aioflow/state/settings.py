@@ -26,7 +26,10 @@ def _url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise InputError("a URL, like 'sqlite:houses.db' or 'postgresql://user@host/name'")
     if _WITH_PASSWORD.search(text):
-        raise InputError("a URL without a password, which stands elsewhere: password = 'secret:NAME'")
+        raise InputError(
+            "a URL without a password: write password = 'secret:NAME' beside it, or give the whole URL as "
+            "'secret:NAME'"
+        )
     return text
 
 
