@@ -1,0 +1,219 @@
+"""The values of the language as JSON text, without loss, and what columns must hold to take them.
+
+What JSON has no form for is an object with one key that begins with `$`: values are never objects themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import chain
+from types import NoneType
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from aioflow.errors import SettingError
+from aioflow.relation import Batch, Document, Relation, Schema, Type, Value, type_of_value
+from aioflow.state.driver import ColumnNeed
+from aioflow.state.errors import DatabaseError
+
+SMALLEST_INTEGER, LARGEST_INTEGER = -(1 << 63), (1 << 63) - 1
+
+# A subclass before its base: every bool is an int, and every datetime a date.
+_BASES: tuple[type[Any], ...] = (bool, str, int, float, Decimal, datetime, date, Relation, Document)
+_KNOWN = frozenset({*_BASES, NoneType})
+# Python refuses to read and write longer integers in decimal, since that takes quadratic time.
+_MOST_DECIMAL_BITS = 12_000
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def encode_json(value: Value) -> str:
+    """A value as JSON text, which `decode_json` reads as an equal one; a SettingError if it is no value."""
+    if type(value) not in _KNOWN:
+        type_of_value(value)
+    try:
+        text = _dumps(value)
+        text.encode()
+    except ValueError:  # NaN, a very long integer, or what UTF-8 cannot carry: alone or in a relation
+        text = _dumps(_spelled_out(value))
+    return text
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, default=_tagged, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _tagged(value: Value) -> dict[str, Any]:
+    """What stands for a value that JSON does not know."""
+    match value:
+        case Decimal():
+            return {"$decimal": str(value)}
+        case datetime():
+            return {"$datetime": encode_date(value)}
+        case date():
+            return {"$date": value.isoformat()}
+        case Document():
+            return {"$document": {"kind": value.kind, "text": value.text}}
+        case Relation():
+            return {"$relation": _relation_fields(value)}
+    raise TypeError(f"{type(value).__name__} is no value of the language")
+
+
+def _relation_fields(relation: Relation) -> dict[str, Any]:
+    rows = list(relation.rows)
+    for kind in set(map(type, chain.from_iterable(rows))) - _KNOWN:
+        base_class(kind)
+    return {"names": list(relation.schema.names), "types": list(relation.schema.types), "rows": rows}
+
+
+def _spelled_out(value: Any) -> Any:
+    """A value with everything replaced that JSON can write only in some cases."""
+    match value:
+        case bool() | None:
+            return value
+        case str():
+            return value if _is_unicode(value) else {"$utf8": value.encode("utf-8", "surrogatepass").hex()}
+        case int():
+            return value if value.bit_length() <= _MOST_DECIMAL_BITS else {"$integer": hex(value)}
+        case float():
+            return value if math.isfinite(value) else {"$number": _NAMES_OF_NUMBERS[str(value)]}
+        case list() | tuple():
+            return [_spelled_out(each) for each in value]
+        case dict():
+            return {key: _spelled_out(each) for key, each in value.items()}
+    return _spelled_out(_tagged(value))
+
+
+_NAMES_OF_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def encode_date(value: date) -> str:
+    """A date or datetime in ISO 8601. The zone follows in brackets where the offset does not say everything.
+
+    In the hours that a change of clocks repeats or skips, Python holds times of different zones for unequal.
+    """
+    text = value.isoformat()
+    if not isinstance(value, datetime) or not isinstance(value.tzinfo, ZoneInfo) or not value.tzinfo.key:
+        return text
+    other = value.replace(fold=1 - value.fold)
+    return text if value.utcoffset() == other.utcoffset() else f"{text}[{value.tzinfo.key}]"
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def decode_json(text: str | bytes) -> Value:
+    """The value that a text of `encode_json` stands for; a DatabaseError when it is no such text."""
+    try:
+        value = json.loads(text, object_hook=_untagged)
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise _not_ours(text) from error
+    if type(value) not in _KNOWN:
+        raise _not_ours(text)
+    return value
+
+
+def _not_ours(text: str | bytes) -> DatabaseError:
+    shown = repr(text if len(text) <= 60 else text[:60])
+    return DatabaseError(f"{shown} is no value that aioflow stored, or one that a newer aioflow did")
+
+
+def _untagged(found: dict[str, Any]) -> Any:
+    if len(found) != 1:
+        return found  # the fields of a document or relation, whose tag comes next
+    ((tag, content),) = found.items()
+    return _READERS[tag](content)
+
+
+def decode_date(text: str) -> date:
+    """What `encode_date` wrote; a ValueError when it is no date."""
+    if len(text) == 10:
+        return date.fromisoformat(text)
+    moment, _, zone = text.partition("[")
+    found = datetime.fromisoformat(moment)
+    return _in_zone(found, zone.removesuffix("]")) if zone else found
+
+
+def _in_zone(moment: datetime, key: str) -> datetime:
+    try:
+        zone = ZoneInfo(key)
+    except (LookupError, ValueError):  # this machine does not know it: the instant is right nevertheless
+        return moment
+    candidates = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    return next((each for each in candidates if each.utcoffset() == moment.utcoffset()), moment)
+
+
+def _relation(fields: Mapping[str, Any]) -> Relation:
+    kinds = tuple(None if kind is None else Type(kind) for kind in fields["types"])
+    return Relation(Schema(tuple(fields["names"]), kinds), list(map(tuple, fields["rows"])))
+
+
+_READERS: dict[str, Callable[[Any], Value]] = {
+    "$decimal": Decimal,
+    "$number": float,
+    "$integer": lambda digits: int(digits, 16),
+    "$utf8": lambda digits: bytes.fromhex(digits).decode("utf-8", "surrogatepass"),
+    "$date": date.fromisoformat,
+    "$datetime": decode_date,
+    "$document": lambda fields: Document(fields["text"], fields["kind"]),
+    "$relation": _relation,
+}
+
+
+# --- what columns must hold ---------------------------------------------------------------------
+
+
+def base_class(kind: type[Any]) -> type[Any]:
+    """The class of the language's values that a class belongs to; a SettingError when there is none."""
+    for base in _BASES:
+        if issubclass(kind, base):
+            return base
+    raise SettingError(
+        f"a value of type {kind.__name__!r} cannot be stored "
+        "(char, number, boolean, date, relation, document or null)"
+    )
+
+
+def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
+    """Add what the values of a batch need to the needs of their columns, one for each attribute, in order.
+
+    An empty list is filled first.
+    """
+    if not needs:
+        needs.extend(map(ColumnNeed, schema.names, schema.types))
+    for need, column in zip(needs, zip(*batch, strict=True), strict=False):
+        classes = set(map(type, column))
+        if int in classes:
+            need.largest = max(need.largest or 0, largest(column, classes))
+            need.is_wide = need.is_wide or has_wide(column, classes)
+        if datetime in classes:
+            need.zoned |= {value.tzinfo is not None for value in column if isinstance(value, datetime)}
+        if not classes <= _KNOWN:
+            classes = {kind if kind in _KNOWN else base_class(kind) for kind in classes}
+        classes.discard(NoneType)
+        need.classes |= classes
+
+
+def has_wide(column: Sequence[Value], classes: Set[type[Any]]) -> bool:
+    """Whether some int among values of these classes takes more than 64 bits."""
+    integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
+    return min(integers) < SMALLEST_INTEGER or max(integers) > LARGEST_INTEGER
+
+
+def largest(column: Sequence[Value], classes: Set[type[Any]]) -> int:
+    """The greatest magnitude of the ints among values of these classes."""
+    integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
+    return max(-min(integers), max(integers))
