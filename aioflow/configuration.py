@@ -326,7 +326,7 @@ def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _
     try:
         converted = section.read(key, value, is_text=layer.is_text, folder=layer.folder)
     except InputError as error:
-        shown = "" if is_sensitive(place) else f", not {_shown(value)}"
+        shown = "" if is_sensitive(place) else f", not {_shown(Setting(place, value, where).public_value)}"
         raise InputError(f"{where}: {Setting(place, None, where).name} must be {error}{shown}") from None
     if place == ("ops",):
         converted = tuple(_module(name, layer.folder) for name in converted)

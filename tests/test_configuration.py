@@ -81,6 +81,13 @@ def test_a_key_may_be_called_like_a_keyword_of_python(here: Path) -> None:
     assert found["guest"] == {"ada": {"from": "London"}}
 
 
+def test_a_password_in_an_address_is_not_repeated(here: Path) -> None:
+    write(here / "aioflow.toml", '[kitchen]\nstyle = "smtp://ann:pepper@host"\n')
+    with pytest.raises(InputError, match=r"one of plain, fine, not 'smtp://.*@host'") as caught:
+        read_configuration()
+    assert "pepper" not in str(caught.value)
+
+
 # --- layers -------------------------------------------------------------------------------------
 
 
