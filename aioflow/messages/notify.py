@@ -1,0 +1,113 @@
+"""The channel `notify`: messages to chats, push services, webhooks and desktops, through apprise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aioflow.configuration import as_configuration
+from aioflow.errors import AioflowError, InputError
+from aioflow.messages.accounts import choose
+from aioflow.messages.addresses import fill_in_address, referred_secrets
+from aioflow.messages.apprise_calls import AppriseCalls, check_installed
+from aioflow.messages.apprise_child import Answer, Call
+from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.notify_settings import NOTIFY, NotifySettings, has_password
+from aioflow.secrets import Secrets
+from aioflow.web.retry_after import retry_after_seconds
+
+KIND = "notify"
+_EXAMPLE = 'url = "ntfy://ntfy.sh/some-topic"'
+
+
+class NotifyChannel:
+    """Delivers what `notify` said; the content of its messages has `url`, `title` and `text`.
+
+    `url` is written as in the configuration, so that no secret stands in it. A long text goes in parts, and
+    `progress` has how many of them were delivered.
+    """
+
+    def __init__(self, configuration: Mapping[str, Any], *, secrets: Secrets | None = None) -> None:
+        self._accounts = as_configuration(configuration).sections(NOTIFY)
+        self._secrets = secrets or Secrets()
+        self._calls = AppriseCalls()
+
+    def account(self, name: str | None) -> tuple[str, NotifySettings]:
+        """The account of a name, or the default one, and that name; an InputError says what is missing."""
+        chosen, settings = choose(KIND, self._accounts, name, _EXAMPLE)
+        if not settings.url:
+            raise InputError(f"[{KIND}.{chosen}] has no url: write {_EXAMPLE}, or any other of apprise's")
+        return chosen, settings
+
+    def problems(self, account: str | None) -> list[str]:
+        """What keeps an account from being used, as far as that can be told without asking its services."""
+        try:
+            name, settings = self.account(account)
+            check_installed("notify")
+        except AioflowError as error:
+            return [str(error)]
+        found = []
+        for url in settings.url:
+            if has_password(url):
+                found.append(
+                    f"[{KIND}.{name}]: a password stands in its url; keep the url as a secret and write "
+                    'url = "secret:NAME"'
+                )
+            found += unknown_secrets(f"[{KIND}.{name}]", [url], self._secrets)
+        return found
+
+    async def deliver(self, message: Message) -> str:
+        """Hand a message over to one service."""
+        label = f"[{KIND}.{message.account}]"
+        try:
+            _, settings = self.account(message.account)
+            url = fill_in_address(_url_of(message, settings), self._secrets)
+            check_installed("notify")
+        except AioflowError as error:
+            raise DeliveryError(str(error), final=True) from None
+        content = message.content
+        call = Call(url, content["text"], content.get("title", ""), message.key, settings.total_seconds)
+        call.most_parts, call.done = settings.most_parts, message.progress.get("parts", 0)
+        return answered(label, await self._calls.send(call), call.done)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def _url_of(message: Message, settings: NotifySettings) -> str:
+    """The URL that a message is for, also when the only one there is was changed meanwhile."""
+    wanted = message.content.get("url")
+    if wanted in settings.url:
+        return str(wanted)
+    if len(settings.url) == 1:
+        return settings.url[0]
+    raise InputError(
+        f"[{KIND}.{message.account}] has no url {wanted!r} any more; put it back, or drop the message"
+    )
+
+
+def answered(label: str, answer: Answer, done_before: int = 0) -> str:
+    """What the receiver said; a DeliveryError when it did not take the message."""
+    if answer.error is None:
+        return answer.said
+    wait = None
+    if answer.retry_after is not None:
+        wait = retry_after_seconds({"Retry-After": answer.retry_after})
+    raise DeliveryError(
+        f"{label}: {answer.error}",
+        final=answer.final,
+        uncertain=answer.uncertain,
+        retry_after_seconds=wait,
+        progress={"parts": answer.done} if answer.done != done_before else None,
+    )
+
+
+def unknown_secrets(label: str, texts: list[str], secrets: Secrets) -> list[str]:
+    """The secrets that texts of the configuration refer to and that nobody has set."""
+    found = []
+    for name in dict.fromkeys(each for text in texts for each in referred_secrets(text)):
+        try:
+            secrets.get(name)
+        except InputError as error:
+            found.append(f"{label}: {error}")
+    return found

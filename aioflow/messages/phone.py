@@ -1,0 +1,111 @@
+"""The channel `phone`: text messages through a plain HTTP gateway, or one that apprise knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from aioflow.configuration import as_configuration
+from aioflow.errors import AioflowError, InputError
+from aioflow.messages.accounts import choose
+from aioflow.messages.addresses import fill_in_address
+from aioflow.messages.apprise_calls import AppriseCalls, check_installed
+from aioflow.messages.apprise_child import Call
+from aioflow.messages.gateway import Gateway, Text
+from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.notify import answered, unknown_secrets
+from aioflow.messages.notify_settings import has_password
+from aioflow.messages.phone_settings import PHONE, PhoneSettings
+from aioflow.secrets import Secrets
+
+KIND = "phone"
+_EXAMPLE = 'url = "https://gateway.example/send"'
+_NUMBER = "{to}"
+
+
+class PhoneChannel:
+    """Delivers text messages; their content has `to`, a number, and `text`."""
+
+    def __init__(self, configuration: Mapping[str, Any], *, secrets: Secrets | None = None) -> None:
+        self._accounts: dict[str, PhoneSettings] = as_configuration(configuration).sections(PHONE)
+        self._secrets = secrets or Secrets()
+        self._gateways: dict[str, Gateway] = {}
+        self._calls = AppriseCalls()
+
+    def account(self, name: str | None) -> tuple[str, PhoneSettings]:
+        """The account of a name, or the default one, and that name; an InputError says what is missing."""
+        chosen, settings = choose(KIND, self._accounts, name, _EXAMPLE)
+        if not settings.url:
+            raise InputError(
+                f"[{KIND}.{chosen}] has no url: write {_EXAMPLE}, or one of apprise's with {{to}}"
+            )
+        return chosen, settings
+
+    def problems(self, account: str | None) -> list[str]:
+        """What keeps an account from being used, as far as that can be told without asking the gateway."""
+        try:
+            name, settings = self.account(account)
+        except InputError as error:
+            return [str(error)]
+        label = f"[{KIND}.{name}]"
+        texts = [settings.url, settings.json or "", settings.body or ""]
+        missing = unknown_secrets(
+            label, [*texts, *settings.form.values(), *settings.headers.values()], self._secrets
+        )
+        if missing:
+            return missing
+        if has_password(settings.url):
+            return [f'{label}: a password stands in its url; write "secret:NAME" in its place']
+        try:
+            self._check(label, settings)
+        except AioflowError as error:
+            return [str(error)]
+        return []
+
+    def _check(self, label: str, settings: PhoneSettings) -> None:
+        known = replace(settings, url=fill_in_address(settings.url, self._secrets))
+        if not known.is_plain:
+            check_installed(f"a gateway of apprise in {label}")
+            if _NUMBER not in known.url:
+                raise InputError(f"{label}: {{to}} must stand in the url where apprise expects the number")
+            return
+        said = [known.url, *known.form.values(), known.json or "", known.body or ""]
+        given = sum((bool(known.form), known.json is not None, known.body is not None))
+        if given > 1:
+            raise InputError(f"{label}: form, json and body exclude each other")
+        if given or known.method in ("GET", "HEAD", "DELETE"):
+            for needed in (_NUMBER, "{text}"):
+                if not any(needed in each for each in (*said, *known.headers.values())):
+                    raise InputError(f"{label}: {needed} stands neither in its url nor in what is sent")
+
+    async def deliver(self, message: Message) -> str:
+        """Have a text message sent."""
+        label = f"[{KIND}.{message.account}]"
+        content = message.content
+        try:
+            _, settings = self.account(message.account)
+            known = replace(settings, url=fill_in_address(settings.url, self._secrets))
+            self._check(label, settings)
+            if known.is_plain:
+                gateway = self._gateway(message.account, known)
+                return await gateway.send(Text(content["to"], content["text"], message.key))
+        except DeliveryError:
+            raise
+        except AioflowError as error:
+            raise DeliveryError(str(error), final=True) from None
+        url = known.url.replace(_NUMBER, quote(content["to"], safe=""))
+        call = Call(url, content["text"], key=message.key, seconds=settings.total_seconds, split=False)
+        return answered(label, await self._calls.send(call))
+
+    def _gateway(self, account: str, settings: PhoneSettings) -> Gateway:
+        if account not in self._gateways:
+            self._gateways[account] = Gateway(f"[{KIND}.{account}]", settings, self._secrets)
+        return self._gateways[account]
+
+    async def close(self) -> None:
+        await self._calls.close()
+        while self._gateways:
+            _, gateway = self._gateways.popitem()
+            await gateway.close()
