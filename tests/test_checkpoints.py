@@ -1,0 +1,140 @@
+"""COMMIT: batch: services commit while the plan streams, at moments when no row is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, ClassVar
+
+import pytest
+
+from aioflow import Context, Engine, Row, RunError, Stream, loads, operator
+from aioflow.operator import same_as_input
+from aioflow.services import Scope, ServiceHost
+from aioflow.testing import run
+
+
+class Notes:
+    """Two lists that always belong together: every row stands in both, or in none."""
+
+    scope: ClassVar[Scope] = "run"
+    committed: ClassVar[list[tuple[Counter[Row], Counter[Row]]]] = []
+    followed: ClassVar[list[int]] = []
+    fails: ClassVar[bool] = False
+
+    def __init__(self, host: ServiceHost) -> None:
+        self.one: Counter[Row] = Counter()
+        self.two: Counter[Row] = Counter()
+        self.host = host
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Notes:
+        return cls(host)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        return bool(self.one or self.two)
+
+    async def checkpoint(self) -> None:
+        if self.fails:
+            raise RunError("the disk is full")
+        self.committed.append((self.one, self.two))
+        self.one, self.two = Counter(), Counter()
+
+    async def after_checkpoint(self) -> None:
+        self.followed.append(len(self.committed))
+
+    async def close(self) -> None:
+        if self.host.ended_well:
+            await self.checkpoint()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("committed", []), ("followed", []), ("fails", False)):
+        monkeypatch.setattr(Notes, name, value)
+
+
+@operator(name="note_one", schema=same_as_input, effects=True)
+async def note_one(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Note tuples as they come."""
+    async for row in rows:
+        context.service(Notes).one[row] += 1
+        yield row
+
+
+@operator(name="note_two", schema=same_as_input, effects=True)
+async def note_two(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Note tuples after thinking about each."""
+    async for row in rows:
+        await context.sleep(0.3)
+        context.service(Notes).two[row] += 1
+        yield row
+
+
+PLAN = """
+PLAN watch
+{
+  INPUT: x
+  OUTPUT: noted
+  COMMIT: batch
+  BODY
+  {
+    note_one (x)
+    select (x, "n >= 0" : some)
+    distinct (some : different)
+    note_two (different : noted)
+  }
+}
+"""
+
+
+async def ticks(count: int, seconds: float = 0.25) -> AsyncIterator[dict[str, Any]]:
+    for number in range(count):
+        await asyncio.sleep(seconds)
+        yield {"n": number}
+
+
+async def watched(count: int, plan: str = PLAN) -> list[int]:
+    async with Engine() as engine:
+        return [record["n"] for record in await engine.run(loads(plan), x=ticks(count))]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_checkpoint_makes_durable_belongs_together(seed: int) -> None:
+    assert run(watched(12), seed=seed) == list(range(12))
+    assert len(Notes.committed) > 2
+    for one, two in Notes.committed:
+        assert one == two
+    whole = sum((one for one, _ in Notes.committed), Counter())
+    assert whole == Counter({(number,): 1 for number in range(12)})
+
+
+def test_what_follows_a_checkpoint_comes_after_it() -> None:
+    run(watched(8))
+    assert Notes.followed == list(range(1, len(Notes.committed)))
+
+
+def test_a_checkpoint_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Notes, "fails", True)
+    with pytest.raises(RunError, match="the disk is full"):
+        run(watched(8))
+
+
+def test_without_it_nothing_is_durable_before_the_end() -> None:
+    run(watched(8, PLAN.replace("COMMIT: batch", "")))
+    assert len(Notes.committed) == 1
+    assert Notes.followed == []
+
+
+def test_a_reader_that_leaves_keeps_what_was_committed_and_loses_the_rest() -> None:
+    async def leave() -> None:
+        async with Engine() as engine, engine.stream(loads(PLAN), x=ticks(1000)) as stream:
+            async for record in stream:
+                if record["n"] == 10:
+                    return
+
+    run(leave())
+    assert Notes.committed
+    assert all(one == two for one, two in Notes.committed)
