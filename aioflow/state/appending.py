@@ -1,0 +1,61 @@
+"""dbappend's write: rows for the end of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aioflow.memory import Memory
+from aioflow.relation import Batch, Schema
+from aioflow.state.driver import Connection
+from aioflow.state.staged import StagedRows, batches_of
+from aioflow.state.tables import ensure_key, fit_table
+from aioflow.state.upserting import Upsert
+
+
+class Append:
+    """Rows that are to be appended; with a key, only those that are new, or also `updates` of the others."""
+
+    whole = False
+
+    def __init__(
+        self,
+        where: str,
+        table: str,
+        schema: Schema,
+        memory: Memory,
+        *,
+        key: Sequence[str] = (),
+        updates: bool = False,
+        evolve: bool = False,
+    ) -> None:
+        self.where = where
+        self._table = table
+        self._key = tuple(key)
+        self._updates = updates
+        self._evolve = evolve
+        self._rows = StagedRows(schema, memory)
+
+    def add(self, batch: Batch) -> None:
+        self._rows.add(batch)
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self._rows)
+
+    async def apply(self, connection: Connection) -> None:
+        buffers = self._rows.seal()
+        if not buffers:
+            return
+        names, needs = self._rows.schema.names, self._rows.needs
+        await fit_table(connection, self._table, needs, evolve=self._evolve)
+        if self._key:
+            await ensure_key(connection, self._table, self._key, needs)
+            await Upsert(connection, self._table, names, self._key, updates=self._updates).write(buffers)
+        else:
+            await connection.load(self._table, names, batches_of(buffers))
+
+    def forget(self) -> None:
+        self._rows.forget()
+
+    def close(self) -> None:
+        self._rows.close()

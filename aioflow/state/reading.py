@@ -1,0 +1,218 @@
+"""What statements read: a table or a query as it streams, and queries for tuples on several connections.
+
+A statement sees the database as it was when it began, or, behind writes of its own run, as these made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TypeAlias
+
+from aioflow.context import Context
+from aioflow.errors import InputError
+from aioflow.relation import Batch, Row, Schema
+from aioflow.spill import RowBuffer
+from aioflow.state.driver import Connection, quote_name
+from aioflow.state.parameters import Sql
+from aioflow.state.tables import missing_table
+from aioflow.state.transaction import Transaction
+
+Results: TypeAlias = AsyncGenerator[Schema | Batch, None]
+
+# Connections that one statement reads through: enough to hide the way to a server.
+CONNECTIONS_AT_MOST = 4
+# Then a statement that goes on for long looks at the database anew.
+_RENEWED_AFTER_SECONDS = 60.0
+
+
+async def table_rows(connection: Connection, table: str, *, may_miss: bool) -> Results:
+    """The schema and rows of a table; nothing at all for one that is not there and may be missing."""
+    if await connection.columns(table) is None:
+        if may_miss:
+            return
+        raise InputError(await missing_table(connection, table))
+    async with aclosing(connection.select(f"select * from {quote_name(table)}")) as results:
+        async for item in results:
+            yield item
+
+
+async def query_rows(connection: Connection, sql: Sql, row: Row = ()) -> Results:
+    """The schema and rows of a query, with values of a tuple bound."""
+    text, values = sql.for_dialect(connection.dialect)
+    async with aclosing(connection.select(text, values(row))) as results:
+        async for item in results:
+            yield item
+
+
+# --- one reading --------------------------------------------------------------------------------
+
+
+async def read(
+    read_from: Callable[[Connection], Results], database: str | None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    """What is read from a connection, as it comes; permits are held only while the database works."""
+    transaction = context.service(Transaction)
+    if context.sees_own_writes:
+        async with aclosing(_collected(read_from, transaction, database, context)) as collected:
+            async for item in collected:
+                yield item
+        return
+    async with AsyncExitStack() as stack:
+        async with context.permit():
+            connection = await stack.enter_async_context(transaction.snapshot(database))
+        results = await stack.enter_async_context(aclosing(read_from(connection)))
+        while True:
+            async with context.permit():
+                found = await _next(results)
+            if found is None:
+                return
+            yield found
+
+
+async def _next(results: Results) -> Schema | Batch | None:
+    try:
+        return await anext(results)
+    except StopAsyncIteration:
+        return None
+
+
+async def _collected(
+    read_from: Callable[[Connection], Results],
+    transaction: Transaction,
+    database: str | None,
+    context: Context,
+) -> Results:
+    """What is read in the run's own view, all of it before anything is handed on."""
+    with RowBuffer(context.memory) as kept:
+        async with context.permit():
+            schema = await _collect(read_from, transaction, database, kept)
+        if schema is not None:
+            yield schema
+            for batch in kept.batches():
+                yield batch
+
+
+async def _collect(
+    read_from: Callable[[Connection], Results],
+    transaction: Transaction,
+    database: str | None,
+    kept: RowBuffer,
+) -> Schema | None:
+    schema = None
+    # A query that fails must leave the transaction as it was: ERRORS may take the failure.
+    async with (
+        transaction.own_view(database) as connection,
+        connection.savepoint(),
+        aclosing(read_from(connection)) as results,
+    ):
+        async for item in results:
+            if isinstance(item, Schema):
+                schema = item
+            else:
+                kept.append(item)
+    return schema
+
+
+# --- a query for each tuple ---------------------------------------------------------------------
+
+
+class TupleQueries:
+    """A query that is asked once for each tuple; `ask` is for `map_concurrently`, in a `window` of tuples."""
+
+    def __init__(self, sql: Sql, database: str | None, context: Context) -> None:
+        self._sql = sql
+        self._database = database
+        self._context = context
+        self._transaction = context.service(Transaction)
+        self._snapshots = Snapshots(self._transaction, database, context.clock)
+        self.window = min(context.workers, CONNECTIONS_AT_MOST)
+
+    async def ask(self, row: Row) -> AsyncGenerator[tuple[Schema, Batch], None]:
+        """The attributes of the results, with results as they come; at least one list, perhaps empty."""
+        results = self._in_own_view(row) if self._context.sees_own_writes else self._in_snapshot(row)
+        schema, is_first = Schema(()), True
+        async with aclosing(results):
+            async for item in results:
+                if isinstance(item, Schema):
+                    schema = item
+                else:
+                    is_first = False
+                    yield schema, item
+        if is_first:
+            yield schema, []
+
+    async def _in_snapshot(self, row: Row) -> Results:
+        async with (
+            self._snapshots.one() as connection,
+            aclosing(query_rows(connection, self._sql, row)) as results,
+        ):
+            async for item in results:
+                yield item
+
+    async def _in_own_view(self, row: Row) -> Results:
+        with RowBuffer(self._context.memory) as kept:
+            schema = await _collect(
+                lambda connection: query_rows(connection, self._sql, row),
+                self._transaction,
+                self._database,
+                kept,
+            )
+            if schema is not None:
+                yield schema
+            for batch in kept.batches():
+                yield batch
+
+    async def close(self) -> None:
+        await self._snapshots.close()
+
+
+class _Snapshot:
+    """A connection with a snapshot under way."""
+
+    def __init__(self, connection: Connection, stack: AsyncExitStack, taken_at: float) -> None:
+        self.connection = connection
+        self.taken_at = taken_at
+        self.close = stack.aclose
+
+
+class Snapshots:
+    """Connections with snapshots, opened when they are wanted and kept for the next who wants one."""
+
+    def __init__(self, transaction: Transaction, database: str | None, clock: Callable[[], float]) -> None:
+        self._transaction = transaction
+        self._database = database
+        self._clock = clock
+        self._idle: list[_Snapshot] = []
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Connection]:
+        """A snapshot of one's own for a while. One in which something failed is not used again."""
+        snapshot = await self._take()
+        try:
+            yield snapshot.connection
+        except BaseException:
+            await snapshot.close()
+            raise
+        # A step that is stopped closes this before those who still use a connection have ended.
+        if self._is_closed:
+            await snapshot.close()
+        else:
+            self._idle.append(snapshot)
+
+    async def _take(self) -> _Snapshot:
+        oldest_good = self._clock() - _RENEWED_AFTER_SECONDS
+        while self._idle:
+            snapshot = self._idle.pop()
+            if snapshot.taken_at >= oldest_good:
+                return snapshot
+            await snapshot.close()
+        async with AsyncExitStack() as stack:
+            connection = await stack.enter_async_context(self._transaction.snapshot(self._database))
+            return _Snapshot(connection, stack.pop_all(), self._clock())
+
+    async def close(self) -> None:
+        self._is_closed = True
+        while self._idle:
+            await self._idle.pop().close()

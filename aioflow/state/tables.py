@@ -1,0 +1,187 @@
+"""The tables that plans write to: made from a relation's attributes, checked against them, given keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from aioflow.errors import SettingError, suggestion
+from aioflow.relation import Document, Relation, Schema, Type
+from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
+from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError, DiskFullError
+
+OWN_PREFIX = "aioflow_"
+_RESERVED = (OWN_PREFIX, "sqlite_", "pg_")
+_POSTGRES_NAME_BYTES = 63
+# Where a database tells the names of its tables, for suggestions; others give none.
+_TABLES = {
+    "sqlite": "select name from sqlite_master where type in ('table', 'view')",
+    "postgresql": "select table_name from information_schema.tables "
+    "where table_schema = any(current_schemas(false))",
+}
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+class TableName(str):
+    """A setting that names a table."""
+
+    __slots__ = ()
+
+    kind_name: ClassVar[str] = "the name of a table"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> TableName:
+        if not isinstance(value, str):
+            raise SettingError(f"must be {cls.kind_name}, not {'null' if value is None else repr(value)}")
+        if not value or "\0" in value:
+            raise SettingError(f"{value!r} cannot be the name of a table")
+        return cls(value)
+
+
+class WrittenTableName(TableName):
+    """A setting that names a table to be written to."""
+
+    __slots__ = ()
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> TableName:
+        name = super().bind(value, inputs)
+        for prefix in _RESERVED:
+            if name.lower().startswith(prefix):
+                whose = "aioflow's own tables" if prefix == OWN_PREFIX else "the database's own tables"
+                raise SettingError(f"names that begin with {prefix!r} are for {whose}")
+        return name
+
+
+def check_names(dialect: Dialect, table: str, names: Iterable[str]) -> None:
+    """A ConflictError for names that this database cannot tell apart, or not keep."""
+    folded: dict[bytes, str] = {}
+    for name in names:
+        if not name or "\0" in name:
+            raise ConflictError(f"{name!r} cannot be the name of a column of the table {table!r}")
+        other = folded.setdefault(name.encode("utf-8", "replace").lower(), name)
+        if other != name and dialect.name == "sqlite":
+            raise ConflictError(
+                f"{other!r} and {name!r} cannot both be columns of the table {table!r}: "
+                "SQLite does not tell capitals from small letters"
+            )
+    if dialect.name == "postgresql":
+        for name in (table, *folded.values()):
+            if len(name.encode("utf-8", "replace")) > _POSTGRES_NAME_BYTES:
+                raise ConflictError(
+                    f"{name!r} is too long for a name: PostgreSQL keeps {_POSTGRES_NAME_BYTES} bytes"
+                )
+
+
+async def table_names(connection: Connection) -> list[str]:
+    """The tables that are there, as far as this database can be asked; aioflow's own are left out."""
+    query = _TABLES.get(connection.dialect.name)
+    rows = await connection.fetch(query) if query is not None else []
+    return [name for (name,) in rows if not name.startswith(_RESERVED)]
+
+
+async def missing_table(connection: Connection, table: str) -> str:
+    """What to say of a table that is not there."""
+    known = await table_names(connection)
+    shown = ", ".join(sorted(known)[:20]) or "none"
+    return f"there is no table {table!r}{suggestion(table, known)} (tables: {shown})"
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNeed], *, evolve: bool) -> None:
+    """Have a table with columns for all of these, made or widened where they are missing or too narrow."""
+    check_names(connection.dialect, table, [need.name for need in needs])
+    columns = await connection.columns(table)
+    if columns is None:
+        await connection.create_table(table, needs)
+        return
+    known = {column.name for column in columns}
+    new = [need for need in needs if need.name not in known]
+    if new:
+        check_names(connection.dialect, table, [*known, *(need.name for need in new)])
+        if not evolve:
+            raise ConflictError(_unknown_column(table, new[0].name, columns))
+        await connection.add_columns(table, new)
+    await connection.widen(table, [need for need in needs if need.name in known])
+
+
+def _unknown_column(table: str, name: str, columns: Sequence[Column]) -> str:
+    known = [column.name for column in columns]
+    return (
+        f"the table {table!r} has no column for the attribute {name!r}{suggestion(name, known)} "
+        f"(it has: {', '.join(known)}); the option EVOLVE adds columns"
+    )
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as a list in SQL."""
+    return ", ".join(map(quote_name, names))
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def check_key(schema: Schema, key: Sequence[str]) -> None:
+    """A SettingError for attributes by which rows of a table cannot be told apart."""
+    for name in key:
+        kind = schema.type_of(name)
+        if kind in (Type.RELATION, Type.DOCUMENT):
+            raise SettingError(f"a {kind} cannot be a key: {name!r}", setting="key")
+
+
+async def ensure_key(
+    connection: Connection, table: str, key: Sequence[str], needs: Sequence[ColumnNeed]
+) -> None:
+    """Have a unique index on a table that is there; a ConflictError if its rows do not allow that."""
+    for need in needs:
+        if need.name in key and need.classes & {Relation, Document}:
+            raise ConflictError(f"a relation or document cannot be a key: {need.name!r}")
+    if await _has_key(connection, table, key):
+        return
+    columns = {column.name: column for column in await connection.columns(table) or ()}
+    for name in key:
+        if columns[name].declared.lower() == "json":
+            raise ConflictError(f"{name!r} cannot be a key: its column holds values of several types")
+    await _expect_unique(connection, table, key)
+    index = quote_name(key_index(table, key))
+    await connection.run(f"create unique index {index} on {quote_name(table)} ({quoted(key)})")
+
+
+def key_index(table: str, key: Sequence[str]) -> str:
+    """The name of the index of a key: always the same, and short enough for every database."""
+    digest = sha256("\0".join((table, *key)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    readable = "_".join((table, *key)).encode("ascii", "replace").decode()[:24]
+    return f"{OWN_PREFIX}key_{digest}_{readable}".replace("\0", "_")
+
+
+async def _has_key(connection: Connection, table: str, key: Sequence[str]) -> bool:
+    """Whether some unique index tells rows apart by just these columns: only then this can be planned."""
+    names, target = quoted(key), quote_name(table)
+    try:
+        async with connection.savepoint():
+            await connection.fetch(
+                f"explain insert into {target} ({names}) select {names} from {target} where 1 = 0 "
+                f"on conflict ({names}) do nothing"
+            )
+    except (DisconnectedError, DiskFullError):
+        raise
+    except DatabaseError:
+        return False
+    return True
+
+
+async def _expect_unique(connection: Connection, table: str, key: Sequence[str]) -> None:
+    names = quoted(key)
+    found = await connection.fetch(
+        f"select {names}, count(*) from {quote_name(table)} group by {names} having count(*) > 1 limit 1"
+    )
+    for *values, count in found:
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(key, values, strict=True))
+        raise ConflictError(
+            f"{', '.join(key)} cannot be the key of the table {table!r}: it has {count} rows with {shown}"
+        )

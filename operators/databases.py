@@ -1,0 +1,315 @@
+"""Databases: dbimport and dbquery read, dbappend, dbexport and dbupdate write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Literal, cast
+
+from aioflow import Context, InputError, Schema, Stream, map_concurrently, operator
+from aioflow.expressions import Attributes
+from aioflow.operator import Settings, StoreUse
+from aioflow.operators.dependent_join import DependentJoin
+from aioflow.relation import Batch
+from aioflow.services import ServiceHost
+from aioflow.state.appending import Append
+from aioflow.state.databases import Databases
+from aioflow.state.exporting import Export
+from aioflow.state.parameters import Change, Query
+from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
+from aioflow.state.tables import TableName, WrittenTableName, check_key
+from aioflow.state.transaction import Transaction
+from aioflow.state.updating import CHANGED, Outcome, Updates
+
+
+def _uses(access: Literal["read", "write", "update"]) -> Callable[[Settings], StoreUse]:
+    return lambda settings: StoreUse(settings.get("db"), access)
+
+
+def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
+    assert host.run is not None
+    return host.service(Databases).problems(settings["db"], host.run.folder)
+
+
+# --- dbimport -----------------------------------------------------------------------------------
+
+
+@operator(store=_uses("read"), requires=_missing)
+async def dbimport(
+    *,
+    table: TableName,
+    if_missing: Literal["fail", "empty"] = "fail",
+    db: str | None = None,
+    context: Context,
+) -> AsyncGenerator[Schema | Batch, None]:
+    """Give the rows of a table, as they are read.
+
+    All of them are as they were when the statement began, whatever others write meanwhile; what statements
+    before this one have written in the same run is among them.
+
+    Arguments:
+        table: the name of a table or view.
+        if_missing: `empty` gives no tuple where there is no such table, as in the first run of a plan.
+        db: a database of the configuration, `[database.NAME]`; by default the one called default, the
+            only one there is, or else the file `aioflow.db` beside the plan.
+
+    Examples:
+        dbimport ("houses" : houses)
+        dbimport ("seen" : seen) {IF_MISSING: empty; DB: memory}
+    """
+    rows = read(lambda connection: table_rows(connection, table, may_miss=if_missing == "empty"), db, context)
+    async with aclosing(rows):
+        async for item in rows:
+            yield item
+
+
+# --- dbquery ------------------------------------------------------------------------------------
+
+
+@operator(firing="tuple", store=_uses("read"), requires=_missing)
+async def dbquery(
+    rel: Stream | None = None, *, sql: Query, outer: bool = False, db: str | None = None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    """Give the rows of a query, as they are found; with an input, ask for each tuple and add what is found.
+
+    Attributes of the tuple are bound as `:zip`, or `:"price-info"` where the name is more than letters,
+    digits and `_`. A result named like an attribute of the tuple replaces it. Several queries are under way
+    at once. The query sees what statements before it have written in the same run, and nothing that others
+    write after it began; where tuples keep coming for long, later queries see what was written in between.
+
+    Arguments:
+        rel: the tuples to bind.
+        sql: one statement that only reads, in the SQL of the database.
+        outer: keep tuples without result, beside nulls.
+        db: a database of the configuration; by default as for dbimport.
+
+    Examples:
+        dbquery ("select city, count(*) as n from houses group by city" : cities)
+        dbquery ("select * from schools where zip = :zip", houses : choices) {OUTER}
+    """
+    if rel is None:
+        results = _asked_once(sql, outer, db, context)
+    else:
+        results = _asked_for_each(rel, sql, outer, db, context)
+    async with aclosing(results):
+        async for item in results:
+            yield item
+
+
+async def _asked_once(
+    sql: Query, outer: bool, db: str | None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    nulls: Batch = []
+    try:
+        async with aclosing(read(lambda connection: query_rows(connection, sql), db, context)) as rows:
+            async for item in rows:
+                nulls = [(None,) * len(item)] if outer and isinstance(item, Schema) else []
+                yield item
+        if nulls:
+            yield nulls
+    except Exception as error:
+        context.fail((), error)
+    else:
+        context.fired()
+
+
+async def _asked_for_each(
+    rel: Stream, sql: Query, outer: bool, db: str | None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    if rel.schema is None:
+        return
+    queries = TupleQueries(sql, db, context)
+    try:
+        with DependentJoin(rel.schema, None, outer, context.memory) as joining:
+            called = map_concurrently(queries.ask, rel, context, window=queries.window)
+            async with aclosing(called.batches()) as answers:
+                async for found in answers:
+                    joined: Batch = []
+                    for row, (schema, rows) in found:
+                        if joining.results is None:
+                            yield joining.learn(schema)
+                        elif schema.names != joining.results.names:
+                            raise InputError(f"the query gives other attributes than before: {schema}")
+                        joined += joining.rows(row, rows)
+                    if joined:
+                        yield joined
+    finally:
+        await queries.close()
+
+
+# --- dbappend -----------------------------------------------------------------------------------
+
+
+def _append_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    key: Attributes | None = settings["key"]
+    if inputs[0] is not None and key is not None:
+        check_key(inputs[0], key.names)
+    return inputs[0]
+
+
+@operator(outputs=("stored",), schema=_append_schema, effects=True, store=_uses("write"), requires=_missing)
+async def dbappend(
+    rel: Stream,
+    *,
+    table: WrittenTableName,
+    key: Attributes | None = None,
+    on_conflict: Literal["ignore", "update"] = "ignore",
+    evolve: bool = False,
+    db: str | None = None,
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """Append the tuples to a table, which is made if there is none, when the run has ended well.
+
+    The tuples are passed on as they come. Until the end of the run they are kept elsewhere, and then take
+    hold with everything else that the run writes, all or none. Attributes that the table has and the
+    relation has not become null. Keys are equal when they are in the language: null equals null, and 1
+    equals 1.0.
+
+    Arguments:
+        rel: the tuples.
+        table: the name of the table.
+        key: attributes that tell rows apart; the table gets a unique index on them.
+        on_conflict: what becomes of a row whose key is there already: ignore leaves it as it is, update
+            gives it the other attributes of the tuple. Of several tuples with one key the first is stored,
+            or the last one with update.
+        evolve: attributes that the table has no column for add one; otherwise they are an error.
+        db: a database of the configuration; by default as for dbimport.
+
+    Examples:
+        dbappend (houses, "houses")
+        dbappend (prices, "prices" : stored) {KEY: "url"; ON_CONFLICT: update; EVOLVE}
+    """
+    if rel.schema is None:
+        return
+    names = () if key is None else key.names
+    write = Append(
+        context.where,
+        table,
+        rel.schema,
+        context.memory,
+        key=names,
+        updates=on_conflict == "update",
+        evolve=evolve,
+    )
+    async with aclosing(_staged(rel, write, db, context)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+async def _staged(
+    rel: Stream, write: Append | Export, db: str | None, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Stage all tuples of an input, and pass each on once it is."""
+    transaction = context.service(Transaction)
+    try:
+        transaction.stage(db, write)
+        async for batch in rel.batches():
+            write.add(batch)
+            yield batch
+    except BaseException:
+        # Also where ERRORS takes the failure: what is not whole is not written.
+        write.close()
+        raise
+    await transaction.complete(write)
+
+
+# --- dbexport -----------------------------------------------------------------------------------
+
+
+@operator(
+    outputs=("stored",),
+    schema=lambda inputs, settings: inputs[0],
+    firing="end",
+    effects=True,
+    store=_uses("write"),
+    requires=_missing,
+)
+async def dbexport(
+    rel: Stream, *, table: WrittenTableName, db: str | None = None, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
+
+    A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
+    Whoever reads it sees it as it was before, or as it is after.
+
+    Arguments:
+        rel: the tuples.
+        table: the name of the table.
+        db: a database of the configuration; by default as for dbimport.
+
+    Examples:
+        dbexport (houses, "houses")
+        dbexport (summary, "summary" : stored) {DB: warehouse}
+    """
+    write = Export(context.where, table, rel.schema, context.memory)
+    async with aclosing(_staged(rel, write, db, context)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+# --- dbupdate -----------------------------------------------------------------------------------
+
+
+def _update_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    if cast(Change, settings["sql"]).returns_rows:
+        return None
+    if not inputs:
+        return CHANGED
+    return None if inputs[0] is None else inputs[0].add(CHANGED)
+
+
+@operator(schema=_update_schema, firing="tuple", effects=True, store=_uses("update"), requires=_missing)
+async def dbupdate(
+    rel: Stream | None = None, *, sql: Change, db: str | None = None, context: Context
+) -> AsyncGenerator[Schema | Batch, None]:
+    """Execute a statement of SQL; with an input once for each tuple, in their order, and pass these on.
+
+    A tuple leaves with `changed`, the number of rows that the statement changed for it; without input that
+    is the only attribute. Where the statement says RETURNING, the tuple leaves with each row that it
+    returned instead. Attributes of the tuple are bound as `:zip` or `:"price-info"`.
+
+    The statement is executed at once, on top of all that the run has written before it, and takes hold
+    with the run. From here to the end of the run other runs that write to the database wait.
+
+    Arguments:
+        rel: the tuples to bind.
+        sql: one statement, in the SQL of the database.
+        db: a database of the configuration; by default as for dbimport.
+
+    Examples:
+        dbupdate ("update runs set last = current_timestamp")
+        dbupdate ("delete from houses where url = :url", sold : gone) {ERRORS: failed}
+    """
+    updates = Updates(sql, context.service(Transaction), db)
+    if rel is None:
+        async with context.permit():
+            outcomes = await updates.run([()])
+        with DependentJoin(Schema(()), None, False, context.memory) as joining:
+            for item in _joined(outcomes, joining, context):
+                yield item
+        return
+    if rel.schema is None:
+        return
+    with DependentJoin(rel.schema, None, False, context.memory) as joining:
+        async for batch in rel.batches():
+            async with context.permit():
+                outcomes = await updates.run(batch)
+            for item in _joined(outcomes, joining, context):
+                yield item
+
+
+def _joined(
+    outcomes: Iterable[Outcome], joining: DependentJoin, context: Context
+) -> Iterable[Schema | Batch]:
+    """The tuples for which the statement was executed, beside what it gave; failures are reported."""
+    joined: Batch = []
+    for outcome in outcomes:
+        if outcome.error is not None:
+            context.fail(outcome.row, outcome.error)
+            continue
+        context.fired()
+        if joining.results is None:
+            yield joining.learn(outcome.schema)
+        joined += joining.rows(outcome.row, outcome.results)
+    if joined:
+        yield joined
