@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from aioflow.configuration import Configuration, as_configuration
-from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.errors import InputError, SettingError
+from aioflow.messages.accounts import choose
 from aioflow.messages.mailboxes import Mailbox, read_domain, read_mailbox
 from aioflow.secrets import PREFIX, Secrets, check_name
 from aioflow.section import Section, at_least, more_than_nothing
@@ -112,17 +113,7 @@ class Accounts:
     def _name(self, name: str | None) -> str:
         if not self._found:
             raise InputError(NOTHING_CONFIGURED)
-        known = ", ".join(self._found)
-        if name is not None:
-            if name not in self._found:
-                near = suggestion(name, self._found)
-                raise InputError(f"no mail account {name!r} is configured{near} (there are: {known})")
-            return name
-        if "default" in self._found:
-            return "default"
-        if len(self._found) > 1:
-            raise InputError(f"say with VIA by which mail account ({known}), or call one [email.default]")
-        return next(iter(self._found))
+        return choose("email", self._found, name, 'url = "smtp://user@host:587", from = "user@host"')[0]
 
 
 def _problems(account: Account) -> Iterator[str]:

@@ -1,0 +1,116 @@
+"""The channel of mail: takes messages of the outbox to the servers and Maildirs of the accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aioflow.errors import InputError
+from aioflow.messages.email_settings import Account, Accounts
+from aioflow.messages.maildir import put
+from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.mime import ContentError, Mail
+from aioflow.messages.smtp import Dialogue, Envelope, Outcome
+from aioflow.secrets import Secrets
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who has a message, and who was refused for good; kept with the message between attempts."""
+
+    sent: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)  # what the server said
+
+    @classmethod
+    def of(cls, message: Message) -> Progress:
+        kept = message.progress
+        return cls(tuple(kept.get("sent", ())), dict(kept.get("refused", {})))
+
+    def due(self, recipients: Sequence[str]) -> list[str]:
+        """Who is to be tried now: when only refused ones are left, somebody wants them tried again."""
+        missing = [each for each in recipients if each not in self.sent]
+        return [each for each in missing if each not in self.refused] or missing
+
+    def after(self, outcome: Outcome) -> Progress:
+        answered = {**dict.fromkeys(outcome.taken), **outcome.others}
+        kept = {address: said for address, said in self.refused.items() if address not in answered}
+        refused = {address: str(answer) for address, answer in outcome.others.items() if answer.is_final}
+        return Progress((*self.sent, *outcome.taken), kept | refused)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"sent": list(self.sent), "refused": dict(self.refused)}
+
+
+class EmailChannel:
+    """Delivers mail. One connection to each server is kept for all messages of a round."""
+
+    def __init__(self, configuration: Mapping[str, Any]) -> None:
+        self._accounts = Accounts(configuration)
+        self._dialogues: dict[str, Dialogue] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    def problems(self, account: str | None) -> list[str]:
+        """What is missing in the configuration before this account (None: the default) can be used."""
+        return self._accounts.problems(account)
+
+    async def deliver(self, message: Message) -> str:
+        """Hand a message over to all who do not have it yet; returns the server's answer."""
+        account = self._account(message.account or None)
+        try:
+            mail = Mail.of(message)
+            if isinstance(account.target, Path):
+                return await put(mail, account.target)
+            async with self._one_at_a_time:
+                return await self._send(account, mail, Progress.of(message))
+        except ContentError as error:
+            raise DeliveryError(f"the message cannot be sent as it is: {error}", final=True) from error
+
+    async def close(self) -> None:
+        """Take leave of all servers."""
+        while self._dialogues:
+            _, dialogue = self._dialogues.popitem()
+            await dialogue.close()
+
+    async def _send(self, account: Account, mail: Mail, progress: Progress) -> str:
+        due = progress.due(mail.recipients)
+        if not due:
+            return "everybody had it already"
+        envelope = Envelope(mail.sender.address, due, mail.needs_utf8)
+        outcome = await self._dialogue(account).send(envelope, mail.as_bytes())
+        progress = progress.after(outcome)
+        if all(each in progress.sent for each in mail.recipients):
+            return str(outcome.answer)
+        raise _left_over(account, progress, outcome)
+
+    def _account(self, name: str | None) -> Account:
+        # What is missing in the configuration is not the message's fault, and may be mended.
+        problems = self._accounts.problems(name)
+        if problems:
+            raise DeliveryError("; ".join(problems))
+        return self._accounts.find(name)
+
+    def _dialogue(self, account: Account) -> Dialogue:
+        found = self._dialogues.get(account.name)
+        if found is None:
+            password = account.settings.password
+            try:
+                found = Dialogue(account, password and Secrets().fill_in(password))
+            except InputError as error:
+                raise DeliveryError(str(error)) from error
+            self._dialogues[account.name] = found
+        return found
+
+
+def _left_over(account: Account, progress: Progress, outcome: Outcome) -> DeliveryError:
+    """The error about those who did not get a message; trying again helps as long as one was not refused."""
+    later = {each: str(answer) for each, answer in outcome.others.items() if not answer.is_final}
+    reasons = "; ".join(f"{each}: {said}" for each, said in (later | dict(progress.refused)).items())
+    others = f" ({', '.join(progress.sent)} got it)" if progress.sent else ""
+    return DeliveryError(
+        f"{account.target} did not take the message for {reasons}{others}",
+        final=not later,
+        progress=progress.as_json(),
+    )
