@@ -36,11 +36,12 @@ def _concealed(address: str) -> str:
 def _parts(address: str) -> Iterator[str]:
     try:
         parts = urlsplit(address)
-        yield from filter(None, (parts.username, parts.password, parts.hostname))
+        yield from filter(None, (parts.username, parts.password))
     except ValueError:
         return
-    # In many of apprise's URLs tokens stand where others have a host, in upper case too.
-    for text in (*re.split(r"[@:]", parts.netloc), *parts.path.split("/")):
+    # In many of apprise's URLs tokens stand where others have a host. Names with dots are hosts.
+    names = [part for part in re.split(r"[@:]", parts.netloc) if "." not in part]
+    for text in (*names, *parts.path.split("/")):
         yield text
         yield unquote(text)
     yield from (value for _, value in parse_qsl(parts.query))

@@ -54,7 +54,10 @@ class AppriseCalls:
             except BaseException:
                 await child.kill()
                 raise
-            self._idle.append(child)
+            if answer.is_stuck:
+                await child.kill()
+            else:
+                self._idle.append(child)
             return answer
 
     async def close(self) -> None:

@@ -48,6 +48,7 @@ class Answer:
     retry_after: str | None = None
     done: int = 0
     has_credentials: bool = False
+    is_stuck: bool = False  # a thread still waits for the service
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Exchange:
     status: int | None = None
     retry_after: str | None = None
     may_have_arrived: bool = True
+    problem: str = ""
 
 
 # --- parts of a text ----------------------------------------------------------------------------
@@ -138,12 +140,18 @@ class Witness(logging.Handler):
             try:
                 response = send(session, request, **options)
             except requests.RequestException as error:
-                exchange.may_have_arrived = not _never_left(error)
+                exchange.may_have_arrived, exchange.problem = not _never_left(error), _problem(error)
                 raise
             exchange.status, exchange.retry_after = response.status_code, response.headers.get("Retry-After")
             return response
 
         requests.Session.send = witnessed  # type: ignore[method-assign,assignment]
+
+    def reason(self) -> str:
+        """What was logged, on one line, and why a request failed, which is not."""
+        text = " ".join("; ".join(dict.fromkeys(self.warnings)).split())[:_REASON_CHARACTERS]
+        problem = self.exchanges[-1].problem if self.exchanges else ""
+        return f"{text} ({problem})" if text and problem else text or problem
 
     def judge(self, answer: Answer, uses_requests: bool, has_key: bool) -> None:
         """Fill in what is known of a part that failed; one that the receiver had already did not."""
@@ -151,15 +159,24 @@ class Witness(logging.Handler):
         if last is None:
             answer.uncertain = not uses_requests
         elif last.status == _CONFLICT and has_key:
-            answer.error, answer.said = None, "409, the receiver has had a message with this key before"
+            answer.error, answer.said = None, "409: the receiver has had a message with this key before"
             return
         elif last.status is None:
             answer.uncertain = last.may_have_arrived
         else:
             answer.final = 400 <= last.status < 500 and last.status not in _LATER
-            answer.uncertain, answer.retry_after = last.status in _UNCERTAIN, last.retry_after
+            answer.uncertain = last.status in _UNCERTAIN
+            answer.retry_after = None if answer.final else last.retry_after
         # A service that makes several requests may have told somebody before one of them failed.
         answer.uncertain |= any(each.status and each.status < 300 for each in self.exchanges[:-1])
+
+
+def _problem(error: Exception) -> str:
+    """What went wrong; the text of the error itself repeats the URL, so only what the system said of it."""
+    found: BaseException | None = error
+    while found is not None and not (isinstance(found, OSError) and found.strerror):
+        found = found.__cause__ or found.__context__
+    return str(found.strerror).lower() if isinstance(found, OSError) else type(error).__name__
 
 
 def _never_left(error: Exception) -> bool:
@@ -196,6 +213,9 @@ def _plugin(url: str, seconds: float, witness: Witness) -> Any:
     if found is None:
         reason = f": {witness.warnings[-1]}" if witness.warnings else ""
         return f"apprise knows no service for its url{reason}"
+    # By default it gives up after 4 s, when many a service has taken the message and is about to say so.
+    if found.socket_read_timeout == apprise.NotifyBase.socket_read_timeout:
+        found.socket_read_timeout = seconds
     return found
 
 
@@ -251,13 +271,10 @@ async def _send_part(plugin: Any, title: str, body: str, key: str, answer: Answe
         statuses = [str(each.status) for each in witness.exchanges[-1:] if each.status]
         answer.said = f"{plugin.service_name}: {statuses[0] if statuses else 'sent'}"
         return
-    answer.error = _reason(witness) or f"{plugin.service_name} did not take it and gave no reason"
+    answer.is_stuck = bool(sent.timeout_count)
+    answer.error = witness.reason() or f"{plugin.service_name} did not take it and gave no reason"
     uses_requests = hasattr(sys.modules.get(type(plugin).__module__), "requests")
     witness.judge(answer, uses_requests, has_key and bool(key))
-
-
-def _reason(witness: Witness) -> str:
-    return " ".join("; ".join(dict.fromkeys(witness.warnings)).split())[:_REASON_CHARACTERS]
 
 
 def serve(requests_in: TextIO, answers: TextIO) -> None:

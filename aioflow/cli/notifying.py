@@ -1,0 +1,195 @@
+"""`aioflow notify test NAME`: a sample through an account, at once and without an outbox."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aioflow.cli.ending import BAD_INPUT, FAILED, OK, guarded, tell
+from aioflow.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from aioflow.configuration import Configuration
+    from aioflow.messages.channels import Channels
+    from aioflow.messages.message import Channel, DeliveryError, Message
+
+KINDS = ("notify", "phone", "email")
+_TITLE = "A test of aioflow"
+_TEXT = "This is a test of aioflow: whatever plans tell through this account arrives here."
+_SHORT_TEXT = "A test of aioflow: plans can send text messages."
+
+notifications = typer.Typer(
+    help="Try the accounts through which plans tell people.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@notifications.callback()
+def notify() -> None:
+    pass
+
+
+@notifications.command("test")
+@guarded
+def notify_test(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="An account: team, or notify.team, phone.team, email.team; none lists them."
+        ),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="WHOM", help="A phone number, or an address of mail.")
+    ] = None,
+) -> None:
+    """Send a sample through an account, and tell what its receiver answered."""
+    from aioflow.cli.config import effective_settings
+
+    configuration = effective_settings({})
+    accounts = list(_accounts(configuration))
+    if name is None:
+        sys.exit(_list(accounts, configuration))
+    sys.exit(_try_out(_find(name, accounts), to, configuration))
+
+
+@dataclass(frozen=True)
+class _Account:
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.name}"
+
+
+def _accounts(configuration: Configuration) -> Iterator[_Account]:
+    for kind in KINDS:
+        tables: Mapping[str, Any] = configuration.get(kind, {})
+        for name in tables:
+            yield _Account(kind, name)
+
+
+def _find(text: str, accounts: list[_Account]) -> _Account:
+    found = [account for account in accounts if text in (account.name, str(account))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{text!r} is the name of several: say {' or '.join(map(str, found))}")
+    names = list(map(str, accounts))
+    near = suggestion(text, [*names, *(account.name for account in accounts)])
+    raise InputError(f"no account {text!r} is configured{near} (there are: {', '.join(names) or 'none'})")
+
+
+def _list(accounts: list[_Account], configuration: Configuration) -> int:
+    from aioflow.messages.channels import Channels
+
+    if not accounts:
+        print("no account is configured: write [notify.NAME], [phone.NAME] or [email.NAME] into aioflow.toml")
+        return OK
+    channels = Channels(configuration)
+    width = max(len(str(account)) for account in accounts)
+    for account in accounts:
+        problems = channels.problems(account.kind, account.name)
+        print(f"{account!s:<{width}}  {problems[0] if problems else 'ready'}")
+    return OK
+
+
+def _try_out(account: _Account, to: str | None, configuration: Configuration) -> int:
+    from aioflow.cli.loop import run_interruptibly
+    from aioflow.messages.channels import Channels
+
+    channels = Channels(configuration)
+    problems = channels.problems(account.kind, account.name)
+    for problem in problems:
+        tell("error", problem)
+    if problems:
+        return BAD_INPUT
+    contents = _CONTENTS[account.kind](configuration, account, to)
+    return run_interruptibly(_send_all(channels, account, contents))
+
+
+async def _send_all(channels: Channels, account: _Account, contents: list[dict[str, Any]]) -> int:
+    from aioflow.messages.message import Message
+
+    failures = 0
+    try:
+        channel = channels.get(account.kind)
+        for content in contents:
+            message = Message(_key(), account.kind, account.name, content, created=_now())
+            failures += not await _sent(channel, message)
+    finally:
+        await channels.close()
+    return FAILED if failures else OK
+
+
+async def _sent(channel: Channel, message: Message) -> bool:
+    from aioflow.cli.paint import plain
+    from aioflow.messages.message import DeliveryError
+    from aioflow.secrets import mask
+
+    whom = message.content.get("url") or message.summary
+    try:
+        answer = await channel.deliver(message)
+    except DeliveryError as error:
+        tell("failed", plain(str(error)))
+        tell("note", _advice(error))
+        return False
+    print(mask(plain(f"sent to {whom}: {answer or 'no answer'}")))
+    return True
+
+
+def _advice(error: DeliveryError) -> str:
+    if error.final:
+        return "trying again cannot help: the receiver refuses it; look at its url, credentials and recipient"
+    if error.uncertain:
+        return "it may have arrived nevertheless; a plan's message would be sent again, with the same key"
+    seconds = error.retry_after_seconds
+    later = f" after {seconds:g} s, as it was asked to" if seconds else ""
+    return f"nothing has arrived; a plan would try again{later}"
+
+
+def _key() -> str:
+    from uuid import uuid4
+
+    return f"test-{uuid4().hex}"
+
+
+def _now() -> Any:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def _notify_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
+    from aioflow.messages.notify_settings import NOTIFY
+
+    if to is not None:
+        raise InputError(f"--to {to}: whom {account} tells is said by its url")
+    urls = configuration.sections(NOTIFY)[account.name].url
+    return [{"url": url, "title": _TITLE, "text": _TEXT} for url in urls]
+
+
+def _phone_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
+    from aioflow.messages.phone_settings import phone_number
+
+    if to is None:
+        raise InputError(f"say to which number {account} is to send, with --to +491511234567")
+    return [{"to": phone_number(to), "text": _SHORT_TEXT}]
+
+
+def _email_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
+    from aioflow.messages.email_settings import Accounts
+    from aioflow.messages.mailboxes import read_mailbox
+
+    if to is None:
+        raise InputError(f"say to whom {account} is to send, with --to somebody@example.org")
+    sender = Accounts(configuration).find(account.name).sender
+    return [{"from": str(sender), "to": [str(read_mailbox(to))], "subject": _TITLE, "text": _TEXT}]
+
+
+_CONTENTS = {"notify": _notify_contents, "phone": _phone_contents, "email": _email_contents}
