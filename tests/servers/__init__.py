@@ -1,1 +1,1 @@
-"""Real servers on loopback for tests: PostgreSQL, an SMTP server, an HTTP gateway; all can be told to fail."""
+"""Servers on loopback for tests: PostgreSQL, an SMTP server, an HTTP gateway; they can be told to fail."""

@@ -89,7 +89,7 @@ class Postgres:
         raise RuntimeError("PostgreSQL did not start: " + (self.folder / "log").read_text()[-2000:])
 
     def stop(self, how: str = "fast") -> None:
-        """Stop the server: `fast` breaks off what is under way; `immediate` is a crash, which needs recovery."""
+        """Stop the server: `fast` breaks off what is under way; `immediate` is a crash, with recovery."""
         if self._keeper is not None:
             assert self._keeper.stdin is not None
             self._keeper.stdin.write(how + "\n")
