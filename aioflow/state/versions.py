@@ -31,9 +31,9 @@ _WAIT_SECONDS = 600.0
 # What says nothing about the tables.
 _ELSEWHERE = (DisconnectedError, BusyError, DiskFullError, DamagedError)
 
-_COPIED = moment("tables-copied", "a copy of older tables was made, they are still as they were")
-_MADE = moment("tables-made", "the tables were made or upgraded, their transaction is not committed")
-_COMMITTED = moment("tables-committed", "the tables were made or upgraded")
+_COPIED = moment("tables copied", "a copy of older tables was made, they are still as they were")
+_MADE = moment("tables made", "the tables were made or upgraded, their transaction is not committed")
+_COMMITTED = moment("tables committed", "the tables were made or upgraded")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""`aioflow outbox`: its commands and their options. What they do is imported when they run."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, TypeAlias
+
+import typer
+
+from aioflow.cli.ending import guarded
+
+outbox = typer.Typer(
+    help="Look at the messages that plans have sent or will, and deliver those that wait.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Database: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="URL|NAME", help="The database: a URL like sqlite:houses.db, or a configured name."
+    ),
+]
+_Plan: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(metavar="PLAN", help="A plan file, for the database and settings of its runs."),
+]
+_PlanFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--plan-file", metavar="PLAN", help="A plan file, for the database and settings of its runs."
+    ),
+]
+
+
+@outbox.command("list")
+@guarded
+def outbox_list(
+    plan_path: _Plan = None,
+    db: _Database = None,
+    all: Annotated[bool, typer.Option("--all", help="Also what was sent or dropped.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
+) -> None:
+    """List messages that wait, are just being delivered, or could not be delivered (dead)."""
+    from aioflow.cli.outbox_commands import list_messages
+
+    list_messages(db, plan_path, everything=all, as_json=json)
+
+
+@outbox.command("retry")
+@guarded
+def outbox_retry(
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
+    ] = None,
+    all_dead: Annotated[bool, typer.Option("--all-dead", help="All that were given up.")] = False,
+    db: _Database = None,
+    plan_file: _PlanFile = None,
+) -> None:
+    """Have messages tried again from the beginning, at the next delivery."""
+    from aioflow.cli.outbox_commands import retry_messages
+
+    sys.exit(retry_messages(db, plan_file, keys or (), all_dead=all_dead))
+
+
+@outbox.command("drop")
+@guarded
+def outbox_drop(
+    keys: Annotated[
+        list[str], typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
+    ],
+    db: _Database = None,
+    plan_file: _PlanFile = None,
+) -> None:
+    """Have messages never tried again."""
+    from aioflow.cli.outbox_commands import drop_messages
+
+    sys.exit(drop_messages(db, plan_file, keys))
+
+
+@outbox.command("deliver")
+@guarded
+def outbox_deliver(
+    plan_path: _Plan = None,
+    db: _Database = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
+    ] = False,
+) -> None:
+    """Deliver the messages that are due."""
+    from aioflow.cli.outbox_commands import deliver_messages
+
+    sys.exit(deliver_messages(db, plan_path, watch=watch))

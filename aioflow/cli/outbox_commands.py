@@ -1,0 +1,310 @@
+"""What `aioflow outbox` does: lists, retries, drops and delivers the messages of a database."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aioflow.cli.config import database_options, effective_settings
+from aioflow.cli.ending import FAILED, OK, colours, tell
+from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.table import Table
+from aioflow.configuration import Configuration
+from aioflow.errors import InputError
+from aioflow.messages.attempt import Outcome
+from aioflow.messages.channels import Channels
+from aioflow.messages.courier import Courier, Report
+from aioflow.messages.message import State
+from aioflow.messages.outbox_settings import OUTBOX
+from aioflow.messages.outbox_table import Account, Entry, OutboxTable
+from aioflow.quantities import count_text, duration_text
+from aioflow.relation import Record, Row, Schema
+from aioflow.secrets import mask
+from aioflow.state.databases import Databases
+from aioflow.state.driver import Address
+from aioflow.state.errors import VersionError
+from aioflow.state.own_tables import OWN_TABLES
+from aioflow.state.versions import found_version
+
+T = TypeVar("T")
+
+SHORT_KEY = 8
+
+_UNDONE: tuple[State, ...] = ("waiting", "sending", "dead")
+_DONE: tuple[State, ...] = ("sent", "dropped")
+_COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error"))
+
+
+# --- the database ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The database that a command is about, and the settings there."""
+
+    configuration: Configuration
+    databases: Databases
+    address: Address
+
+
+def _find(db: str | None, plan_path: str | None) -> _Place:
+    if plan_path is not None and not os.path.exists(plan_path):
+        raise InputError(f"there is no file {plan_path}")
+    is_url = db is not None and ":" in db
+    configuration = effective_settings(database_options([db] if db and is_url else None), plan_path)
+    databases = Databases(configuration)
+    name = "default" if is_url else db
+    if db and is_url and "=" in db.partition(":")[0]:
+        name = db.partition("=")[0]
+    address = databases.address(name, Path(plan_path).parent if plan_path else Path.cwd())
+    if address.path is not None and not address.path.exists():
+        raise InputError(
+            f"there is no database {address.shown}: nothing was sent from there; --db names another one"
+        )
+    return _Place(configuration, databases, address)
+
+
+@asynccontextmanager
+async def _outbox(place: _Place, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
+    """The messages of a database; None when no plan has ever written to it."""
+    databases, address = place.databases, place.address
+    table = OutboxTable(lambda: databases.connect(address))
+    connection = await databases.connect(address)
+    try:
+        version = await found_version(connection, address, OWN_TABLES)
+        if to_change and version:
+            await databases.prepare(connection, address, _warn)
+    finally:
+        await connection.close()
+    if 0 < version < OWN_TABLES.version and not to_change:
+        raise VersionError(
+            f"{address.shown}: an older version of aioflow made its tables there; "
+            "`aioflow outbox deliver` upgrades them, after a copy"
+        )
+    try:
+        yield table if version else None
+    finally:
+        await table.close()
+
+
+def _warn(message: str) -> None:
+    tell("warning", message)
+
+
+# --- list -----------------------------------------------------------------------------------------
+
+
+def list_messages(db: str | None, plan_path: str | None, *, everything: bool, as_json: bool) -> None:
+    """Show messages, the oldest first; nothing is changed."""
+    run_interruptibly(_list(_find(db, plan_path), everything, as_json))
+
+
+async def _list(place: _Place, everything: bool, as_json: bool) -> None:
+    shown = _Json() if as_json else _Lines()
+    count = 0
+    async with _outbox(place, to_change=False) as table:
+        if table is not None:
+            now = datetime.now(UTC) + await table.time_ahead()
+            async with aclosing(table.entries(_UNDONE + _DONE if everything else _UNDONE)) as entries:
+                async for entry in entries:
+                    shown.show(entry, now)
+                    count += 1
+    shown.end()
+    if not count and not as_json:
+        what = "there are no messages" if everything else "no messages wait"
+        tell("note", f"{what} in {place.address.shown}")
+
+
+class _Json:
+    def show(self, entry: Entry, now: datetime) -> None:
+        print(mask(json.dumps(_described(entry), ensure_ascii=False)))
+
+    def end(self) -> None:
+        pass
+
+
+class _Lines:
+    """A table whose columns are as wide as the first rows need them."""
+
+    def __init__(self) -> None:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        self._table = Table(several_outputs=False, width=width if colours(sys.stdout) else None)
+
+    def show(self, entry: Entry, now: datetime) -> None:
+        self._write(self._table.rows("outbox", [Record(_COLUMNS, _line(entry, now))]))
+
+    def end(self) -> None:
+        self._write(self._table.end())
+
+    def _write(self, data: bytes) -> None:
+        sys.stdout.write(mask(data.decode(errors="replace")))
+
+
+def _line(entry: Entry, now: datetime) -> Row:
+    message = entry.message
+    account = str(Account(message.channel, message.account))
+    return (
+        message.key[:SHORT_KEY],
+        entry.state,
+        account,
+        message.summary,
+        message.attempts,
+        _when(entry, now),
+        entry.last_error or "",
+    )
+
+
+def _when(entry: Entry, now: datetime) -> str:
+    if entry.state == "waiting":
+        return f"in {_span(entry.due, now)}" if entry.due and entry.due > now else "now"
+    if entry.state == "sending":
+        until = entry.leased_until
+        return f"for {_span(until, now)}" if until and until > now else "given up"
+    moment = entry.sent_at or entry.message.created
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def _span(until: datetime, now: datetime) -> str:
+    return duration_text((until - now).total_seconds())
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    message = entry.message
+    return {
+        "key": message.key,
+        "state": entry.state,
+        "channel": message.channel,
+        "account": message.account,
+        "message": message.summary,
+        "delivery": message.delivery,
+        "attempts": message.attempts,
+        "created": _iso(message.created),
+        "due": _iso(entry.due),
+        "leased-by": entry.leased_by,
+        "leased-until": _iso(entry.leased_until),
+        "sent": _iso(entry.sent_at) if entry.state == "sent" else None,
+        "error": entry.last_error,
+        "answer": entry.answer,
+        "run": message.run_id,
+        "statement": message.statement,
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+# --- retry and drop -------------------------------------------------------------------------------
+
+
+def retry_messages(db: str | None, plan_path: str | None, keys: Sequence[str], *, all_dead: bool) -> int:
+    """Have messages tried again; returns the exit code."""
+    if bool(keys) == all_dead:
+        raise InputError("name the messages by their keys, or say --all-dead")
+    place = _find(db, plan_path)
+    return run_interruptibly(_retry_all_dead(place) if all_dead else _change(place, keys, "retry"))
+
+
+def drop_messages(db: str | None, plan_path: str | None, keys: Sequence[str]) -> int:
+    """Have messages never tried again; returns the exit code."""
+    return run_interruptibly(_change(_find(db, plan_path), keys, "drop"))
+
+
+async def _retry_all_dead(place: _Place) -> int:
+    async with _outbox(place, to_change=True) as table:
+        count = 0 if table is None else await _patiently(place, table.retry_dead)
+    print(f"{count_text(count, 'message')} will be tried again")
+    return OK
+
+
+async def _change(place: _Place, prefixes: Sequence[str], what: str) -> int:
+    """Do something to messages, or to none of them when one of the keys is wrong."""
+    async with _outbox(place, to_change=True) as table:
+        if table is None:
+            raise InputError(f"there are no messages in {place.address.shown}")
+        keys = dict.fromkeys([await _key(table, prefix) for prefix in prefixes])
+        now = datetime.now(UTC) + await table.time_ahead()
+        change = table.retry if what == "retry" else table.drop
+        done = "will be tried again" if what == "retry" else "dropped"
+        code = OK
+        for key in keys:
+            if await _patiently(place, lambda key=key: change(key, now)):  # type: ignore[misc]
+                print(f"{key[:SHORT_KEY]} {done}")
+            else:
+                ((_, state),) = await table.matching(key)
+                reason = "is just being delivered" if state == "sending" else f"is {state} already"
+                tell("error", f"message {key[:SHORT_KEY]} {reason}")
+                code = FAILED
+    return code
+
+
+async def _key(table: OutboxTable, prefix: str) -> str:
+    found = await table.matching(prefix)
+    if not found:
+        raise InputError(f"there is no message whose key begins with {prefix!r}")
+    if len(found) > 1:
+        keys = ", ".join(key for key, _ in found)
+        raise InputError(f"several keys begin with {prefix!r}: {keys}")
+    return found[0][0]
+
+
+async def _patiently(place: _Place, work: Callable[[], Awaitable[T]]) -> T:
+    """Wait while a run is writing to the database."""
+    from aioflow.state.errors import BusyError
+    from aioflow.state.patience import Patience
+
+    patience = Patience(place.address, place.databases.settings(place.address.name).wait_seconds, _warn)
+    while True:
+        try:
+            return await work()
+        except BusyError as error:
+            await patience.pause(error)
+
+
+# --- deliver --------------------------------------------------------------------------------------
+
+
+def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
+    """Deliver what is due, once or on and on; returns the exit code."""
+    return run_interruptibly(_deliver(_find(db, plan_path), watch))
+
+
+async def _deliver(place: _Place, watch: bool) -> int:
+    async with _outbox(place, to_change=True) as table:
+        if table is None:
+            raise InputError(f"there are no messages in {place.address.shown}")
+        channels = Channels(place.configuration)
+        settings = place.configuration.section(OUTBOX)
+        courier = Courier(table, channels, settings, place.address, _warn, listener=_tell_outcome)
+        try:
+            if watch:
+                tell("note", f"delivering the messages of {place.address.shown}; Ctrl-C ends it")
+                await courier.watch()
+            report = await courier.deliver()
+        finally:
+            await channels.close()
+    return _tell_report(report)
+
+
+def _tell_outcome(key: str, account: Account, outcome: Outcome) -> None:
+    words = outcome.answer if outcome.state == "sent" else outcome.error
+    state = "to be tried again" if outcome.state == "waiting" else outcome.state
+    print(mask(f"{key[:SHORT_KEY]} {state}  {account}  {words}".rstrip()), flush=True)
+
+
+def _tell_report(report: Report) -> int:
+    for trouble in dict.fromkeys(report.troubles):
+        tell("error", trouble)
+    for waiting in report.waiting:
+        reason = f": {waiting.reason}" if waiting.reason else ""
+        tell("warning", f"{count_text(waiting.count, 'message')} for {waiting.account} wait{reason}")
+    print(f"{count_text(report.sent, 'message')} sent, {report.dead} dead")
+    return FAILED if report.troubles or report.waiting or report.dead else OK

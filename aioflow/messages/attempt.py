@@ -1,0 +1,160 @@
+"""One attempt to deliver a message that was claimed: the call of its channel, and the note of its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from aioflow.messages.backoff import judge, shown
+from aioflow.messages.message import Channel, DeliveryError, Message
+from aioflow.messages.outbox_settings import OutboxSettings
+from aioflow.messages.outbox_table import OutboxTable
+from aioflow.quantities import duration_text
+from aioflow.state.driver import Address
+from aioflow.state.errors import BusyError, StateError
+from aioflow.state.moments import moment
+from aioflow.state.patience import Patience
+
+# Whoever cancels does not wait long.
+_LAST_NOTE_SECONDS = 2.0
+
+_CALLED = moment("message handed over", "the channel has delivered the message or failed, nothing is noted")
+_NOTED = moment("message noted", "what became of the message is durable")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a message, as the table is told."""
+
+    state: Literal["sent", "waiting", "dead"]
+    due: datetime
+    error: str = ""
+    answer: str = ""
+    progress: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What all attempts of one courier share; `owner` is its name in leases."""
+
+    table: OutboxTable
+    settings: OutboxSettings
+    address: Address
+    warn: Callable[[str], None]
+    owner: str
+    now: Callable[[], datetime]
+    random: Callable[[], float]
+
+
+class Attempt:
+    """An attempt for one message. The outcome is noted in any case, also when it is cut short."""
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        self._desk = desk
+        self._key = key
+        self._message: Message | None = None  # once the channel is called with it
+        self._outcome: Outcome | None = None
+
+    async def make(self, channel: Channel) -> Outcome | None:
+        """Deliver, and note what became of it; None when it could not be noted."""
+        try:
+            message = await self._desk.table.read(self._key, self._desk.owner)
+        except ValueError as error:
+            self._outcome = Outcome(
+                "dead", self._desk.now(), f"its text in the database is damaged: {shown(str(error))}"
+            )
+            return await self._note(self._outcome)
+        if message is None:
+            return None  # the lease has expired already
+        self._message = message
+        self._outcome = await self._deliver(channel, message)
+        _CALLED()
+        noted = await self._note(self._outcome)
+        _NOTED()
+        return noted
+
+    async def abandon(self) -> None:
+        """After a cancellation or an error: say what is known, if the database takes it at once."""
+        with suppress(StateError, TimeoutError):
+            async with asyncio.timeout(_LAST_NOTE_SECONDS):
+                if self._outcome is not None:
+                    await self._mark(self._outcome)
+                elif self._message is None:
+                    await self._desk.table.release(self._key, self._desk.owner)
+                else:
+                    await self._mark(self._judged(DeliveryError("interrupted", uncertain=True), 0.0))
+
+    # --- the channel ------------------------------------------------------------------------------
+
+    async def _deliver(self, channel: Channel, message: Message) -> Outcome:
+        error = DeliveryError("", uncertain=True)
+        seconds = self._desk.settings.delivery_seconds
+        try:
+            async with asyncio.timeout(seconds) as bound:
+                return Outcome("sent", self._desk.now(), answer=shown(await channel.deliver(message)))
+        except DeliveryError as failure:
+            error = failure
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            error.args = (f"the {message.channel} channel was cancelled from inside",)
+        except Exception as failure:
+            took = f"the delivery took longer than {duration_text(seconds)}"
+            text = took if bound.expired() else f"{type(failure).__name__}: {failure}"
+            error.args = (text,)
+        return self._judged(error)
+
+    def _judged(self, error: DeliveryError, seconds: float | None = None) -> Outcome:
+        assert self._message is not None
+        verdict = judge(self._message, error, self._desk.settings, self._desk.random)
+        wait = verdict.seconds if seconds is None else seconds
+        due = self._desk.now() + timedelta(seconds=wait)
+        return Outcome("dead" if verdict.dead else "waiting", due, verdict.reason, progress=verdict.progress)
+
+    # --- the table --------------------------------------------------------------------------------
+
+    async def _note(self, outcome: Outcome) -> Outcome | None:
+        """Mark the message. While another run writes this waits: a delivery that is not noted is repeated.
+
+        A database that fails is tried for as long as the lease lasts.
+        """
+        patience = Patience(self._desk.address, math.inf, self._desk.warn)
+        expires = self._desk.now() + timedelta(
+            seconds=self._desk.settings.lease_seconds - self._desk.settings.delivery_seconds
+        )
+        while True:
+            try:
+                return outcome if await self._mark(outcome) else None
+            except BusyError as error:
+                await patience.pause(error)
+            except StateError as error:
+                if self._desk.now() >= expires:
+                    self._desk.warn(self._unnoted(outcome, error))
+                    return None
+                await patience.pause(error)
+
+    def _unnoted(self, outcome: Outcome, error: StateError) -> str:
+        if outcome.state == "sent":
+            what = "was delivered, and may be again, with the same key"
+        else:
+            what = "was not delivered, and will be tried again"
+        return f"message {self._key} {what}: what became of it could not be noted: {error}"
+
+    async def _mark(self, outcome: Outcome) -> bool:
+        if outcome.state == "sent":
+            return await self._desk.table.mark_sent(
+                self._key, self._desk.owner, outcome.answer, self._desk.now()
+            )
+        if outcome.state == "dead":
+            return await self._desk.table.mark_dead(
+                self._key, self._desk.owner, outcome.error, outcome.progress
+            )
+        return await self._desk.table.mark_waiting(
+            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress
+        )

@@ -1,0 +1,274 @@
+"""Delivers what waits in an outbox: claims messages, hands them to channels and notes what became of them.
+
+Any number of couriers may work on one outbox, in any number of processes. A claim is a lease: who dies while
+delivering is followed by another, unless the message must not be sent twice. Leases go by the database's
+clock, which all of them share; between two looks at it time passes as on the loop's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import random as chance
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from aioflow.messages.attempt import Attempt, Desk, Outcome
+from aioflow.messages.channels import Channels
+from aioflow.messages.outbox_settings import OutboxSettings
+from aioflow.messages.outbox_table import Account, OutboxTable, Waiting
+from aioflow.state.driver import Address
+from aioflow.state.errors import BusyError, StateError
+from aioflow.state.moments import moment
+from aioflow.state.patience import Patience
+
+_ACCOUNTS_AT_ONCE = 16
+# An account where nothing arrives is left alone for a while, instead of trying all that waits for it.
+_FAILURES_IN_A_ROW = 3
+_LOOK_SECONDS = 2.0
+_NOT_CONFIGURED_SECONDS = 60.0
+_TIDY_SECONDS = 3600.0
+
+_CLAIMING = moment("message claiming", "a message is due, nobody has claimed it")
+_CLAIMED = moment("message claimed", "the lease is durable, the channel has not been called")
+
+
+@dataclass
+class Report:
+    """What a courier has done."""
+
+    sent: int = 0
+    failed: int = 0  # attempts after which there will be another
+    dead: int = 0
+    last_words: dict[Account, str] = field(default_factory=dict)  # the latest error of each account
+    troubles: list[str] = field(default_factory=list)  # with the database
+    waiting: list[Waiting] = field(default_factory=list)  # when the courier ended
+
+
+class Courier:
+    """Delivers the messages of one outbox until none is due, or as long as it is told to."""
+
+    def __init__(
+        self,
+        table: OutboxTable,
+        channels: Channels,
+        settings: OutboxSettings,
+        address: Address,
+        warn: Callable[[str], None],
+        *,
+        clock: Callable[[], datetime] | None = None,
+        random: Callable[[], float] = chance.random,
+        listener: Callable[[str, Account, Outcome], None] = lambda key, account, outcome: None,
+    ) -> None:
+        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        self._desk = Desk(table, settings, address, warn, owner, self._now, random)
+        self._table = table
+        self._channels = channels
+        self._settings = settings
+        self._clock = clock
+        self._listener = listener
+        self._seen_at = (0.0, datetime.now(UTC))  # the loop's time, and the database's at that moment
+        self._until = math.inf
+        self._is_patient = False  # waits for what failed and is to be tried again
+        self._looks_again = False
+        self._report = Report()
+        self._busy: set[Account] = set()
+        self._rests: dict[Account, datetime] = {}
+        self._again: dict[str, datetime] = {}  # messages that were tried, and when they are to be again
+        self._lost: dict[str, datetime] = {}  # messages whose outcome could not be noted, and till when
+        self._tidied = datetime.min.replace(tzinfo=UTC)
+        self._defect: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    async def deliver(self, seconds: float | None = None) -> Report:
+        """Deliver all that is due, once; or for so many seconds, also what becomes due again in them."""
+        self._is_patient = seconds is not None
+        self._until = asyncio.get_running_loop().time() + (math.inf if seconds is None else seconds)
+        try:
+            await self._set_clock()
+            await self._work()
+            self._report.waiting = await self._table.waiting(self._now())
+        except StateError as error:
+            self._report.troubles.append(str(error))
+        return self._report
+
+    async def watch(self) -> None:
+        """Deliver whatever becomes due, until cancelled; a database that is away is waited for."""
+        self._looks_again = True
+        told = ""
+        while True:
+            try:
+                await self._work()
+            except StateError as error:
+                self._report.troubles.append(str(error))
+            trouble = self._report.troubles[-1]
+            self._report.troubles.clear()
+            if trouble != told:
+                self._desk.warn(f"{trouble}; trying again until it works")
+                told = trouble
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    async def _set_clock(self) -> None:
+        if self._clock is None:
+            ahead = await self._table.time_ahead()
+            self._seen_at = asyncio.get_running_loop().time(), datetime.now(UTC) + ahead
+
+    def _now(self) -> datetime:
+        if self._clock is not None:
+            return self._clock()
+        at, then = self._seen_at
+        return then + timedelta(seconds=asyncio.get_running_loop().time() - at)
+
+    @property
+    def _is_over(self) -> bool:
+        over = asyncio.get_running_loop().time() >= self._until
+        return over or bool(self._report.troubles) or self._defect is not None
+
+    # --- accounts ---------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while not self._is_over:
+                self._changed.clear()
+                try:
+                    await self._start(group)
+                except StateError as error:  # not out of the group: that would break deliveries off
+                    self._report.troubles.append(str(error))
+                pause = self._pause()
+                if pause is None:
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._changed.wait()
+        if self._defect is not None:
+            raise self._defect
+
+    async def _start(self, group: asyncio.TaskGroup) -> None:
+        """Have somebody deliver for every account that has something due."""
+        if self._looks_again:
+            await self._set_clock()
+        now = self._now()
+        with suppress(BusyError):  # another time
+            await self._tidy(now)
+        for account in await self._table.accounts(now):
+            if len(self._busy) >= _ACCOUNTS_AT_ONCE:
+                break
+            if account not in self._busy and self._rests.get(account, now) <= now:
+                self._busy.add(account)
+                group.create_task(self._serve(account))
+        self._again = {key: due for key, due in self._again.items() if due > now}
+        self._lost = {key: until for key, until in self._lost.items() if until > now}
+
+    async def _tidy(self, now: datetime) -> None:
+        self._report.dead += await self._table.bury(now, self._settings.most_attempts)
+        if now >= self._tidied + timedelta(seconds=_TIDY_SECONDS):
+            await self._table.prune(now - timedelta(days=self._settings.keep_days))
+            self._tidied = now
+
+    def _pause(self) -> float | None:
+        """How long until there may be something to start; None when there is nothing more to wait for."""
+        left = self._until - asyncio.get_running_loop().time()
+        if self._busy or self._looks_again:
+            return min(_LOOK_SECONDS, left)
+        now = self._now()
+        if not self._again or not self._is_patient:
+            return None
+        wait = max((min(self._again.values()) - now).total_seconds(), 0.01)
+        return wait if wait < left else None
+
+    async def _serve(self, account: Account) -> None:
+        """Deliver for one account, one message after the other; what fails here breaks off no other's."""
+        try:
+            problems = self._channels.problems(account.channel, account.account)
+            if problems:
+                await self._leave_waiting(account, "; ".join(problems))
+            else:
+                await self._deliver_all(account)
+        except StateError as error:
+            self._report.troubles.append(str(error))
+        except Exception as error:
+            self._defect = error
+        finally:
+            self._busy.discard(account)
+            self._changed.set()
+
+    async def _leave_waiting(self, account: Account, problem: str) -> None:
+        self._report.last_words[account] = problem
+        self._rests[account] = self._now() + timedelta(seconds=_NOT_CONFIGURED_SECONDS)
+        with suppress(BusyError):
+            await self._table.explain(account, problem)
+
+    async def _deliver_all(self, account: Account) -> None:
+        failures = 0
+        while keys := await self._claimable(account):
+            for key in keys:
+                if self._is_over:
+                    return
+                if not await self._deliver_one(account, key):
+                    continue
+                failures = failures + 1 if key in self._again else 0
+                if failures == _FAILURES_IN_A_ROW:
+                    self._rests[account] = min(self._again.values())
+                    return
+        if self._lost:
+            # They seem to be due, and are not for this courier: not to be looked for again at once.
+            self._rests[account] = self._now() + timedelta(seconds=_LOOK_SECONDS)
+
+    async def _claimable(self, account: Account) -> list[str]:
+        now = self._now()
+        # What was handed over here, and could not be noted, is not handed over again in the same round.
+        return [key for key in await self._table.claimable(account, now) if key not in self._lost]
+
+    # --- one message --------------------------------------------------------------------------------
+
+    async def _deliver_one(self, account: Account, key: str) -> bool:
+        """Claim and deliver a message; False when somebody else was faster."""
+        attempt = Attempt(self._desk, key)
+        self._again.pop(key, None)
+        try:
+            if not await self._claim(key):
+                return False
+            _CLAIMED()
+            outcome = await attempt.make(self._channels.get(account.channel))
+        except BaseException:
+            # Cancelled, or the database failed: nobody is to wait for a lease that is of no use any more.
+            await attempt.abandon()
+            raise
+        if outcome is None:
+            self._lost[key] = self._now() + timedelta(seconds=self._settings.lease_seconds)
+        else:
+            self._count(key, account, outcome)
+        return True
+
+    def _count(self, key: str, account: Account, outcome: Outcome) -> None:
+        report = self._report
+        if outcome.state == "sent":
+            report.sent += 1
+        else:
+            report.last_words[account] = outcome.error
+            report.dead += outcome.state == "dead"
+            report.failed += outcome.state == "waiting"
+        if outcome.state == "waiting":
+            self._again[key] = outcome.due
+        self._listener(key, account, outcome)
+
+    async def _claim(self, key: str) -> bool:
+        patience = Patience(
+            self._desk.address, self._until - asyncio.get_running_loop().time(), self._desk.warn
+        )
+        while True:
+            _CLAIMING()
+            now = self._now()
+            try:
+                return await self._table.claim(
+                    key, self._desk.owner, now, now + timedelta(seconds=self._settings.lease_seconds)
+                )
+            except BusyError as error:
+                await patience.pause(error)

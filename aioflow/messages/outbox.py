@@ -1,0 +1,160 @@
+"""The outbox of a run: messages are staged with its writes, and delivered when both are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from aioflow.configuration import as_configuration
+from aioflow.context import RunInfo
+from aioflow.memory import Memory
+from aioflow.messages.channels import Channels
+from aioflow.messages.courier import Courier, Report
+from aioflow.messages.message import Delivery
+from aioflow.messages.outbox_settings import OUTBOX, OutboxSettings
+from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
+from aioflow.quantities import count_text, duration_text
+from aioflow.relation import Schema
+from aioflow.services import Scope, ServiceHost
+from aioflow.state.databases import DEFAULT, Databases
+from aioflow.state.driver import Address, Connection
+from aioflow.state.own_tables import OUTBOX as TABLE
+from aioflow.state.own_tables import stamp
+from aioflow.state.staged import StagedRows, batches_of
+from aioflow.state.transaction import Transaction
+
+_MEMORY_BYTES = 8 * 1024 * 1024
+
+
+class Outbox:
+    """Where operators post messages; a service of the run. They leave when it has ended well, or never."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, host: ServiceHost, run: RunInfo) -> None:
+        self._host = host
+        self._run = run
+        self._transaction = host.service(Transaction)
+        self._settings: OutboxSettings = as_configuration(host.configuration).section(OUTBOX)
+        self._posted: _Posted | None = None
+        self._address: Address | None = None
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Outbox:
+        assert host.run is not None, "an outbox belongs to a run"
+        return cls(host, host.run)
+
+    async def close(self) -> None:
+        """What was posted belongs to the transaction, which closes later."""
+
+    async def post(
+        self,
+        channel: str,
+        account: str | None,
+        content: Mapping[str, Any],
+        *,
+        where: str,
+        delivery: Delivery = "at-least-once",
+        database: str | None = None,
+    ) -> str:
+        """Stage a message; returns its key, which every copy of it will carry. `content` is plain JSON."""
+        key = uuid4().hex
+        posted = self._posted_to(database)
+        posted.add(
+            *(key, channel, account or "", as_json(content), delivery, "waiting", 0),
+            *(stamp(datetime.now(UTC)), len(posted), AT_ONCE, "{}", self._run.run_id, where),
+        )
+        return key
+
+    def _posted_to(self, database: str | None) -> _Posted:
+        if self._posted is None:
+            self._posted = _Posted()
+            self._address = self._transaction.database_of(database)
+        # Staged with every message: the transaction refuses another database.
+        self._transaction.stage(database, self._posted, after_commit=self._deliver)
+        return self._posted
+
+    async def _deliver(self) -> None:
+        """After a commit: what is due in the database, whoever posted it."""
+        if not self._settings.deliver_seconds:
+            return
+        assert self._address is not None
+        databases, address = self._host.service(Databases), self._address
+        table = OutboxTable(lambda: databases.connect(address))
+        channels = Channels(self._host.configuration)
+        try:
+            courier = Courier(table, channels, self._settings, address, self._host.warn)
+            report = await courier.deliver(self._settings.deliver_seconds)
+        finally:
+            try:
+                await channels.close()
+            finally:
+                await table.close()
+        for warning in report_warnings(report, address, datetime.now(UTC)):
+            self._host.warn(warning)
+
+
+class _Posted:
+    """The messages of one run, as one of its writes."""
+
+    where = "outbox"
+    whole = False
+
+    def __init__(self) -> None:
+        self._rows = StagedRows(Schema(STAGED), Memory(_MEMORY_BYTES))
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many were posted in all."""
+        return self._count
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self._rows)
+
+    def add(self, *row: Any) -> None:
+        self._rows.add([row])
+        self._count += 1
+
+    async def apply(self, connection: Connection) -> None:
+        buffers = self._rows.seal()
+        if buffers:
+            await connection.load(TABLE, STAGED, batches_of(buffers))
+
+    def forget(self) -> None:
+        self._rows.forget()
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def report_warnings(report: Report, address: Address, now: datetime) -> list[str]:
+    """What a run tells of messages that it could not deliver."""
+    database = "" if address.name == DEFAULT else f" --db {address.name}"
+    look = f"see `aioflow outbox list{database}`"
+    warnings = []
+    if report.dead:
+        reasons = ", ".join(f"{account}: {words}" for account, words in report.last_words.items())
+        died = count_text(report.dead, "message")
+        warnings.append(f"{died} could not be delivered, nor will be ({reasons or 'given up'}); {look}")
+    count = sum(waiting.count for waiting in report.waiting)
+    if count or report.troubles:
+        warnings.append(f"{_waiting_text(report, count, now)}; {look}")
+    return warnings
+
+
+def _waiting_text(report: Report, count: int, now: datetime) -> str:
+    """`2 messages wait to be delivered (email home: refused); next try in 12.0 s`."""
+    reasons = [*dict.fromkeys(report.troubles)]
+    reasons += [f"{each.account}: {each.reason}" for each in report.waiting if each.reason]
+    text = (
+        f"{count_text(count, 'message')} wait to be delivered" if count else "messages wait to be delivered"
+    )
+    text += f" ({', '.join(reasons)})" if reasons else ""
+    times = [each.due for each in report.waiting if each.due is not None and each.due > now]
+    if not times:
+        return f"{text}; `aioflow outbox deliver` tries again"
+    wait = duration_text((min(times) - now).total_seconds())
+    return f"{text}; next try in {wait}, by `aioflow outbox deliver` or a later run"
