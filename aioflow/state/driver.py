@@ -48,9 +48,10 @@ class Dialect:
     placeholder: str  # "?" or "${}", which is formatted with the number of the value, from 1
     now: str = "current_timestamp"
     # What tells the rows of a table apart, of a row that nobody changes always the same: in conditions, in
-    # the list of a SELECT, and for a placeholder that such a selected one is bound to.
+    # the list of a SELECT, the type of such a selected one, and that one where it is compared.
     row_id: str = "_rowid_"
     row_id_shown: str = "_rowid_"
+    row_id_type: str = "bigint"
     row_id_value: str = "{}"
 
     def placeholders(self, count: int, first: int = 1) -> str:
