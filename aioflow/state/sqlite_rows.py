@@ -1,0 +1,214 @@
+"""Many rows into and out of SQLite, on the thread of a connection."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import length_hint
+from typing import Any, TypeVar
+
+from aioflow.memory import batch_size
+from aioflow.relation import Batch, Row
+from aioflow.state.driver import quote_name
+from aioflow.state.sqlite_errors import conflict, is_about_a_row
+from aioflow.state.sqlite_values import (
+    PARAMETERS,
+    Encoders,
+    UnfitError,
+    bind,
+    bind_batch,
+    decode_rows,
+    encoders_for,
+)
+
+T = TypeVar("T")
+
+_ROWS_AT_ONCE = 1024
+_BYTES_AT_ONCE = 1 << 20
+_SECONDS_AT_ONCE = 0.02
+_COLUMNS = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
+    """Name and declared type of each column; none when there is no such table."""
+    return database.execute(_COLUMNS, (table,)).fetchall()
+
+
+def folded(name: str) -> str:
+    """What SQLite compares names of columns by: it folds ASCII letters only."""
+    return name.translate(_SMALL)
+
+
+_SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+
+
+def atomically(database: sqlite3.Connection, work: Callable[[], T]) -> T:
+    """Do all of it or nothing, where no transaction is open that sees to that."""
+    if database.in_transaction:
+        return work()
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        result = work()
+        database.execute("COMMIT")
+        return result
+    finally:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+
+
+def quoted(name: str) -> str:
+    try:
+        return quote_name(name)
+    except ValueError as error:
+        raise UnfitError(str(error)) from error
+
+
+def insert_into(table: str, columns: Sequence[str]) -> str:
+    names = ", ".join(map(quoted, columns))
+    return f"INSERT INTO {quoted(table)} ({names}) VALUES ({', '.join('?' * len(columns))})"
+
+
+# --- in -----------------------------------------------------------------------------------------
+
+
+class Insertion:
+    """Rows on their way into a statement that is executed for each of them."""
+
+    def __init__(
+        self, database: sqlite3.Connection, shown: str, sql: str, check_stopped: Callable[[], None]
+    ) -> None:
+        self._database = database
+        self._shown = shown
+        self._sql = sql
+        self._check_stopped = check_stopped
+        self._table = ""
+        self._names: Sequence[str] = ()
+        self._encoders: Sequence[Encoders] | None = None
+        self._handed_over = 0
+        self._find_target()
+
+    def _find_target(self) -> None:
+        """Where values go to columns as they come, each is bound as its column needs it."""
+        found = _INSERT.fullmatch(self._sql)
+        if found is None:
+            return
+        self._table = _unquoted(found["table"])
+        declared = columns_of(self._database, self._table)
+        if found["columns"]:
+            self._names = [_unquoted(name) for name in _NAME.findall(found["columns"])]
+        else:
+            self._names = [name for name, _ in declared]
+        known = {folded(name): encoders_for(kind) for name, kind in declared}
+        self._encoders = [known.get(folded(name), PARAMETERS) for name in self._names]
+
+    def bound(self, values: Row | Sequence[Any]) -> tuple[Any, ...]:
+        """What is bound for one row."""
+        return bind(values, self._encoders_for(values)) if values else ()
+
+    def _encoders_for(self, row: Row | Sequence[Any]) -> Sequence[Encoders]:
+        if self._encoders is not None and len(self._encoders) == len(row):
+            return self._encoders
+        return [PARAMETERS] * len(row)
+
+    def run(self, batches: Iterable[Batch]) -> int:
+        """Execute the statement for every row; the number of rows that it changed."""
+        changed = 0
+        for batch in _large(batches):
+            self._check_stopped()
+            changed += self._run(batch)
+            self._handed_over += len(batch)
+        return changed
+
+    def _run(self, batch: Batch) -> int:
+        before = self._database.total_changes
+        remaining = iter(self._bound_batch(batch))
+        try:
+            cursor = self._database.executemany(self._sql, remaining)
+        except sqlite3.Error as error:
+            if not is_about_a_row(error):
+                raise
+            raise self._refused(error, batch, len(batch) - length_hint(remaining) - 1) from error
+        return cursor.rowcount if cursor.rowcount >= 0 else self._database.total_changes - before
+
+    def _bound_batch(self, batch: Batch) -> Batch:
+        encoders = self._encoders_for(batch[0])
+        try:
+            return bind_batch(batch, encoders)
+        except UnfitError:
+            for place, row in enumerate(batch):
+                try:
+                    bind(row, encoders)
+                except UnfitError as error:
+                    raise self._refused(error, batch, place) from error
+            raise
+
+    def _refused(self, error: Exception, batch: Batch, place: int) -> Exception:
+        number = self._handed_over + place + 1
+        return conflict(error, self._shown, self._table, number, self._names, batch[place])
+
+
+_QUOTED = r'"(?:[^"]|"")+"|\w+'
+_NAME = re.compile(_QUOTED)
+_INSERT = re.compile(
+    rf"\s*(?:INSERT|REPLACE)(?:\s+OR\s+\w+)?\s+INTO\s+(?P<table>{_QUOTED})\s*"
+    rf"(?:\((?P<columns>\s*(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))*\s*)\))?\s*"
+    r"VALUES\s*\(\s*\?(?:\s*,\s*\?)*\s*\)[^?]*",
+    re.IGNORECASE,
+)
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _large(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Batches of which none is empty, and small ones joined: each costs a call."""
+    joined: Batch = []
+    for batch in batches:
+        if not joined and len(batch) >= _ROWS_AT_ONCE // 4:
+            yield batch
+            continue
+        joined += batch
+        if len(joined) >= _ROWS_AT_ONCE // 4:
+            yield joined
+            joined = []
+    if joined:
+        yield joined
+
+
+# --- out ----------------------------------------------------------------------------------------
+
+
+class Scan:
+    """The rows of a query, taken while it runs: a few first, then more at a time while they come fast."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._cursor = cursor
+        self.names = tuple(name for name, *_ in cursor.description or ())
+        self._most = 16
+        self._piece = 1
+
+    def next_batch(self) -> Batch:
+        """Some rows; none at the end."""
+        rows: Batch = []
+        end = time.perf_counter() + _SECONDS_AT_ONCE
+        while len(rows) < self._most:
+            piece = self._cursor.fetchmany(min(self._piece, self._most - len(rows)))
+            rows += piece
+            is_slow = time.perf_counter() >= end
+            self._piece = max(1, self._piece // 4) if is_slow else min(2 * self._piece, 256)
+            if is_slow or not piece:
+                break
+        self._adapt(rows)
+        return decode_rows(rows, self.names)
+
+    def _adapt(self, rows: Batch) -> None:
+        if batch_size(rows) > _BYTES_AT_ONCE:
+            self._most = max(1, self._most // 2)
+        elif len(rows) == self._most:
+            self._most = min(2 * self._most, _ROWS_AT_ONCE)
+
+    def close(self) -> None:
+        self._cursor.close()

@@ -1,0 +1,136 @@
+"""A SQLite connection and the thread on which alone it is used, so that the loop never waits for a disk."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from aioflow.state.errors import DatabaseError
+from aioflow.state.sqlite_errors import explained
+from aioflow.state.sqlite_values import UnfitError, register_converters
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+
+# How long a statement waits while another connection recovers or closes the file.
+_PATIENCE_SECONDS = 2.0
+_INSTRUCTIONS_BETWEEN_LOOKS = 20_000
+
+
+class StoppedError(Exception):
+    """The work was cancelled; never leaves the thread's owner."""
+
+
+class DatabaseThread:
+    """Runs functions on a connection, one after the other."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self._path = path
+        self._shown = shown
+        self._executor: ThreadPoolExecutor | None = ThreadPoolExecutor(1, "aioflow-sqlite")
+        self._database: sqlite3.Connection | None = None
+        self._is_stopping = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._executor is None
+
+    async def open(self) -> None:
+        """Open the file, which is made when it is missing. To be closed also when this fails."""
+        await self._submit(self._open, "", True)
+
+    async def do(self, work: Work[T], sql: str = "", *, to_the_end: bool = False) -> T:
+        """The result of a function on the thread; when it is cancelled, only after it has returned.
+
+        A statement under way is interrupted then, unless it has to come `to_the_end`.
+        """
+        return await self._submit(lambda: work(self._connected()), sql, to_the_end)
+
+    async def _submit(self, work: Callable[[], T], sql: str, to_the_end: bool) -> T:
+        if self._executor is None:
+            raise DatabaseError(f"{self._shown}: the connection is closed")
+        future = asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, work, sql)
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            await self._settle(future, to_the_end)
+            raise
+        return future.result()
+
+    async def _settle(self, future: asyncio.Future[Any], to_the_end: bool) -> None:
+        self._is_stopping = not to_the_end
+        if self._is_stopping and self._database is not None:
+            self._database.interrupt()
+        while not future.done():
+            # The first cancellation is raised when the thread is at rest; further ones say nothing new.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+        self._is_stopping = False
+        future.exception()  # it was seen: what became of cancelled work is nobody's concern
+
+    def check_stopped(self) -> None:
+        """To be called on the thread between parts of long work."""
+        if self._is_stopping:
+            raise StoppedError
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        if self._executor is None:
+            return
+        try:
+            await self._submit(self._close, "", True)
+        finally:
+            executor, self._executor = self._executor, None
+            executor.shutdown()  # it is idle: there is nothing to wait for
+
+    # --- on the thread --------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], T], sql: str) -> T:
+        try:
+            return work()
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError, UnfitError) as error:
+            raise explained(error, self._shown, sql, self._database) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._database is None:
+            raise DatabaseError(f"{self._shown}: the connection is closed")
+        return self._database
+
+    def _open(self) -> None:
+        register_converters()
+        database = sqlite3.connect(
+            self._path,
+            timeout=_PATIENCE_SECONDS,
+            isolation_level=None,  # transactions begin and end where we say so
+            detect_types=sqlite3.PARSE_DECLTYPES,
+            check_same_thread=False,
+        )
+        self._database = database
+        # Unlike `interrupt`, this also stops what begins just after it was asked to.
+        database.set_progress_handler(lambda: self._is_stopping, _INSTRUCTIONS_BETWEEN_LOOKS)
+        database.execute("PRAGMA foreign_keys = ON")
+        # What was committed survives a loss of power.
+        database.execute("PRAGMA synchronous = FULL")
+        self._write_ahead(database)
+
+    def _write_ahead(self, database: sqlite3.Connection) -> None:
+        """Let readers and a writer work at the same time, if the file is ours to change."""
+        ((mode,),) = database.execute("PRAGMA journal_mode").fetchall()
+        database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # fails when it is no database
+        if mode == "wal":
+            return
+        try:
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_BUSY", "SQLITE_CANTOPEN")):
+                raise
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None

@@ -1,0 +1,326 @@
+"""Values in SQLite: how columns are declared, what is bound for a value, and what is read for what is stored.
+
+SQLite has texts, integers of 64 bits, floats and BLOBs. In a column of ours everything else is a BLOB: a
+byte that begins no text, and then JSON. It is read wherever it comes out of a query; dates, booleans, relations
+and documents in columns of their own are readable in SQL, and known by the declared type of the column.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from itertools import chain
+from operator import ne
+from types import NoneType
+from typing import Any, TypeAlias
+
+from aioflow.relation import Batch, Document, Relation, Row, Type, Value
+from aioflow.state.driver import ColumnNeed
+from aioflow.state.errors import DatabaseError
+from aioflow.state.values import (
+    LARGEST_INTEGER,
+    SMALLEST_INTEGER,
+    base_class,
+    decode_date,
+    decode_json,
+    encode_date,
+    encode_json,
+    has_wide,
+)
+
+Encoder: TypeAlias = Callable[[Any], Any]
+Encoders: TypeAlias = Mapping[type[Any], Encoder]
+
+TAG = b"\xfb"  # no text in UTF-8 has such a byte
+ANY = "ANY_BLOB"
+DECLARED = {
+    Type.CHAR: "TEXT",
+    Type.NUMBER: "NUMBER",
+    Type.BOOLEAN: "BOOLEAN_INTEGER",
+    Type.DATE: "DATE_TEXT",
+    Type.RELATION: "RELATION_TEXT",
+    Type.DOCUMENT: "DOCUMENT_TEXT",
+}
+_KINDS: dict[type[Any], Type] = {
+    str: Type.CHAR,
+    int: Type.NUMBER,
+    float: Type.NUMBER,
+    Decimal: Type.NUMBER,
+    bool: Type.BOOLEAN,
+    date: Type.DATE,
+    datetime: Type.DATE,
+    Relation: Type.RELATION,
+    Document: Type.DOCUMENT,
+}
+
+
+class UnfitError(ValueError):
+    """A value that a column, or SQLite, has no form for."""
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+def declared_type(need: ColumnNeed) -> str:
+    """How a column is declared that must hold such values."""
+    kinds = {_KINDS[kind] for kind in need.classes}
+    if need.kind is not None:
+        kinds.add(need.kind)
+    return DECLARED[kinds.pop()] if len(kinds) == 1 else ANY
+
+
+def kind_of(declared: str) -> Type | None:
+    """The type of the values in a column, as far as its declaration tells."""
+    name = _name_of(declared)
+    for kind, own in DECLARED.items():
+        if name == own:
+            return kind
+    return next((kind for pattern, kind in _KINDS_OF_OTHERS if re.search(pattern, name)), None)
+
+
+# After our own names, and in the order in which SQLite itself looks for parts of a name.
+_KINDS_OF_OTHERS = (
+    (r"^BOOL", Type.BOOLEAN),
+    (r"^(DATE|DATETIME|TIMESTAMP)$", Type.DATE),
+    (r"CHAR|CLOB|TEXT", Type.CHAR),
+    (r"INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL", Type.NUMBER),
+)
+
+
+def _name_of(declared: str) -> str:
+    return re.split(r"[ (]", declared.strip(), maxsplit=1)[0].upper()
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def tagged(value: Value) -> bytes:
+    return TAG + encode_json(value).encode()
+
+
+def _text(value: str) -> str | bytes:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return tagged(value)
+    return value
+
+
+def _integer(value: int) -> int | bytes:
+    return value if SMALLEST_INTEGER <= value <= LARGEST_INTEGER else tagged(value)
+
+
+def _float(value: float) -> float | bytes:
+    return value if value == value else tagged(value)  # SQLite would make NaN null
+
+
+def _decimal(value: Decimal) -> int | bytes:
+    # Without a fraction it is the integer, also for a unique index.
+    exponent = value.as_tuple().exponent
+    is_whole = isinstance(exponent, int) and 0 <= exponent < 19
+    return _integer(int(value)) if is_whole else tagged(value)
+
+
+# What is bound where the column is not known. It is right for columns of the value's own type.
+PARAMETERS: Encoders = {
+    str: _text,
+    int: _integer,
+    float: _float,
+    bool: int,
+    Decimal: _decimal,
+    date: encode_date,
+    datetime: encode_date,
+    Relation: encode_json,
+    Document: encode_json,
+}
+
+
+def _own_column(*classes: type[Any]) -> Encoders:
+    return {kind: PARAMETERS[kind] if kind in classes else tagged for kind in PARAMETERS}
+
+
+_OWN_COLUMNS: dict[str, Encoders] = {
+    "TEXT": _own_column(str),
+    "NUMBER": _own_column(int, float, Decimal),
+    "BOOLEAN_INTEGER": _own_column(bool),
+    "DATE_TEXT": _own_column(date, datetime),
+    "RELATION_TEXT": _own_column(Relation),
+    "DOCUMENT_TEXT": _own_column(Document),
+    ANY: _own_column(str, int, float, Decimal),
+}
+
+
+def _plain_only(encoder: Encoder, value: Value) -> Any:
+    found = encoder(value)
+    if isinstance(found, bytes):
+        raise UnfitError(f"SQLite has no form for {value!r:.80} in a column that aioflow did not declare")
+    return found
+
+
+def _decimal_of_others(value: Decimal) -> Any:
+    if value.is_nan():
+        raise UnfitError(f"SQLite has no form for {value} in a column that aioflow did not declare")
+    whole = _decimal(value)
+    if not isinstance(whole, bytes):
+        return whole
+    return float(value) if Decimal(repr(float(value))) == value else str(value)
+
+
+# Columns that others declared hold what other programs can read.
+_COLUMNS_OF_OTHERS: Encoders = {
+    **PARAMETERS,
+    str: partial(_plain_only, _text),
+    int: partial(_plain_only, _integer),
+    float: partial(_plain_only, _float),
+    Decimal: _decimal_of_others,
+    datetime: lambda moment: moment.isoformat(" "),
+    Document: lambda document: document.text,
+}
+
+
+def encoders_for(declared: str) -> Encoders:
+    """What is bound for values that go into a column."""
+    return _OWN_COLUMNS.get(_name_of(declared), _COLUMNS_OF_OTHERS)
+
+
+def bind(values: Iterable[Value], encoders: Iterable[Encoders]) -> tuple[Any, ...]:
+    """What is bound for the values of one row."""
+    return tuple(_encoded(value, each) for value, each in zip(values, encoders, strict=False))
+
+
+def _encoded(value: Value, encoders: Encoders) -> Any:
+    if value is None:
+        return None
+    kind = type(value)
+    return encoders[kind if kind in encoders else base_class(kind)](value)
+
+
+def bind_batch(batch: Batch, encoders: Sequence[Encoders]) -> Batch:
+    """What is bound for rows; the batch itself when SQLite takes all of its values as they are."""
+    columns = list(zip(*batch, strict=True))
+    changed = False
+    for place, (column, each) in enumerate(zip(columns, encoders, strict=False)):
+        classes = set(map(type, column))
+        if not _is_plain(column, classes, each):
+            columns[place] = tuple([_encoded(value, each) for value in column])
+            changed = True
+    return list(zip(*columns, strict=True)) if changed else batch
+
+
+_AS_THEY_ARE: Mapping[Encoder, type[Any]] = {_text: str, _integer: int, _float: float, int: bool}
+
+
+def _is_plain(column: Sequence[Value], classes: set[type[Any]], encoders: Encoders) -> bool:
+    """Whether SQLite takes every value of a column as it is; it needs not look at most of them singly."""
+    for kind in classes - {NoneType}:
+        if _AS_THEY_ARE.get(encoders.get(kind, tagged)) is not kind:
+            return False
+    if int in classes and has_wide(column, classes):
+        return False
+    if float in classes and any(map(ne, column, column)):
+        return False
+    return str not in classes or _are_unicode(column, classes)
+
+
+def _are_unicode(column: Sequence[Value], classes: set[type[Any]]) -> bool:
+    texts = column if len(classes) == 1 else [value for value in column if isinstance(value, str)]
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def decode_rows(rows: Batch, names: Sequence[str]) -> Batch:
+    """Rows as SQLite gives them, with the values that BLOBs of ours stand for."""
+    if bytes not in set(map(type, chain.from_iterable(rows))):
+        return rows
+    return [_decoded(row, names) if bytes in map(type, row) else row for row in rows]
+
+
+def _decoded(row: Row, names: Sequence[str]) -> Row:
+    try:
+        return tuple([from_blob(value) if isinstance(value, bytes) else value for value in row])
+    except UnfitError as error:
+        name = next(name for name, value in zip(names, row, strict=True) if isinstance(value, bytes))
+        raise DatabaseError(f"{name}: {error}") from error
+
+
+def from_blob(data: bytes) -> Value:
+    """The value that a BLOB of ours stands for."""
+    if data[:1] != TAG:
+        raise UnfitError(
+            f"a BLOB of {len(data)} bytes is no value of a relation; ask for hex(…) of it, or leave it out"
+        )
+    return decode_json(data[1:])
+
+
+def _boolean(data: bytes) -> Value:
+    return data == b"1" if data in (b"0", b"1") else _as_stored(data)
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d[^ ]*)?")
+
+
+def _date(data: bytes) -> Value:
+    found = _as_stored(data)
+    if not isinstance(found, str) or not _DATE.fullmatch(found):
+        return found
+    try:
+        return decode_date(found)
+    except ValueError:
+        return found
+
+
+def _json(data: bytes) -> Value:
+    try:
+        return decode_json(data)
+    except DatabaseError:
+        return _as_stored(data)  # a value of another type, or somebody else's text
+
+
+def _as_stored(data: bytes) -> Value:
+    """What SQLite would have handed out without a converter, to which it gives everything as bytes."""
+    if data[:1] == TAG:
+        return from_blob(data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data
+    # Columns with such names hold no text that looks like a number: SQLite makes it one.
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?")
+
+
+def register_converters() -> None:
+    """Have SQLite's Python module read our declared types, and those for which others have no converter.
+
+    Converters belong to the whole process: one that somebody else registered stays. Those of the standard
+    library for dates fail on what is no date, and are on their way out.
+    """
+    for name, converter in (("BOOLEAN_INTEGER", _boolean), ("DATE_TEXT", _date)):
+        sqlite3.register_converter(name, converter)
+    for name in ("RELATION_TEXT", "DOCUMENT_TEXT"):
+        sqlite3.register_converter(name, _json)
+    known: Mapping[str, Any] = getattr(sqlite3, "converters", {})
+    for name, converter in (
+        ("BOOLEAN", _boolean),
+        ("BOOL", _boolean),
+        ("DATE", _date),
+        ("DATETIME", _date),
+        ("TIMESTAMP", _date),
+    ):
+        if getattr(known.get(name), "__module__", "sqlite3.dbapi2") == "sqlite3.dbapi2":
+            sqlite3.register_converter(name, converter)
