@@ -37,7 +37,7 @@ class Reaction:
     """What the server does at a step instead of going on.
 
     It first waits for `until`, if there is one, then answers `reply` and closes the connection if told so;
-    with neither it goes on as usual. `keep` says whether a message is kept if the connection closes at its END.
+    with neither it goes on as usual. `keep` says whether a message is kept when the connection closes at END.
     """
 
     reply: str | None = None
@@ -135,10 +135,10 @@ class SmtpServer:
 
     async def open_port(self) -> None:
         """Take connections."""
-        self._bind()
+        bound = self._bind()
         context = _tls_context() if self._tls == "implicit" else None
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._protocol, sock=self._bound, ssl=context)
+        self._server = await loop.create_server(self._protocol, sock=bound, ssl=context)
 
     async def close_port(self) -> None:
         """Refuse connections from now on, and drop those that are open."""
@@ -164,13 +164,14 @@ class SmtpServer:
             append_durably(self._journal, mail.as_json())
         self.kept.append(mail)
 
-    def _bind(self) -> None:
+    def _bind(self) -> socket.socket:
         if self._bound is not None:
             self._bound.close()
         self._bound = socket.socket()
         self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._bound.bind(("127.0.0.1", self.port))
         self.port = self._bound.getsockname()[1]
+        return self._bound
 
     def _protocol(self) -> _Protocol:
         self.connections += 1
