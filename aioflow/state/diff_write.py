@@ -1,0 +1,212 @@
+"""What a comparison wants to write: rows that are new, changed or gone, and the mark of a suspect run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from aioflow.memory import Memory
+from aioflow.relation import Batch, Row, Schema, identities, identity, picker
+from aioflow.spill import KeySet, RowBuffer
+from aioflow.state.driver import ColumnNeed, Connection, quote_name
+from aioflow.state.errors import ConflictError
+from aioflow.state.stored_rows import StoredRows, key_text
+from aioflow.state.suspects import Suspect, forget_suspect, mark_suspect
+from aioflow.state.tables import ensure_key, fit_table
+from aioflow.state.upserting import comparable
+from aioflow.state.values import observe
+from aioflow.state.wish import Wish
+
+_CHUNK_ROWS = 256
+_STAGED = "aioflow_changed"
+
+
+class DiffWrite:
+    """A `Write`: nothing of it counts before `finish`, since a part of a comparison means nothing."""
+
+    whole = True
+
+    def __init__(self, where: str, wish: Wish, rows: StoredRows, schema: Schema, memory: Memory) -> None:
+        key = wish.key_of(schema.names)
+        self.where = where
+        self._rows = rows
+        self._table = rows.table
+        self._schema = schema
+        self._key = key
+        self._key_places = [schema.position(name) for name in key]
+        self._unique = wish.key is not None
+        self._evolve = wish.evolve
+        self._pick_key = picker(self._key_places)
+        self._settable = [name for name in schema.names if name not in key]
+        self._memory = memory
+        self._needs: list[ColumnNeed] = []
+        self._inserts = RowBuffer(memory)
+        self._updates = RowBuffer(memory)  # each row: the new values, then the row as it was read
+        self._deletes = RowBuffer(memory)  # as they were read
+        self._total = 0
+        self._mark: Suspect | None = None
+        self._unmarks = False
+        self._finished = False
+
+    # --- staging --------------------------------------------------------------------------------
+
+    def insert(self, rows: Batch) -> None:
+        observe(self._needs, self._schema, rows)
+        self._inserts.append(rows)
+
+    def update(self, rows: Batch) -> None:
+        """Rows of new values, each followed by the row that was read."""
+        observe(self._needs, self._schema, [row[: len(self._schema)] for row in rows])
+        self._updates.append(rows)
+
+    def delete(self, rows: Batch) -> None:
+        """Rows that were read."""
+        self._deletes.append(rows)
+
+    def staged(self, width: int) -> Iterator[Batch]:
+        """The tuples that are to be written."""
+        yield from self._inserts.batches()
+        for batch in self._updates.batches():
+            yield [row[:width] for row in batch]
+
+    def finish(self, total: int, *, mark: Suspect | None, unmarks: bool) -> None:
+        """The comparison has ended: the table had `total` rows; a mark is left on it, or taken off."""
+        self._total, self._mark, self._unmarks = total, mark, unmarks
+        self._finished = True
+
+    # --- as a Write -----------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        staged = len(self._inserts) + len(self._updates) + len(self._deletes)
+        return not self._finished or not (staged or self._mark or self._unmarks)
+
+    async def apply(self, connection: Connection) -> None:
+        if not self._finished:
+            return
+        if self._needs:
+            await self._fit_table(connection)
+        await self._check_inserts(connection)
+        await self._apply_deletes(connection)
+        await self._apply_updates(connection)
+        if len(self._inserts):
+            await connection.load(self._table, self._schema.names, self._comparable_inserts())
+        if self._mark is not None:
+            await mark_suspect(connection, self._mark)
+        elif self._unmarks:
+            await forget_suspect(connection, self._table)
+
+    def forget(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for buffer in (self._inserts, self._updates, self._deletes):
+            buffer.close()
+
+    # --- the table ------------------------------------------------------------------------------
+
+    async def _fit_table(self, connection: Connection) -> None:
+        """Have a table that can hold what is to be written."""
+        is_there = await connection.columns(self._table) is not None
+        if is_there and not self._rows.is_there:
+            raise ConflictError(
+                f"the table {self._table!r} was made by another run or statement since this one looked for "
+                "it; run again"
+            )
+        await fit_table(connection, self._table, self._needs, evolve=self._evolve)
+        if not is_there and self._unique:
+            with suppress(ConflictError):  # not every database can index every kind of value
+                async with connection.savepoint():
+                    await ensure_key(connection, self._table, self._key, self._needs)
+
+    async def _check_inserts(self, connection: Connection) -> None:
+        """What is new has not been added by somebody else meanwhile."""
+        if not len(self._inserts) or not self._rows.is_there:
+            return
+        ((count,),) = await connection.fetch(f"SELECT count(*) FROM {quote_name(self._table)}")
+        if count == self._total:
+            return  # nobody added anything since; an index for KEY would know the rest
+        with KeySet(self._memory) as new:
+            for batch in self._inserts.batches():
+                keys = identities(list(map(self._pick_key, batch)))
+                new.add_new(keys, keys)
+            async for batch in self._rows.scan(connection):
+                for row in batch:
+                    if identity(self._pick_key(row)) in new:
+                        raise self._conflict(row, "added")
+
+    def _comparable_inserts(self) -> Iterator[Batch]:
+        """What is new, with keys of which a database too sees that they are equal."""
+        places = self._key_places
+        for batch in self._inserts.batches():
+            yield [comparable(row, places) for row in batch]
+
+    async def _apply_deletes(self, connection: Connection) -> None:
+        dialect = connection.dialect
+        place = dialect.row_id_value.format(dialect.placeholders(1))
+        sql = f"DELETE FROM {quote_name(self._table)} WHERE {dialect.row_id} = {place}"
+        for batch in _chunks(self._deletes):
+            await self._check_unchanged(connection, batch)
+            self._check_count(await connection.run_each(sql, [row[-1:] for row in batch]), len(batch))
+
+    async def _apply_updates(self, connection: Connection) -> None:
+        """Load new values into a table of their own, in the form of the table's, and move them at once."""
+        if not len(self._updates):
+            return
+        width = len(self._schema)
+        for batch in _chunks(self._updates):
+            await self._check_unchanged(connection, [row[width:] for row in batch])
+        row = _unused_name("row", self._settable)
+        await self._make_staged(connection, row)
+        values = picker([*(self._schema.position(name) for name in self._settable), -1])
+        batches = (list(map(values, batch)) for batch in self._updates.batches())
+        await connection.load(_STAGED, (*self._settable, row), batches)
+        sets = ", ".join(f"{quote_name(name)} = new.{quote_name(name)}" for name in self._settable)
+        same = connection.dialect.row_id_value.format(f"new.{quote_name(row)}")
+        changed = await connection.run(
+            f"UPDATE {quote_name(self._table)} AS old SET {sets} FROM {_STAGED} AS new "
+            f"WHERE old.{connection.dialect.row_id} = {same}"
+        )
+        self._check_count(changed, len(self._updates))
+        await connection.run(f"DROP TABLE {_STAGED}")
+
+    async def _make_staged(self, connection: Connection, row: str) -> None:
+        found = await connection.columns(self._table) or ()
+        declared = {column.name: column.declared for column in found}
+        columns = [f"{quote_name(name)} {declared[name]}" for name in self._settable]
+        columns.append(f"{quote_name(row)} {connection.dialect.row_id_type}")
+        await connection.run(f"CREATE TEMPORARY TABLE {_STAGED} ({', '.join(columns)})")
+
+    async def _check_unchanged(self, connection: Connection, read: Batch) -> None:
+        """The rows are as they were when they were read."""
+        now = await self._rows.with_ids(connection, [row[-1] for row in read])
+        for row in read:
+            found = now.get(row[-1])
+            if found is None or identity(found) != identity(row):
+                raise self._conflict(row, "removed" if found is None else "changed")
+
+    def _check_count(self, changed: int, expected: int) -> None:
+        if changed != expected:
+            raise ConflictError(
+                f"{expected - changed} rows of the table {self._table!r} were changed by another program "
+                "just now; run again"
+            )
+
+    def _conflict(self, row: Row, what: str) -> ConflictError:
+        return ConflictError(
+            f"the row of the table {self._table!r} with {key_text(self._key, self._pick_key(row))} was "
+            f"{what} by another run or statement since this one read it; run again"
+        )
+
+
+def _chunks(buffer: RowBuffer) -> Iterator[Batch]:
+    """Rows in lists that a statement can name all at once."""
+    for batch in buffer.batches():
+        for start in range(0, len(batch), _CHUNK_ROWS):
+            yield batch[start : start + _CHUNK_ROWS]
+
+
+def _unused_name(name: str, names: Sequence[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
