@@ -44,6 +44,11 @@ class Site:
         with urlopen(f"{self.url}/_log", timeout=_PATIENCE_SECONDS) as answer:
             return [LoggedRequest(**entry) for entry in json.load(answer)["requests"]]
 
+    def add_house(self) -> str:
+        """Put one more house on the market, in Irvine for less than $550,000; returns its URL."""
+        with urlopen(Request(f"{self.url}/_houses", method="POST"), timeout=_PATIENCE_SECONDS) as answer:
+            return f"{self.url}{json.load(answer)['path']}"
+
     def clear_log(self) -> None:
         with urlopen(Request(f"{self.url}/_log", method="DELETE"), timeout=_PATIENCE_SECONDS):
             pass

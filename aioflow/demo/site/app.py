@@ -29,6 +29,7 @@ from aioflow.demo.site.request_log import RequestLog
 from aioflow.demo.site.switches import Fates, Switches
 
 _LOG = "/_log"
+_HOUSES = "/_houses"
 _WARM_HOUSES = 400
 _ARRIVED = web.RequestKey("arrived", float)
 _LATENCY = web.RequestKey("latency", float)
@@ -36,11 +37,12 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class SiteApp:
-    """Answers requests; everything on the site stays as it was made at the start."""
+    """Answers requests; everything on the site stays as it was made at the start, unless a house is added."""
 
     def __init__(self, switches: Switches) -> None:
         self.switches = switches
         self.catalogue = Catalogue(switches.seed, switches.results)
+        self._results = switches.results
         self.campaign = Campaign(switches.seed)
         self.log = RequestLog()
         self._fates = Fates(switches)
@@ -72,6 +74,7 @@ class SiteApp:
         ):
             get(path, handler)
         app.router.add_post("/find", self._find)
+        app.router.add_post(_HOUSES, self._add_house)
         return app
 
     # --- time and failure -----------------------------------------------------------------------
@@ -79,7 +82,7 @@ class SiteApp:
     @web.middleware
     async def _take_time(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer when the latency is over, counted from the request's arrival; or fail."""
-        if request.path == _LOG:
+        if request.path in (_LOG, _HOUSES):
             return await handler(request)
         clock = asyncio.get_running_loop().time
         request[_ARRIVED] = clock()
@@ -106,6 +109,16 @@ class SiteApp:
         return web.Response(status=204)
 
     # --- houses ---------------------------------------------------------------------------------
+
+    async def _add_house(self, request: web.Request) -> web.StreamResponse:
+        """One more house among the results of the standard search."""
+        known = set(self.catalogue.paths)
+        self._results += 1
+        self.catalogue = Catalogue(self.switches.seed, self._results)
+        self._house_page.cache_clear()
+        self._result_page.cache_clear()
+        (added,) = set(self.catalogue.paths) - known
+        return web.json_response({"path": added}, status=201)
 
     def warm_up(self) -> None:
         """Make the pages of the standard search beforehand: a page in the making delays all other answers."""

@@ -131,6 +131,10 @@ class Catalogue:
         self.houses = tuple(_houses(seed, results))
         self._by_number = {house.number: house for house in self.houses}
 
+    @property
+    def paths(self) -> list[str]:
+        return [house.path for house in self.houses]
+
     def house(self, number: int) -> House | None:
         return self._by_number.get(number)
 
