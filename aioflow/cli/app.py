@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from aioflow.cli.ending import guarded
+from aioflow.cli.notifying import notifications
 from aioflow.cli.options import (
     AppendTo,
     Cache,
@@ -33,6 +34,7 @@ from aioflow.cli.options import (
     TraceFile,
     Workers,
 )
+from aioflow.cli.outbox import outbox
 from aioflow.errors import InputError
 from aioflow.version import __version__
 
@@ -249,6 +251,8 @@ wrappers = typer.Typer(
     help="List wrappers, and try one on a page.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(wrappers, name="wrapper")
+app.add_typer(outbox, name="outbox")
+app.add_typer(notifications, name="notify")
 
 
 @wrappers.command("test")
