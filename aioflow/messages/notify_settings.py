@@ -9,8 +9,8 @@ from aioflow.errors import InputError
 from aioflow.section import Section, at_least, more_than_nothing
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
-# One that is filled in from a secret may stand anywhere in the URL.
-_PASSWORD = re.compile(r"://[^/@\s]*:(?!secret:[\w-]+@)[^/@\s]+@")
+_REFERENCE = re.compile(r"secret:[A-Za-z_][\w-]*")
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@:\s]+@")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class NotifySettings:
 
 def has_password(url: str) -> bool:
     """Whether a password stands in a URL, instead of a reference to it."""
-    return bool(_PASSWORD.search(url))
+    return bool(_PASSWORD.search(_REFERENCE.sub("", url)))
 
 
 def _urls(urls: tuple[str, ...]) -> tuple[str, ...]:

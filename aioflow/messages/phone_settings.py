@@ -14,10 +14,10 @@ from aioflow.section import Section, at_least, more_than_nothing
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
 _METHOD = re.compile(r"[A-Z]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_STATUS = re.compile(r"[2-5](xx|\d\d)")
-_ALLOWED = re.compile(r"\+(?:[1-9]\d{0,13}\*|[1-9]\d{6,14}|\*)")
-_NUMBER = re.compile(r"\+[1-9]\d{6,14}")
-_BETWEEN = re.compile(r"[\s\u00a0./()-]+")
+_STATUS = re.compile(r"[2-5](xx|[0-9][0-9])")
+_ALLOWED = re.compile(r"\+(?:[1-9][0-9]{0,13}\*|[1-9][0-9]{6,14}|\*)")
+_NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
+_BETWEEN = re.compile(r"[ \u00a0./()-]+")
 
 
 @dataclass(frozen=True)
