@@ -113,7 +113,8 @@ class Databases:
         """Make sure that a database has aioflow's own tables, in the version that we know."""
         from aioflow.state.own_tables import prepare
 
-        await prepare(connection, driver_for(address.url), address, warn)
+        wait_seconds = self.settings(address.name).wait_seconds
+        await prepare(connection, driver_for(address.url), address, warn, wait_seconds=wait_seconds)
 
     def turn(self, address: Address) -> asyncio.Lock:
         """Held by the run that writes: runs of one engine wait for one another, in their order."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from aioflow.state.driver import Address, Connection, Driver
-from aioflow.state.versions import Tables, Warn, found_version, prepare_tables
+from aioflow.state.versions import WAIT_SECONDS, Tables, Warn, found_version, prepare_tables
 
 RUNS = "aioflow_runs"
 OUTBOX = "aioflow_outbox"
@@ -51,14 +51,19 @@ OWN_TABLES = Tables(
 
 
 async def prepare(
-    connection: Connection, driver: Driver, address: Address, warn: Warn, tables: Tables = OWN_TABLES
+    connection: Connection,
+    driver: Driver,
+    address: Address,
+    warn: Warn,
+    tables: Tables = OWN_TABLES,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> None:
     """Make, check or upgrade the tables before something is written; outside of a transaction.
 
     Newer ones are a VersionError, damaged ones a DamagedError, and nothing is changed. Where a copy of older
     ones was kept is told to `warn`.
     """
-    await prepare_tables(connection, driver, address, warn, tables)
+    await prepare_tables(connection, driver, address, warn, tables, wait_seconds)
 
 
 async def are_there(connection: Connection, address: Address, tables: Tables = OWN_TABLES) -> bool:

@@ -181,7 +181,9 @@ class Transaction:
                         return
                 except DisconnectedError as error:
                     lost = True
-                    await _committing(patience.pause(error))
+                    await self._outlast(error, patience)
+                except StateError as error:
+                    raise _not_stored(error) from error
 
     async def _write(
         self, connection: Connection, writes: Sequence[Write], now: datetime, patience: Patience
@@ -221,8 +223,10 @@ class Transaction:
                 await _apply(write, self._connection)
             await _committing(self._note(self._connection, now))
             _APPLIED()
-        except BaseException:
+        except BaseException as error:
             await self._leave(_Undo())
+            if isinstance(error, DisconnectedError):
+                raise _not_stored(error) from error
             raise
         try:
             await self._leave(None)
@@ -242,7 +246,14 @@ class Transaction:
                         raise _not_stored(error) from error
                     return
             except DisconnectedError as again:
-                await _committing(patience.pause(again))
+                await self._outlast(again, patience)
+
+    async def _outlast(self, error: DisconnectedError, patience: Patience) -> None:
+        """Wait for a server that is away, as long as the settings say."""
+        try:
+            await patience.pause(error)
+        except DisconnectedError as last:
+            raise _not_stored(last) from last
 
     async def _leave(self, undo: _Undo | None) -> None:
         """End the transaction that was opened early, if one was."""

@@ -27,7 +27,7 @@ Warn: TypeAlias = Callable[[str], None]
 META = "aioflow_meta"
 
 # For another process that makes the tables, or holds the lock for its own writes.
-_WAIT_SECONDS = 600.0
+WAIT_SECONDS = 600.0
 # What says nothing about the tables.
 _ELSEWHERE = (DisconnectedError, BusyError, DiskFullError, DamagedError)
 
@@ -61,7 +61,12 @@ class Tables:
 
 
 async def prepare_tables(
-    connection: Connection, driver: Driver, address: Address, warn: Warn, tables: Tables
+    connection: Connection,
+    driver: Driver,
+    address: Address,
+    warn: Warn,
+    tables: Tables,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> None:
     """Have the tables there in their last version, whatever was there before; outside of a transaction."""
     found = await found_version(connection, address, tables)
@@ -72,7 +77,7 @@ async def prepare_tables(
         copy = await driver.copy_before_upgrade(connection, address, found)
         _COPIED()
     try:
-        await _upgrade(connection, address, tables, Patience(address, _WAIT_SECONDS, warn))
+        await _upgrade(connection, address, tables, Patience(address, wait_seconds, warn))
     except _ELSEWHERE:
         raise
     except DatabaseError as error:
