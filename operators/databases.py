@@ -14,6 +14,7 @@ from aioflow.relation import Batch
 from aioflow.services import ServiceHost
 from aioflow.state.appending import Append
 from aioflow.state.databases import Databases
+from aioflow.state.errors import CommitError, DiskFullError
 from aioflow.state.exporting import Export
 from aioflow.state.parameters import Change, Query
 from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
@@ -206,8 +207,11 @@ async def _staged(
         async for batch in rel.batches():
             write.add(batch)
             yield batch
+    except DiskFullError as error:
+        # No failure that ERRORS may take: a run that cannot keep what it is to write must end.
+        raise CommitError(f"{context.where}: {error}; nothing of this run was stored") from error
     except BaseException:
-        # Also where ERRORS takes the failure: what is not whole is not written.
+        # Where ERRORS takes the failure: what is not whole is not written.
         write.close()
         raise
     await transaction.complete(write)

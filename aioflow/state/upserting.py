@@ -1,7 +1,8 @@
 """Rows into a table with a key: those that are there already stay as they are, or are updated.
 
+They are loaded into a table of their own, with columns like those of the table, and moved from there.
 Null equals null in a key, as everywhere in the language where tuples are compared. Unique indexes do not see
-it so: rows with a null in their key are looked for one by one.
+it so: rows with nulls in their key are moved by statements of their own.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import count
+from typing import TypeAlias
 
-from aioflow.relation import Batch, Row, Value, identity, picker
+from aioflow.relation import Batch, Row, Value, picker
 from aioflow.spill import RowBuffer
 from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
@@ -19,11 +20,11 @@ from aioflow.state.staged import batches_of
 from aioflow.state.tables import quoted
 from aioflow.state.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
+Nulls: TypeAlias = tuple[bool, ...]  # which attributes of a key are null
+
 _CHUNK_ROWS = 1000
 _SHOWN_CHARACTERS = 80
 _STAGED = "aioflow_staged"
-# Here rows travel faster all at once into a table of their own.
-_LOADS_FASTER = frozenset({"postgresql"})
 
 
 class Upsert:
@@ -33,141 +34,135 @@ class Upsert:
         self, connection: Connection, table: str, names: Sequence[str], key: Sequence[str], *, updates: bool
     ) -> None:
         self._connection = connection
-        self._table = quote_name(table)
+        self._table = table
+        self._target = quote_name(table)
         self._names = tuple(names)
         self._key = tuple(key)
-        self._positions = [self._names.index(name) for name in key]
-        self._key_of = picker(self._positions)
-        others = [name for name in names if name not in key]
-        self._updated = others if updates else []
-
-    async def write(self, buffers: Sequence[RowBuffer]) -> None:
-        if self._connection.dialect.name in _LOADS_FASTER:
-            await self._load(buffers)
-        else:
-            sql = f"{self._insert(f'values ({self._placeholders()})')} {self._on_conflict()}"
-            for rows in _chunks(self._rows(buffers, with_null=False)):
-                await self._run_each(sql, rows)
-        for rows in _chunks(self._rows(buffers, with_null=True)):
-            await self._write_with_null(rows)
-
-    def _rows(self, buffers: Sequence[RowBuffer], *, with_null: bool) -> Iterator[Row]:
-        """The rows that have a null in their key, or those that do not."""
-        key_of, positions = self._key_of, self._positions
-        for batch in batches_of(buffers):
-            for row in batch:
-                if (None in key_of(row)) is with_null:
-                    yield comparable(row, positions)
-
-    # --- rows without null ----------------------------------------------------------------------
-
-    async def _load(self, buffers: Sequence[RowBuffer]) -> None:
-        """Load all rows into a table of their own, and move them from there in one statement."""
-        connection = self._connection
-        number = self._unused_name("number")
-        await connection.run(
-            f"create temporary table {_STAGED} as select {quoted(self._names)}, "
-            f"cast(0 as bigint) as {quote_name(number)} from {self._table} where 1 = 0"
-        )
-        rows = self._rows(buffers, with_null=False)
-        numbered = ((*row, place) for place, row in enumerate(rows, 1))
-        await connection.load(_STAGED, (*self._names, number), _chunks(numbered))
-        await connection.run(f"{self._insert(self._staged_rows(quote_name(number)))} {self._on_conflict()}")
-        await connection.run(f"drop table {_STAGED}")
-
-    def _staged_rows(self, number: str) -> str:
-        names = quoted(self._names)
-        if not self._updated:  # of several rows with one key the first is taken anyway
-            return f"select {names} from {_STAGED} order by {number}"
-        place = quote_name(self._unused_name("place"))
-        last = f"row_number() over (partition by {quoted(self._key)} order by {number} desc)"
-        return (
-            f"select {names} from (select *, {last} as {place} from {_STAGED}) as numbered "
-            f"where {place} = 1 order by {number}"
-        )
+        self._updated = [name for name in names if name not in key] if updates else []
+        self._number = self._unused_name("number")
+        self._nulls: set[Nulls] = set()
 
     def _unused_name(self, name: str) -> str:
         while name in self._names:
             name += "_"
         return name
 
-    def _insert(self, rows: str) -> str:
-        return f"insert into {self._table} ({quoted(self._names)}) {rows}"
+    async def write(self, buffers: Sequence[RowBuffer]) -> None:
+        await self._make_staged()
+        columns = (*self._names, self._number)
+        loaded = await self._connection.load(_STAGED, columns, _chunks(self._rows(buffers)))
+        for nulls in sorted(self._nulls):
+            for sql in self._moves(nulls):
+                await self._move(sql, loaded)
+        await self._connection.run(f"drop table {_STAGED}")
 
-    def _placeholders(self) -> str:
-        return self._connection.dialect.placeholders(len(self._names))
+    async def _make_staged(self) -> None:
+        """A table for rows on their way, which holds values in the same form as the table itself."""
+        found = await self._connection.columns(self._table) or ()
+        declared = {column.name: column.declared for column in found}
+        columns = [f"{quote_name(name)} {declared[name]}" for name in self._names]
+        columns.append(f"{quote_name(self._number)} bigint")
+        await self._connection.run(f"create temporary table {_STAGED} ({', '.join(columns)})")
+
+    def _rows(self, buffers: Sequence[RowBuffer]) -> Iterator[Row]:
+        """The rows with their numbers; notes which nulls there are in keys."""
+        positions = [self._names.index(name) for name in self._key]
+        key_of, nulls = picker(positions), self._nulls
+        number = 0
+        for batch in batches_of(buffers):
+            for row in batch:
+                number += 1
+                nulls.add(tuple([value is None for value in key_of(row)]))
+                yield (*comparable(row, positions), number)
+
+    # --- moving rows ----------------------------------------------------------------------------
+
+    def _moves(self, nulls: Nulls) -> list[str]:
+        """What moves the rows with just these nulls in their key; each to be given a last number."""
+        if not any(nulls):
+            return [f"{self._insert(self._chosen(nulls))} {self._on_conflict()}"]
+        there = f"select 1 from {self._target} as old where {self._same_key(nulls)}"
+        inserts = self._insert(f"{self._chosen(nulls)} and not exists ({there})")
+        return [self._update(nulls), inserts] if self._updated else [inserts]
+
+    def _chosen(self, nulls: Nulls) -> str:
+        """Of several rows with one key the first one, or the last one when they are updates."""
+        names, number, place = quoted(self._names), quote_name(self._number), self._unused_name("place")
+        order = f"{number} desc" if self._updated else number
+        conditions = [
+            f"{quote_name(name)} is {'' if null else 'not '}null"
+            for name, null in zip(self._key, nulls, strict=True)
+        ]
+        first = self._connection.dialect.placeholders(1)
+        return (
+            f"select {names} from (select *, row_number() over (partition by {quoted(self._key)} "
+            f"order by {order}) as {quote_name(place)} from {_STAGED} "
+            f"where {number} <= {first} and {' and '.join(conditions)}) as new where {quote_name(place)} = 1"
+        )
+
+    def _insert(self, rows: str) -> str:
+        return f"insert into {self._target} ({quoted(self._names)}) {rows}"
 
     def _on_conflict(self) -> str:
-        updates = ", ".join(f"{quote_name(name)} = excluded.{quote_name(name)}" for name in self._updated)
+        updates = self._sets("excluded")
         return f"on conflict ({quoted(self._key)}) do " + (f"update set {updates}" if updates else "nothing")
 
-    # --- rows with null -------------------------------------------------------------------------
+    def _update(self, nulls: Nulls) -> str:
+        chosen, same_key = self._chosen(nulls), self._same_key(nulls)
+        return f"update {self._target} as old set {self._sets('new')} from ({chosen}) as new where {same_key}"
 
-    async def _write_with_null(self, rows: Batch) -> None:
-        chosen: dict[object, Row] = {}
-        for row in rows:
-            same_key = identity(self._key_of(row))
-            if self._updated or same_key not in chosen:
-                chosen[same_key] = row
-        by_nulls: dict[tuple[bool, ...], Batch] = {}
-        for row in chosen.values():
-            by_nulls.setdefault(tuple(value is None for value in self._key_of(row)), []).append(row)
-        for nulls, alike in by_nulls.items():
-            if self._updated:
-                await self._update(nulls, alike)
-            await self._insert_new(nulls, alike)
+    def _sets(self, source: str) -> str:
+        return ", ".join(f"{quote_name(name)} = {source}.{quote_name(name)}" for name in self._updated)
 
-    async def _update(self, nulls: Sequence[bool], rows: Batch) -> None:
-        placeholder = self._connection.dialect.placeholder
-        pick = picker([self._names.index(name) for name in self._updated])
-        sets = ", ".join(
-            f"{quote_name(name)} = {placeholder.format(number)}"
-            for number, name in enumerate(self._updated, 1)
-        )
-        sql = f"update {self._table} set {sets} where {self._same_key(nulls, len(self._updated) + 1)}"
-        await self._run_each(sql, [(*pick(row), *self._key_values(row)) for row in rows])
-
-    async def _insert_new(self, nulls: Sequence[bool], rows: Batch) -> None:
-        there = f"select 1 from {self._table} where {self._same_key(nulls, len(self._names) + 1)}"
-        sql = self._insert(f"select {self._placeholders()} where not exists ({there})")
-        await self._run_each(sql, [(*row, *self._key_values(row)) for row in rows])
-
-    def _same_key(self, nulls: Sequence[bool], first: int) -> str:
-        """A condition that an index can help with, for keys that are null in just these places."""
-        numbers = count(first)
-        placeholder = self._connection.dialect.placeholder
+    def _same_key(self, nulls: Nulls) -> str:
+        """A condition that an index can help with."""
         return " and ".join(
-            f"{quote_name(name)} is null"
-            if null
-            else f"{quote_name(name)} = {placeholder.format(next(numbers))}"
+            f"old.{quote_name(name)} is null" if null else f"old.{quote_name(name)} = new.{quote_name(name)}"
             for name, null in zip(self._key, nulls, strict=True)
         )
 
-    def _key_values(self, row: Row) -> Row:
-        return tuple(value for value in self._key_of(row) if value is not None)
-
     # --- conflicts ------------------------------------------------------------------------------
 
-    async def _run_each(self, sql: str, rows: Batch) -> None:
-        """Run a statement for each row; where one is refused, find out which."""
+    async def _move(self, sql: str, loaded: int) -> None:
+        """Move rows; where one of them is refused, find out which."""
         try:
             async with self._connection.savepoint():
-                await self._connection.run_each(sql, rows)
-        except ConflictError:
-            for row in rows:
-                await self._run_one(sql, row)
-            raise
-
-    async def _run_one(self, sql: str, row: Row) -> None:
-        try:
-            await self._connection.run_each(sql, [row])
+                await self._connection.run(sql, (loaded,))
         except ConflictError as error:
+            row = await self._refused(sql, loaded)
             raise ConflictError(f"{error}, for the row {self._shown(row)}") from error
 
+    async def _refused(self, sql: str, loaded: int) -> Row:
+        """The first row with which the others cannot be moved."""
+        good, bad = 0, loaded
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if await self._can_move(sql, middle):
+                good = middle
+            else:
+                bad = middle
+        names, number = quoted(self._names), quote_name(self._number)
+        first = self._connection.dialect.placeholders(1)
+        rows = await self._connection.fetch(f"select {names} from {_STAGED} where {number} = {first}", (bad,))
+        return rows[0]
+
+    async def _can_move(self, sql: str, last: int) -> bool:
+        try:
+            async with self._connection.savepoint():
+                await self._connection.run(sql, (last,))
+                raise _UndoError
+        except _UndoError:
+            return True
+        except ConflictError:
+            return False
+
     def _shown(self, row: Row) -> str:
-        return ", ".join(
-            f"{name}={repr(value)[:_SHOWN_CHARACTERS]}" for name, value in zip(self._names, row, strict=False)
-        )
+        pairs = zip(self._names, row, strict=True)
+        return ", ".join(f"{name}={repr(value)[:_SHOWN_CHARACTERS]}" for name, value in pairs)
+
+
+class _UndoError(Exception):
+    """Leaves a savepoint so that nothing of it remains."""
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[Batch]:
@@ -208,7 +203,7 @@ def _comparable(value: Value) -> Value:
 
 
 def _comparable_number(value: float | Decimal) -> Value:
-    if value != value:
+    if value.is_nan() if isinstance(value, Decimal) else value != value:
         return float("nan")
     if SMALLEST_INTEGER <= value <= LARGEST_INTEGER and value == int(value):
         return int(value)
