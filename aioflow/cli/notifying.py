@@ -129,14 +129,14 @@ async def _sent(channel: Channel, message: Message) -> bool:
     from aioflow.messages.message import DeliveryError
     from aioflow.secrets import mask
 
-    whom = message.content.get("url") or message.summary
+    to = message.content["to"]
     try:
         answer = await channel.deliver(message)
     except DeliveryError as error:
         tell("failed", plain(str(error)))
         tell("note", _advice(error))
         return False
-    print(mask(plain(f"sent to {whom}: {answer or 'no answer'}")))
+    print(mask(plain(f"sent to {', '.join(to) if isinstance(to, list) else to}: {answer or 'no answer'}")))
     return True
 
 
@@ -171,7 +171,7 @@ def _notify_contents(configuration: Configuration, account: _Account, to: str | 
     if to is not None:
         raise InputError(f"--to {to}: whom {account} tells is said by its url")
     urls = configuration.sections(NOTIFY)[account.name].url
-    return [{"url": url, "title": _TITLE, "text": _TEXT} for url in urls]
+    return [{"to": url, "subject": _TITLE, "text": _TEXT} for url in urls]
 
 
 def _phone_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from aioflow.configuration import as_configuration
 from aioflow.errors import AioflowError, InputError
@@ -14,25 +14,30 @@ from aioflow.messages.apprise_child import Answer, Call
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.notify_settings import NOTIFY, NotifySettings, has_password
 from aioflow.secrets import Secrets
+from aioflow.services import Scope, ServiceHost
 from aioflow.web.retry_after import retry_after_seconds
 
 KIND = "notify"
 _EXAMPLE = 'url = "ntfy://ntfy.sh/some-topic"'
 
 
-class NotifyChannel:
-    """Delivers what `notify` said; the content of its messages has `url`, `title` and `text`.
+class NotifyAccounts:
+    """The accounts of a configuration; a service of the engine."""
 
-    `url` is written as in the configuration, so that no secret stands in it. A long text goes in parts, and
-    `progress` has how many of them were delivered.
-    """
+    scope: ClassVar[Scope] = "engine"
 
-    def __init__(self, configuration: Mapping[str, Any], *, secrets: Secrets | None = None) -> None:
+    def __init__(self, configuration: Mapping[str, Any], secrets: Secrets | None = None) -> None:
         self._accounts = as_configuration(configuration).sections(NOTIFY)
-        self._secrets = secrets or Secrets()
-        self._calls = AppriseCalls()
+        self.secrets = secrets or Secrets()
 
-    def account(self, name: str | None) -> tuple[str, NotifySettings]:
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> NotifyAccounts:
+        return cls(host.configuration)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def find(self, name: str | None) -> tuple[str, NotifySettings]:
         """The account of a name, or the default one, and that name; an InputError says what is missing."""
         chosen, settings = choose(KIND, self._accounts, name, _EXAMPLE)
         if not settings.url:
@@ -42,7 +47,7 @@ class NotifyChannel:
     def problems(self, account: str | None) -> list[str]:
         """What keeps an account from being used, as far as that can be told without asking its services."""
         try:
-            name, settings = self.account(account)
+            name, settings = self.find(account)
             check_installed("notify")
         except AioflowError as error:
             return [str(error)]
@@ -53,37 +58,50 @@ class NotifyChannel:
                     f"[{KIND}.{name}]: a password stands in its url; keep the url as a secret and write "
                     'url = "secret:NAME"'
                 )
-            found += unknown_secrets(f"[{KIND}.{name}]", [url], self._secrets)
+            found += unknown_secrets(f"[{KIND}.{name}]", [url], self.secrets)
         return found
+
+
+class NotifyChannel:
+    """Delivers what `notify` said; the content of its messages has `to`, `subject` and `text`.
+
+    `to` is a URL as it stands in the configuration, so without any secret. A long text goes in parts, and
+    `progress` has how many of them were delivered.
+    """
+
+    def __init__(self, configuration: Mapping[str, Any], *, secrets: Secrets | None = None) -> None:
+        self._accounts = NotifyAccounts(configuration, secrets)
+        self._calls = AppriseCalls()
+
+    def problems(self, account: str | None) -> list[str]:
+        """What is missing before this account can be used."""
+        return self._accounts.problems(account)
 
     async def deliver(self, message: Message) -> str:
         """Hand a message over to one service."""
-        label = f"[{KIND}.{message.account}]"
         try:
-            _, settings = self.account(message.account)
-            url = fill_in_address(_url_of(message, settings), self._secrets)
+            name, settings = self._accounts.find(message.account or None)
+            url = fill_in_address(_url_of(message, name, settings), self._accounts.secrets)
             check_installed("notify")
         except AioflowError as error:
             raise DeliveryError(str(error), final=True) from None
         content = message.content
-        call = Call(url, content["text"], content.get("title", ""), message.key, settings.total_seconds)
+        call = Call(url, content["text"], content["subject"], message.key, settings.total_seconds)
         call.most_parts, call.done = settings.most_parts, message.progress.get("parts", 0)
-        return answered(label, await self._calls.send(call), call.done)
+        return answered(f"[{KIND}.{name}]", await self._calls.send(call), call.done)
 
     async def close(self) -> None:
         await self._calls.close()
 
 
-def _url_of(message: Message, settings: NotifySettings) -> str:
+def _url_of(message: Message, name: str, settings: NotifySettings) -> str:
     """The URL that a message is for, also when the only one there is was changed meanwhile."""
-    wanted = message.content.get("url")
+    wanted = message.content["to"]
     if wanted in settings.url:
         return str(wanted)
     if len(settings.url) == 1:
         return settings.url[0]
-    raise InputError(
-        f"[{KIND}.{message.account}] has no url {wanted!r} any more; put it back, or drop the message"
-    )
+    raise InputError(f"[{KIND}.{name}] has no url {wanted!r} any more; put it back, or drop the message")
 
 
 def answered(label: str, answer: Answer, done_before: int = 0) -> str:

@@ -27,7 +27,7 @@ HOSTILE = '<b>&amp;</b> "x"\n<!channel> {text} ${HOME} \\n :smile: secret:CHAT'
 
 
 def message(url: str, text: str = "1 Oak Street", **fields: Any) -> Message:
-    return Message("key-1", "notify", "team", {"url": url, "title": "New", "text": text}, **fields)
+    return Message("key-1", "notify", "team", {"to": url, "subject": "New", "text": text}, **fields)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from aioflow.errors import InputError
 from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.phone import PhoneChannel
+from aioflow.messages.phone import PhoneAccounts, PhoneChannel
 from aioflow.messages.phone_settings import PhoneSettings, phone_number
 from aioflow.secrets import Secrets
 from tests.servers.gateway import Answer, Gateway
@@ -256,8 +256,8 @@ def test_what_is_missing_is_told_before_anything_is_sent(account: dict[str, Any]
 
 def test_an_account_is_taken_by_name_or_because_it_is_the_only_one() -> None:
     one = {"url": "https://one.example"}
-    assert PhoneChannel({"phone": {"work": one}}).account(None)[0] == "work"
-    assert PhoneChannel({"phone": {"work": one, "default": one}}).account(None)[0] == "default"
+    assert PhoneAccounts({"phone": {"work": one}}).find(None)[0] == "work"
+    assert PhoneAccounts({"phone": {"work": one, "default": one}}).find(None)[0] == "default"
     assert PhoneChannel({}).problems(None) == [
         'nothing is configured for phone: write [phone.default] url = "https://gateway.example/send" '
         "into aioflow.toml"
