@@ -31,6 +31,8 @@ CA_FILE = TLS_FOLDER / "ca.pem"  # who trusts it trusts the server's certificate
 # END is the final dot of a message; EHLO includes HELO.
 Step: TypeAlias = Literal["CONNECT", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA", "END", "QUIT"]
 
+Tls: TypeAlias = Literal["starttls", "implicit"] | None
+
 
 @dataclass
 class Reaction:
@@ -92,7 +94,7 @@ class SmtpServer:
     def __init__(
         self,
         *,
-        tls: Literal["starttls", "implicit"] | None = None,
+        tls: Tls = None,
         user: str | None = None,
         password: str = "",
         utf8: bool = True,
@@ -275,9 +277,12 @@ class _Protocol(SMTP):
         return "250 kept"
 
 
-def smtp_process(journal: Path) -> AbstractContextManager[int]:
+def smtp_process(
+    journal: Path, *, tls: Tls = None, user: str | None = None, password: str = ""
+) -> AbstractContextManager[int]:
     """A server of its own, which accepts everything into the journal; gives its port."""
-    return server_process("smtp", str(journal))
+    options = json.dumps({"tls": tls, "user": user, "password": password})
+    return server_process("smtp", str(journal), options)
 
 
 def client_context() -> ssl.SSLContext:
@@ -294,7 +299,9 @@ def _tls_context() -> ssl.SSLContext:
 async def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("journal", type=Path)
-    async with SmtpServer(journal=parser.parse_args().journal) as server:
+    parser.add_argument("options", type=json.loads, help="of SmtpServer, as JSON")
+    arguments = parser.parse_args()
+    async with SmtpServer(journal=arguments.journal, **arguments.options) as server:
         await serve_until_input_ends(server.port)
 
 
