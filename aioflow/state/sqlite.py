@@ -104,7 +104,7 @@ class SqliteConnection:
     async def load(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> int:
         def work(database: sqlite3.Connection) -> int:
             insertion = self._insertion(database, insert_into(table, columns))
-            return atomically(database, lambda: insertion.run(batches))
+            return atomically(database, lambda: insertion.insert(batches))
 
         return await self._do(work)
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import length_hint
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ from aioflow.state.sqlite_values import (
 T = TypeVar("T")
 
 _ROWS_AT_ONCE = 1024
+_ROWS_TOGETHER = 64
+_MOST_VARIABLES = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
 _BYTES_AT_ONCE = 1 << 20
 _SECONDS_AT_ONCE = 0.02
 _COLUMNS = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
@@ -66,6 +69,8 @@ def quoted(name: str) -> str:
 
 
 def insert_into(table: str, columns: Sequence[str]) -> str:
+    if not columns:
+        raise UnfitError(f"table {table!r}: rows without attributes cannot be stored")
     names = ", ".join(map(quoted, columns))
     return f"INSERT INTO {quoted(table)} ({names}) VALUES ({', '.join('?' * len(columns))})"
 
@@ -117,13 +122,39 @@ class Insertion:
         changed = 0
         for batch in _large(batches):
             self._check_stopped()
-            changed += self._run(batch)
+            changed += self._run_singly(batch, self._bound_batch(batch), 0)
             self._handed_over += len(batch)
         return changed
 
-    def _run(self, batch: Batch) -> int:
+    def insert(self, batches: Iterable[Batch]) -> int:
+        """As `run`, for the statement of `insert_into`: many rows go into each execution of a longer one."""
+        together = min(_ROWS_TOGETHER, self._database.getlimit(_MOST_VARIABLES) // len(self._names))
+        places = f"({', '.join('?' * len(self._names))})"
+        longer = f"{self._sql}{f', {places}' * (together - 1)}"
+        for batch in _large(batches):
+            self._check_stopped()
+            bound = self._bound_batch(batch)
+            done = self._run_together(bound, longer, together)
+            if done < len(batch):
+                self._run_singly(batch, bound, done)
+            self._handed_over += len(batch)
+        return self._handed_over
+
+    def _run_together(self, bound: Batch, sql: str, together: int) -> int:
+        """Insert as many rows as one can so many at a time; how many, until one of them was refused."""
+        end = len(bound) - len(bound) % together
+        for start in range(0, end, together):
+            try:
+                self._database.execute(sql, list(chain.from_iterable(bound[start : start + together])))
+            except sqlite3.Error as error:
+                if not is_about_a_row(error):
+                    raise
+                return start  # SQLite took none of these: one by one it will tell which it refuses
+        return end
+
+    def _run_singly(self, batch: Batch, bound: Batch, start: int) -> int:
         before = self._database.total_changes
-        remaining = iter(self._bound_batch(batch))
+        remaining = iter(bound[start:])
         try:
             cursor = self._database.executemany(self._sql, remaining)
         except sqlite3.Error as error:

@@ -1,7 +1,7 @@
 """Values in SQLite: how columns are declared, what is bound for a value, and what is read for what is stored.
 
-SQLite has texts, integers of 64 bits, floats and BLOBs. In a column of ours everything else is a BLOB: a
-byte that begins no text, and then JSON. It is read wherever it comes out of a query; dates, booleans, relations
+SQLite has texts, integers of 64 bits, floats and BLOBs. In a column of ours everything else is a BLOB: a byte
+that begins no text, and then JSON. It is read wherever it comes out of a query. Dates, booleans, relations
 and documents in columns of their own are readable in SQL, and known by the declared type of the column.
 """
 
@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from operator import ne
 from types import NoneType
@@ -240,9 +240,12 @@ def _are_unicode(column: Sequence[Value], classes: set[type[Any]]) -> bool:
 
 def decode_rows(rows: Batch, names: Sequence[str]) -> Batch:
     """Rows as SQLite gives them, with the values that BLOBs of ours stand for."""
-    if bytes not in set(map(type, chain.from_iterable(rows))):
+    if _BLOBS.isdisjoint(map(type, chain.from_iterable(rows))):
         return rows
     return [_decoded(row, names) if bytes in map(type, row) else row for row in rows]
+
+
+_BLOBS = frozenset({bytes})
 
 
 def _decoded(row: Row, names: Sequence[str]) -> Row:
@@ -262,21 +265,25 @@ def from_blob(data: bytes) -> Value:
     return decode_json(data[1:])
 
 
-def _boolean(data: bytes) -> Value:
-    return data == b"1" if data in (b"0", b"1") else _as_stored(data)
+class _Booleans(dict[bytes, Value]):
+    """Looks values up where Python would have to call a function for each."""
+
+    def __missing__(self, data: bytes) -> Value:
+        return _as_stored(data)
 
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d[^ ]*)?")
+_boolean = _Booleans({b"0": False, b"1": True}).__getitem__
 
 
+@lru_cache(4096)
 def _date(data: bytes) -> Value:
-    found = _as_stored(data)
-    if not isinstance(found, str) or not _DATE.fullmatch(found):
-        return found
-    try:
-        return decode_date(found)
-    except ValueError:
-        return found
+    # Python would also read dates out of long numbers.
+    if data[4:5] == data[7:8] == b"-":
+        try:
+            return decode_date(data.decode())
+        except ValueError:
+            pass
+    return _as_stored(data)
 
 
 def _json(data: bytes) -> Value:

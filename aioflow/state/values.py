@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
 from types import NoneType
@@ -105,11 +105,14 @@ def encode_date(value: date) -> str:
 
     In the hours that a change of clocks repeats or skips, Python holds times of different zones for unequal.
     """
-    text = value.isoformat()
-    if not isinstance(value, datetime) or not isinstance(value.tzinfo, ZoneInfo) or not value.tzinfo.key:
-        return text
-    other = value.replace(fold=1 - value.fold)
-    return text if value.utcoffset() == other.utcoffset() else f"{text}[{value.tzinfo.key}]"
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return value.isoformat()
+    offset = value.utcoffset()
+    if offset is not None and offset.microseconds:  # which Python writes, but does not read in all cases
+        return (value.replace(tzinfo=UTC) - offset).isoformat()
+    zone = value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else None
+    is_clear = offset == value.replace(fold=1 - value.fold).utcoffset()
+    return value.isoformat() if is_clear or not zone else f"{value.isoformat()}[{zone}]"
 
 
 # --- reading ------------------------------------------------------------------------------------

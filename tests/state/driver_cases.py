@@ -29,6 +29,8 @@ from aioflow.state.values import observe
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 Case: TypeAlias = Callable[[Connect], Awaitable[None]]
 
+Characters: TypeAlias = str | st.SearchStrategy[str]
+
 CASES: list[Case] = []
 
 
@@ -132,13 +134,13 @@ SAMPLES: dict[str, list[Any]] = {
 _DECLARED = {"char", "number", "boolean", "date", "relation", "document"}
 
 
-def values(kind: Type, *, characters: str | None = None) -> st.SearchStrategy[Any]:
+def values(kind: Type, *, characters: Characters | None = None) -> st.SearchStrategy[Any]:
     """Values of a type, of every class and size; texts are made of `characters`, else of all of Unicode."""
     return _strategies(characters)[kind]
 
 
-def _strategies(characters: str | None) -> dict[Type, st.SearchStrategy[Any]]:
-    text = st.text(characters) if characters else st.text()
+def _strategies(characters: Characters | None) -> dict[Type, st.SearchStrategy[Any]]:
+    text = st.text() if characters is None else st.text(characters)
     numbers = st.one_of(
         st.integers(),
         st.integers(-(2**64), 2**64),
