@@ -1,0 +1,86 @@
+"""PostgreSQL, through asyncpg: found by URLs `postgresql://user@host/name`, with the extra `postgres`.
+
+A table's name is one name, whatever it contains: tables of other schemas are reached through the search path
+(`postgresql://…/name?search_path=sales,public`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
+
+from aioflow.errors import InputError, MissingExtraError
+from aioflow.state.driver import Address, Connection, quote_name
+
+CONNECT_SECONDS = 10.0
+
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_OWN_TABLES = (
+    "select tablename::text from pg_tables where schemaname = current_schema() "
+    "and starts_with(tablename::text, 'aioflow_') and tablename::text !~ '_before_v[0-9]+$' order by 1"
+)
+
+
+@dataclass(frozen=True)
+class PostgresDriver:
+    """Opens connections to PostgreSQL."""
+
+    schemes: tuple[str, ...] = ("postgresql", "postgres")
+
+    def check(self, address: Address) -> None:
+        if find_spec("asyncpg") is None:
+            raise MissingExtraError("PostgreSQL", "postgres")
+        _arguments(address)
+
+    async def connect(self, address: Address) -> Connection:
+        self.check(address)
+        from aioflow.state.postgres_connection import connect
+
+        return await connect(address, _arguments(address))
+
+    async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
+        """Copies lie beside the tables; one of an upgrade that failed is replaced."""
+        async with connection.transaction("write"):
+            for (table,) in await connection.fetch(_OWN_TABLES):
+                copy = quote_name(f"{table}_before_v{version}")
+                await connection.run(f"drop table if exists {copy}")
+                await connection.run(f"create table {copy} as table {quote_name(table)}")
+        return f"in the tables aioflow_*_before_v{version} of {address.shown or address.name}"
+
+
+POSTGRES = PostgresDriver()
+
+
+def _arguments(address: Address) -> dict[str, Any]:
+    """What asyncpg needs to know; an InputError when the URL cannot mean anything. It never shows the URL."""
+    shown = address.shown or address.name
+    try:
+        parts = urlsplit(address.url)
+        _ = parts.port
+    except ValueError:
+        raise InputError(f"{shown}: no URL of a database; write postgresql://user@host:5432/name") from None
+    options = parse_qs(parts.query, keep_blank_values=True)
+    mode = options.get("sslmode", ["prefer"])[-1]
+    if mode not in _SSL_MODES:
+        raise InputError(f"{shown}: sslmode is {mode!r}; it can be {', '.join(_SSL_MODES)}")
+    # Other options of a URL are settings of the server, among which this one, for all other clients, is not.
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
+    return {
+        "dsn": urlunsplit(parts._replace(query=urlencode(query))),
+        "timeout": _seconds(shown, options.get("connect_timeout", [""])[-1]),
+        "server_settings": {} if "application_name" in options else {"application_name": "aioflow"},
+        # A schema that somebody changes makes cached statements fail, in the middle of a transaction.
+        "statement_cache_size": 0,
+    }
+
+
+def _seconds(shown: str, text: str) -> float:
+    if not text:
+        return CONNECT_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise InputError(f"{shown}: connect_timeout is {text!r}, and not a number of seconds") from None
+    return seconds if seconds > 0 else CONNECT_SECONDS

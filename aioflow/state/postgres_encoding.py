@@ -1,0 +1,307 @@
+"""Values of the language for columns and parameters of PostgreSQL's types.
+
+A column takes what it can give back; a parameter of a statement also what can be read as its type, as in SQL.
+Where asyncpg takes a value as it is or refuses it, values are not looked at before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from types import NoneType
+from typing import Any
+
+from aioflow.relation import Batch, Document, Relation, Row
+from aioflow.state.postgres_codecs import encode_timestamptz, to_json
+from aioflow.state.postgres_types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGERS,
+    JSONS,
+    NUMERIC,
+    OID,
+    REAL,
+    TEXTS,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    XML,
+    TableColumn,
+)
+from aioflow.state.values import encode_json
+
+# numeric has so many digits before the point, and after it.
+_MOST_DIGITS, _MOST_PLACES = 131_072, 16_383
+_MOST_BITS = 435_000
+
+
+class RefusedError(ValueError):
+    """A value does not fit; says why, as the end of a sentence that names it."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How values become those of a type.
+
+    `untouched` are the classes of values that can stay as they are; None when asyncpg refuses all others.
+    `convert` makes a value that fits of one that does, and raises a RefusedError for any other. `is_wrong`
+    finds those that asyncpg would take for another value.
+    """
+
+    convert: Callable[[Any], Any]
+    untouched: frozenset[type[Any]] | None = None
+    is_wrong: Callable[[Any], bool] | None = None
+
+
+# --- single values ------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise RefusedError("is no char")
+    if "\0" in value:
+        raise RefusedError("holds the character NUL, which PostgreSQL has in no text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise RefusedError("holds half of a character, which UTF-8 cannot carry") from None
+    return value
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise RefusedError("is no boolean")
+    return value
+
+
+def _number(value: Any) -> int | float | Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise RefusedError("is no number")
+    return value
+
+
+def _integer(limit: int) -> Callable[[Any], int]:
+    def convert(value: Any) -> int:
+        number = _number(value)
+        try:
+            whole = int(number)
+        except (ValueError, OverflowError):  # NaN and infinity
+            raise RefusedError("is no whole number") from None
+        if whole != number:
+            raise RefusedError("is no whole number")
+        if not -limit <= whole < limit:
+            raise RefusedError("is too large for it")
+        return whole
+
+    return convert
+
+
+def _oid(value: Any) -> int:
+    whole = _integer(1 << 32)(value)
+    if whole < 0:
+        raise RefusedError("is negative")
+    return whole
+
+
+def _real(value: Any) -> float:
+    try:
+        number = float(_number(value))
+    except OverflowError:
+        raise RefusedError("is too large for it") from None
+    if abs(number) > 3.4028235677973366e38 and number - number == 0:
+        raise RefusedError("is too large for it")
+    return number
+
+
+def _double(value: Any) -> float:
+    number = _number(value)
+    try:
+        rounded = float(number)
+    except OverflowError:
+        raise RefusedError("is too large for it") from None
+    if rounded != number and number == number:
+        raise RefusedError("has more digits than it can hold")
+    return rounded
+
+
+def _numeric(value: Any) -> int | float | Decimal:
+    number = _number(value)
+    if not isinstance(number, float) and _is_outsized(number):
+        raise RefusedError("has more digits than it can hold")
+    return number
+
+
+def _is_outsized(number: Any) -> bool:
+    """Whether a number is one of which asyncpg would make another."""
+    if isinstance(number, int):
+        return number.bit_length() > _MOST_BITS
+    if not isinstance(number, Decimal) or not number.is_finite():
+        return False
+    exponent = number.as_tuple().exponent
+    return number.adjusted() >= _MOST_DIGITS or (isinstance(exponent, int) and exponent < -_MOST_PLACES)
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise RefusedError("is no date without a time")
+    return value
+
+
+def _timestamp(value: Any) -> datetime:
+    if not isinstance(value, datetime) or value.utcoffset() is not None:
+        raise RefusedError("is no datetime without a zone")
+    return value
+
+
+def _timestamptz(value: Any) -> datetime:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise RefusedError("is no datetime with a zone")
+    try:
+        encode_timestamptz(value)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    return value
+
+
+def _xml(value: Any) -> str:
+    if not isinstance(value, Document) or value.kind != "xml":
+        raise RefusedError("is no document of XML")
+    return _text(value.text)
+
+
+def as_text(value: Any) -> str:
+    """A value as PostgreSQL reads it for whatever type there is."""
+    match value:
+        case str():
+            return _text(value)
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat(" ")
+        case date():
+            return value.isoformat()
+        case Document():
+            return _text(value.text)
+        case Relation():
+            return encode_json(value)
+    return str(value)
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+_COLUMNS: dict[int, Encoding] = {
+    **dict.fromkeys(TEXTS, Encoding(_text)),
+    BOOLEAN: Encoding(_boolean),
+    **{oid: Encoding(_integer(limit), frozenset({int, NoneType})) for oid, limit in INTEGERS.items()},
+    OID: Encoding(_oid, frozenset({int, NoneType})),
+    REAL: Encoding(_real, frozenset({float, NoneType})),
+    DOUBLE: Encoding(_double, frozenset({float, NoneType})),
+    NUMERIC: Encoding(_numeric, frozenset({int, float, Decimal, NoneType}), _is_outsized),
+    DATE: Encoding(_date),
+    TIMESTAMP: Encoding(_timestamp),
+    TIMESTAMPTZ: Encoding(_timestamptz),
+    **dict.fromkeys(JSONS, Encoding(to_json, frozenset({NoneType}))),
+    XML: Encoding(_xml, frozenset({NoneType})),
+}
+
+
+def is_binary(column: TableColumn) -> bool:
+    """Whether asyncpg can send values of a column's type in the binary form."""
+    return column.oid in _COLUMNS
+
+
+class RowEncoder:
+    """Makes rows for certain columns; those of a batch that need nothing are handed on as they are."""
+
+    def __init__(self, columns: Sequence[TableColumn]) -> None:
+        self._columns = columns
+        self._encodings = [_COLUMNS.get(column.oid, Encoding(as_text)) for column in columns]
+        self._looked_at = [
+            (place, each, each.untouched)
+            for place, each in enumerate(self._encodings)
+            if each.untouched is not None
+        ]
+
+    def encode(self, batch: Batch) -> Batch:
+        """The batch as asyncpg takes it; a RefusedError, or an error of asyncpg, when it cannot."""
+        columns: list[Sequence[Any]] | None = None
+        for place, encoding, untouched in self._looked_at:
+            if untouched.issuperset({type(row[place]) for row in batch}):
+                if encoding.is_wrong is not None and any(encoding.is_wrong(row[place]) for row in batch):
+                    raise RefusedError
+                continue
+            columns = columns or list(zip(*batch, strict=True))
+            convert = encoding.convert
+            columns[place] = [None if value is None else convert(value) for value in columns[place]]
+        return batch if columns is None else list(zip(*columns, strict=True))
+
+    def refused(self, row: Row) -> str | None:
+        """What is wrong with a row: `attribute 'a' …`; None when nothing is."""
+        for column, encoding, value in zip(self._columns, self._encodings, row, strict=True):
+            try:
+                if value is not None:
+                    encoding.convert(value)
+            except RefusedError as error:
+                return f"{column.name} = {shown_value(value)} {error} (the column is {column.declared})"
+        return None
+
+    def as_line(self, row: Row) -> str:
+        """The row as a line of the text form, for columns of any type."""
+        return "\t".join(
+            "\\N" if value is None else as_text(encoding.convert(value)).translate(_ESCAPES)
+            for encoding, value in zip(self._encodings, row, strict=True)
+        )
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def shown_value(value: Any, length: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def bound(value: Any, oid: int) -> Any:
+    """A value for a parameter of a statement, of the type that the server gave it."""
+    if value is None:
+        return None
+    reader = _READERS.get(oid)
+    if reader is not None and (isinstance(value, str) or oid in _ROUNDED):
+        return reader(value)
+    if oid in TEXTS or oid not in _COLUMNS:
+        return as_text(value)
+    return _COLUMNS[oid].convert(value)
+
+
+def _read(read: Callable[[str], Any], convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A text is read first, if it can be."""
+
+    def convert_text(value: Any) -> Any:
+        if not isinstance(value, str):
+            return convert(value)
+        try:
+            return convert(read(value.strip()))
+        except (ValueError, InvalidOperation) as error:
+            if isinstance(error, RefusedError):
+                raise
+            raise RefusedError("cannot be read as one") from None
+
+    return convert_text
+
+
+_ROUNDED = frozenset({REAL, DOUBLE})  # these are compared with other numbers as near as they come
+_READERS: dict[int, Callable[[Any], Any]] = {
+    **{oid: _read(Decimal, _integer(limit)) for oid, limit in INTEGERS.items()},
+    OID: _read(Decimal, _oid),
+    REAL: _read(float, _real),
+    DOUBLE: _read(float, lambda value: float(_number(value))),
+    NUMERIC: _read(Decimal, _numeric),
+    DATE: _read(date.fromisoformat, _date),
+    TIMESTAMP: _read(datetime.fromisoformat, _timestamp),
+    TIMESTAMPTZ: _read(datetime.fromisoformat, _timestamptz),
+}
