@@ -3,6 +3,7 @@
 from aioflow.operators import (
     databases,
     differences,
+    email,
     files,
     functions,
     nesting,
@@ -17,6 +18,7 @@ from aioflow.operators import (
 __all__ = [
     "databases",
     "differences",
+    "email",
     "files",
     "functions",
     "nesting",

@@ -1,1 +1,59 @@
-"""What a plan tells people: channels that deliver the messages of an outbox, and what they look like."""
+"""What a plan tells people: channels that deliver the messages of an outbox, and what they look like.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aioflow.messages.attachments import Encoding
+    from aioflow.messages.drafts import Draft, FileKind
+    from aioflow.messages.email_settings import Accounts
+    from aioflow.messages.letters import Letters
+    from aioflow.messages.mailboxes import Recipients
+    from aioflow.messages.message import Channel, Delivery, DeliveryError, Message
+    from aioflow.messages.outbox import Outbox
+    from aioflow.messages.templates import BodyTemplate, HtmlTemplate
+
+__all__ = [
+    "Accounts",
+    "BodyTemplate",
+    "Channel",
+    "Delivery",
+    "DeliveryError",
+    "Draft",
+    "Encoding",
+    "FileKind",
+    "HtmlTemplate",
+    "Letters",
+    "Message",
+    "Outbox",
+    "Recipients",
+]
+
+_HOMES = {
+    "attachments": ("Encoding",),
+    "drafts": ("Draft", "FileKind"),
+    "email_settings": ("Accounts",),
+    "letters": ("Letters",),
+    "mailboxes": ("Recipients",),
+    "message": ("Channel", "Delivery", "DeliveryError", "Message"),
+    "outbox": ("Outbox",),
+    "templates": ("BodyTemplate", "HtmlTemplate"),
+}
+_HOME_OF = {name: f"aioflow.messages.{module}" for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'aioflow.messages' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

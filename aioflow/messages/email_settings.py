@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from aioflow.configuration import Configuration, as_configuration
@@ -15,6 +15,7 @@ from aioflow.messages.accounts import choose
 from aioflow.messages.mailboxes import Mailbox, read_domain, read_mailbox
 from aioflow.secrets import PREFIX, Secrets, check_name
 from aioflow.section import Section, at_least, more_than_nothing
+from aioflow.services import Scope, ServiceHost
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 
@@ -83,11 +84,20 @@ class Account:
 
 
 class Accounts:
-    """The accounts of a configuration."""
+    """The accounts of a configuration; a service of an engine."""
+
+    scope: ClassVar[Scope] = "engine"
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         self._configuration: Configuration = as_configuration(tables)
         self._found = self._configuration.sections(EMAIL)
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Accounts:
+        return cls(host.configuration)
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
     def find(self, name: str | None) -> Account:
         """The account of that name (None: `default`, or the only one); an InputError when it is of no use."""

@@ -25,7 +25,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 # Controls, the line and paragraph separators of Unicode, halves of characters.
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SPECIAL = re.compile(r"[^\w !#$%&\'*+/=?^`{|}~-]", re.ASCII)
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`|~\-\u00a1-\U0010ffff]+"
+_ATOM = r"[^\x00-\x20\x7f-\xa0\"(),.:;<>@\[\\\]{}]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")

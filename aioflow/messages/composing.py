@@ -1,0 +1,232 @@
+"""What a message says of tuples when no template does: a table, as text and as HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from html import escape
+from itertools import islice
+
+from aioflow.expressions.reading import to_text
+from aioflow.quantities import count_text
+from aioflow.relation import Document, Relation, Row, Schema, Value
+
+_MOST_CELL_CHARACTERS = 500
+_MOST_LINK_CHARACTERS = 60
+_MOST_TABLE_WIDTH = 100  # what is wider is written as one block a tuple
+_MOST_NESTED_ROWS = 20
+_GAP = "  "
+_BLANKS = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINK = re.compile(r"https?://[^\s<>\"'`\\\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The first rows of a relation, as a message shows them; `count` is the number of all."""
+
+    schema: Schema
+    rows: Sequence[Row]
+    count: int
+    attached: bool = False  # all of them, as files
+    plan: str = ""
+    is_tuple: bool = False  # one tuple for itself: its attributes stand below each other
+
+    @property
+    def more(self) -> str:
+        """What is said of the rows that are not shown."""
+        left = self.count - len(self.rows)
+        if not left:
+            return ""
+        # Without rows that are shown they are not "more".
+        more = "more " if self.rows else ""
+        text = f"… and {left:,} {more}{'row' if left == 1 else 'rows'}"
+        return f"{text}; all are attached" if self.attached else text
+
+    @property
+    def origin(self) -> str:
+        """Where the message comes from, for whoever wonders."""
+        told = [] if self.is_tuple else [count_text(self.count, "row")]
+        return ", ".join([*told, *([f"sent by the plan {self.plan}"] if self.plan else [])])
+
+
+def value_text(value: Value) -> str:
+    """A value for people: null is nothing, a relation its values."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, Document):
+        return value.text
+    if isinstance(value, Relation):
+        return _nested(value)
+    text = to_text(value)
+    return "(a very long number)" if text is None else text
+
+
+def _nested(relation: Relation) -> str:
+    shown = ["; ".join(map(value_text, row)) for row in islice(relation.rows, _MOST_NESTED_ROWS)]
+    more = len(relation) - len(shown)
+    separator = ", " if len(relation.schema) == 1 else " / "
+    return separator.join([*shown, *([f"… and {more:,} more"] if more else [])])
+
+
+def _cell(value: Value) -> str:
+    return _cut(value_text(value), _MOST_CELL_CHARACTERS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _numeric(rows: Iterable[Row], width: int) -> list[bool]:
+    """Which columns hold numbers only, and some."""
+    columns = list(zip(*rows, strict=True)) or [()] * width
+    present = [[value for value in column if value is not None] for column in columns]
+    return [bool(column) and all(map(_is_number, column)) for column in present]
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def text_message(excerpt: Excerpt) -> str:
+    """A whole message: the table, and how much of it this is."""
+    parts = [text_table(excerpt), excerpt.more, excerpt.origin and f"-- \n{excerpt.origin}"]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def text_table(excerpt: Excerpt) -> str:
+    """Aligned columns, or a block for each row where they would be too wide, or it is one tuple."""
+    if not excerpt.rows:
+        return "" if excerpt.count else "No rows."
+    names = [_line(name) for name in excerpt.schema.names]
+    cells = [[_line(_cell(value)) for value in row] for row in excerpt.rows]
+    if excerpt.is_tuple:
+        return _blocks(names, cells)
+    table = _aligned(names, cells, _numeric(excerpt.rows, len(names)))
+    widest = max(map(_width, table))
+    return "\n".join(table) if widest <= _MOST_TABLE_WIDTH else _blocks(names, cells)
+
+
+def _line(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip()
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len  # characters of East Asia take two places
+
+    return cell_len(text)
+
+
+def _aligned(names: list[str], rows: list[list[str]], numeric: list[bool]) -> list[str]:
+    widths = [max(map(_width, column)) for column in zip(names, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        placed = []
+        for cell, width, right in zip(cells, widths, numeric, strict=True):
+            room = " " * (width - _width(cell))
+            placed.append(room + cell if right else cell + room)
+        return _GAP.join(placed).rstrip()
+
+    return [line(names), _GAP.join("-" * width for width in widths), *map(line, rows)]
+
+
+def _blocks(names: list[str], rows: list[list[str]]) -> str:
+    width = max(map(_width, names), default=0)
+    labels = [f"{name}{' ' * (width - _width(name))}{_GAP}" for name in names]
+    blocks = [
+        "\n".join(f"{label}{cell}" for label, cell in zip(labels, row, strict=True) if cell) for row in rows
+    ]
+    return "\n\n".join(blocks)
+
+
+# --- HTML ---------------------------------------------------------------------------------------
+
+# Programs for mail know little of CSS, and some cut messages past 100 KB: what a table needs to be one stands
+# in its elements, in few words, and all else where those find it that know more.
+_FONT = "font:14px/1.45 -apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+_LINE = "border-bottom:1px solid #d5d9de"
+_HEAD = f"background:#f1f3f5;{_LINE}"
+_STYLE = (
+    ":root{color-scheme:light dark;supported-color-schemes:light dark}"
+    "th{font-weight:600}td{overflow-wrap:break-word;white-space:pre-line}a{color:#2b6cd4}"
+    "td[nowrap]{white-space:nowrap;font-variant-numeric:tabular-nums}"
+    "@media (prefers-color-scheme:dark){body{background:#17191c!important;color:#e4e6e8!important}"
+    "th{background:#26292d!important}th,td{border-color:#3b3f44!important}a{color:#8ab4f8!important}}"
+)
+
+
+def html_message(excerpt: Excerpt, title: str) -> str:
+    """A whole message as a page."""
+    more = f'<p style="margin:10px 0 0">{escape(excerpt.more)}</p>' if excerpt.more else ""
+    faint = "margin:14px 0 0;color:#80868c;font-size:12px"
+    origin = f'\n<p style="{faint}">{escape(excerpt.origin)}</p>' if excerpt.origin else ""
+    return html_page(f"{html_table(excerpt)}{more}{origin}", title)
+
+
+def html_page(body: str, title: str) -> str:
+    """A page with this inside of its body."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(_line(title))}</title><style>{_STYLE}</style></head>\n"
+        f'<body style="margin:0;padding:16px;{_FONT}">\n{body}\n</body></html>\n'
+    )
+
+
+def html_table(excerpt: Excerpt) -> str:
+    """A row for each tuple, under the names of the attributes; for one tuple a row for each of them."""
+    if excerpt.is_tuple:
+        return _html_tuple(excerpt.schema, excerpt.rows[0])
+    if not excerpt.rows:
+        return "" if excerpt.count else '<p style="margin:0">No rows.</p>'
+    numeric = _numeric(excerpt.rows, len(excerpt.schema))
+    heads = "".join(map(_html_head, excerpt.schema.names, numeric))
+    rows = ["<tr>" + "".join(map(_html_cell, row, numeric)) + "</tr>" for row in excerpt.rows]
+    return _html_frame(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>")
+
+
+def _html_tuple(schema: Schema, row: Row) -> str:
+    rows = [
+        f"<tr>{_html_head(name, False, 'row')}{_html_cell(value, False)}</tr>"
+        for name, value in zip(schema.names, row, strict=True)
+    ]
+    return _html_frame("<tbody>\n" + "\n".join(rows) + "\n</tbody>")
+
+
+def _html_frame(inner: str) -> str:
+    table = f'<table cellspacing="0" cellpadding="8" border="0" style="border-collapse:collapse;{_FONT}">'
+    return f'<div style="overflow-x:auto">{table}\n{inner}</table></div>'
+
+
+def _html_head(name: str, right: bool, scope: str = "col") -> str:
+    side = "right" if right else "left"
+    return f'<th scope="{scope}" align="{side}" valign="top" style="{_HEAD}">{escape(_line(name))}</th>'
+
+
+def _html_cell(value: Value, right: bool) -> str:
+    text = _CONTROLS.sub(" ", value_text(value)).strip()
+    if right or isinstance(value, date):
+        side = "right" if right else "left"
+        return f'<td align="{side}" valign="top" nowrap style="{_LINE}">{escape(text)}</td>'
+    return f'<td dir="auto" valign="top" style="{_LINE}">{_html_text(text)}</td>'
+
+
+def _html_text(text: str) -> str:
+    if _LINK.fullmatch(text):
+        shown = _cut(text, _MOST_LINK_CHARACTERS)
+        return f'<a href="{escape(text)}" rel="noopener noreferrer">{escape(shown)}</a>'
+    return escape(_cut(text, _MOST_CELL_CHARACTERS))

@@ -1,0 +1,154 @@
+"""Mail: email, which posts messages to the outbox of the run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aioflow import AioflowError, Context, Schema, SettingError, Stream, operator
+from aioflow.expressions import Template
+from aioflow.messages import BodyTemplate, Delivery, Draft, FileKind, HtmlTemplate, Recipients
+from aioflow.operator import Firing, Settings, StoreUse
+from aioflow.operators.encoding import cell, json_text
+from aioflow.relation import Batch, Row
+from aioflow.services import ServiceHost
+from aioflow.spill import RowBuffer
+
+if TYPE_CHECKING:
+    from aioflow.messages import Letters
+
+_DRAFTED = ("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each")
+
+
+def _fires(settings: Settings) -> Firing:
+    if settings.get("each"):
+        return "tuple"
+    return "end" if settings.get("even_if_empty") else "stream"
+
+
+def _draft(settings: Settings) -> Draft:
+    return Draft(**{name: settings[name] for name in _DRAFTED})
+
+
+def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    if settings["each"] and settings["even_if_empty"]:
+        raise SettingError("with EACH there is a message for each tuple, so none for none", setting="each")
+    _draft(settings).check(inputs[0])
+    return inputs[0]
+
+
+def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
+    from aioflow.messages import Accounts
+
+    accounts = host.service(Accounts)
+    problems = accounts.problems(settings["via"])
+    yield from problems
+    if not problems and _draft(settings).takes_recipients_from_data:
+        account = accounts.find(settings["via"])
+        if not account.settings.allow:
+            yield (
+                f'addresses from data must be allowed: write allow = ["example.org"], with the domains or '
+                f"addresses that mail may go to, into [email.{account.name}] of aioflow.toml"
+            )
+
+
+@operator(
+    outputs=("sent",),
+    schema=_schema,
+    firing=_fires,
+    effects=True,
+    store=lambda settings: StoreUse(settings.get("db"), "write"),
+    requires=_missing,
+)
+async def email(
+    rel: Stream,
+    *,
+    to: Recipients,
+    subject: Template,
+    cc: Recipients | None = None,
+    bcc: Recipients | None = None,
+    reply_to: Recipients | None = None,
+    body: BodyTemplate | None = None,
+    body_html: HtmlTemplate | None = None,
+    attach: tuple[FileKind, ...] = (),
+    each: bool = False,
+    even_if_empty: bool = False,
+    via: str | None = None,
+    delivery: Delivery = "at-least-once",
+    db: str | None = None,
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """Mail a relation at its end as a table, unless it is empty, or each tuple; pass tuples on when posted.
+
+    Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
+    has ended well, or not at all. Every copy of a message has the same Message-ID. A table that is longer
+    than the account's `most_rows` is cut, and says so.
+
+    Arguments:
+        rel: the tuples.
+        to: addresses, `"Ann <ann@example.org>, bob@example.org"` or a list; with EACH also from the tuple,
+            `"{name} <{email}>"`, if the account allows that address or its domain.
+        subject: the subject; with EACH attributes stand in it as `{name}`, otherwise `{count}`.
+        cc: more addresses.
+        bcc: addresses that nobody else is told.
+        reply_to: where answers go; by default what the account says.
+        body: the text as a template of Jinja2 over `rows` and `count`, with EACH over the attributes and
+            `row`; `table` is what would stand there without. The message has no HTML then.
+        body_html: the same for HTML, in which all values are escaped.
+        attach: files with all tuples: csv, json, xml.
+        each: a message for each tuple.
+        even_if_empty: a message also for a relation without tuples.
+        via: an account of the configuration, `[email.NAME]`; by default the one called default, or the only
+            one there is.
+        delivery: at-least-once, or at-most-once for what must rather be lost than come twice.
+        db: the database whose outbox takes the messages.
+
+    Examples:
+        email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv; DONE: mailed}
+        email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
+    """
+    from aioflow.messages import Accounts, Encoding, Letters, Outbox  # what a run needs, and no check
+
+    draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each)
+    account = context.service(Accounts).find(via)
+    letters = Letters(draft, account, Encoding(cell, json_text), context.run.plan)
+    outbox = context.service(Outbox)
+
+    async def post(content: dict[str, Any]) -> None:
+        await outbox.post("email", account.name, content, where=context.where, delivery=delivery, database=db)
+
+    if each:
+        async for batch in rel.batches():
+            assert rel.schema is not None
+            posted: Batch = []
+            written = await context.in_thread(_written, letters, rel.schema, batch)
+            for row, content in zip(batch, written, strict=True):
+                if isinstance(content, AioflowError):
+                    context.fail(row, content)
+                    continue
+                await post(content)
+                context.fired()
+                posted.append(row)
+            if posted:
+                yield posted
+        return
+    with RowBuffer(context.memory) as rows:
+        async for batch in rel.batches():
+            rows.append(batch)
+        if not len(rows) and not even_if_empty:
+            return
+        await post(await context.in_thread(letters.for_relation, rel.schema or Schema(()), rows))
+        for batch in rows.batches():
+            yield batch
+
+
+def _written(letters: Letters, schema: Schema, batch: Batch) -> list[dict[str, Any] | AioflowError]:
+    """The messages for tuples, or why there is none; on a worker thread."""
+    return [_written_one(letters, schema, row) for row in batch]
+
+
+def _written_one(letters: Letters, schema: Schema, row: Row) -> dict[str, Any] | AioflowError:
+    try:
+        return letters.for_tuple(schema, row)
+    except AioflowError as error:
+        return error
