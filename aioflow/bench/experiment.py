@@ -1,0 +1,158 @@
+"""What an experiment is: a question, the work that answers it, and a function that measures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from aioflow.bench.results import Claim, Curve, Finding, Goal, Origin, Plot, Samples, Unit
+from aioflow.bench.statistics import Interval, median_of, paired_ratio, ratio_to
+
+T = TypeVar("T")
+Measure: TypeAlias = Callable[["Bench"], None]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One repetition, in which every variant has its turn."""
+
+    number: int
+    is_warm_up: bool
+    order: random.Random = field(repr=False)
+
+    def shuffled(self, variants: Iterable[T]) -> list[T]:
+        """The variants in an order of this round: none always comes first."""
+        mixed = list(variants)
+        self.order.shuffle(mixed)
+        return mixed
+
+
+class Bench:
+    """What an experiment measures with. A quick one shows that it works; its figures mean little."""
+
+    def __init__(
+        self, quick: bool = False, told: Callable[[str], None] = lambda text: None, seed: int = 1
+    ) -> None:
+        self.quick = quick
+        self.rounds_done = 0
+        self._told = told
+        self._random = random.Random(seed)
+        self._warming_up = False
+        self._samples: dict[str, Samples] = {}
+        self._plots: list[Plot] = []
+        self._claims: list[Claim] = []
+        self._notes: list[str] = []
+
+    def size(self, full: T, quick: T) -> T:
+        """How much to do."""
+        return quick if self.quick else full
+
+    def rounds(self, full: int, quick: int = 1, warm_up: int = 1) -> Iterator[Round]:
+        """Repetitions; what is sampled in those that warm up is forgotten."""
+        warm = 0 if self.quick else warm_up
+        count = quick if self.quick else full
+        for number in range(warm + count):
+            self._warming_up = number < warm
+            self.tell("warming up" if self._warming_up else f"round {number - warm + 1} of {count}")
+            yield Round(number, self._warming_up, self._random)
+        self._warming_up = False
+        self.rounds_done = max(self.rounds_done, count)
+
+    def tell(self, text: str) -> None:
+        """Say how far it is."""
+        self._told(text)
+
+    def sample(
+        self, name: str, unit: Unit, value: float, *, limit: float | None = None, origin: Origin = "measured"
+    ) -> None:
+        """One value of a variant in this round."""
+        if self._warming_up:
+            return
+        known = self._samples.get(name)
+        values = (*known.values, value) if known else (value,)
+        self._samples[name] = Samples(name, unit, values, limit, origin)
+
+    def values(self, name: str) -> Sequence[float]:
+        return self._samples[name].values
+
+    def plot(self, title: str, x: str, y: str, curves: Sequence[Curve], **how: bool | Origin) -> None:
+        self._plots.append(Plot(title, x, y, tuple(curves), **how))  # type: ignore[arg-type]  # by name
+
+    def note(self, text: str) -> None:
+        """Something that a reader of the figures must know."""
+        self._notes.append(text)
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    def claim_median(self, what: str, of: str, goal: Goal | None = None, remark: str = "") -> None:
+        """The median of a variant's values."""
+        samples = self._samples[of]
+        self._claim(what, median_of(samples.values), samples.unit, goal, remark, samples.origin)
+
+    def claim_limit(self, what: str, of: str, goal: Goal | None = None, remark: str = "") -> None:
+        """The median of a variant, as a multiple of its limit."""
+        samples = self._samples[of]
+        assert samples.limit is not None, f"{of} has no limit"
+        self._claim(what, ratio_to(samples.values, samples.limit), "x", goal, remark, samples.origin)
+
+    def claim_ratio(self, what: str, of: str, to: str, goal: Goal | None = None, remark: str = "") -> None:
+        """The median of a variant's values, each divided by the other's of the same round."""
+        one, other = self._samples[of], self._samples[to]
+        self._claim(what, paired_ratio(one.values, other.values), "x", goal, remark, one.origin)
+
+    def claim(
+        self, what: str, value: float | None, unit: Unit, goal: Goal | None = None, remark: str = ""
+    ) -> None:
+        """A figure that the experiment found in a way of its own; None when it could not."""
+        self._claims.append(Claim(what, value, unit, goal=goal, remark=remark))
+
+    def _claim(
+        self, what: str, found: Interval, unit: Unit, goal: Goal | None, remark: str, origin: Origin
+    ) -> None:
+        self._claims.append(Claim(what, found.value, unit, found.low, found.high, goal, remark, origin))
+
+    def finding(self, experiment: Experiment) -> Finding:
+        return Finding(
+            experiment.name,
+            experiment.question,
+            experiment.work,
+            experiment.limit,
+            self.rounds_done,
+            tuple(self._samples.values()),
+            tuple(self._plots),
+            tuple(self._claims),
+            tuple(self._notes),
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A function that measures, and what it is for."""
+
+    name: str
+    question: str
+    work: str
+    limit: str
+    measure: Measure
+    needs_checkout: bool = False  # peers are not shipped
+
+
+experiments: dict[str, Experiment] = {}
+
+
+def experiment(
+    question: str, *, work: str, limit: str = "", name: str | None = None, needs_checkout: bool = False
+) -> Callable[[Measure], Measure]:
+    """Make a function an experiment, named like it unless told otherwise.
+
+    `work` says what is done, `limit` what no program could beat.
+    """
+
+    def register(measure: Measure) -> Measure:
+        called = name or measure.__name__.replace("_", "-")
+        experiments[called] = Experiment(called, question, work, limit, measure, needs_checkout)
+        return measure
+
+    return register

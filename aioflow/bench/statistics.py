@@ -1,0 +1,108 @@
+"""Figures of samples: medians with bootstrap intervals, paired ratios, and the t-test that papers use."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, variance
+
+_RESAMPLES = 2000
+_CONFIDENCE = 0.95
+_SEED = 20_261_116
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure, and the bounds between which it lies with 95 % confidence."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Test:
+    """An unpaired two-tailed t-test (Welch): the difference of two means, and how likely chance makes it."""
+
+    difference: float
+    t: float
+    degrees: float
+    p: float
+
+    @property
+    def is_significant(self) -> bool:
+        return self.p < 1 - _CONFIDENCE
+
+
+def bootstrap(values: Sequence[float], figure: Callable[[Sequence[float]], float] = median) -> Interval:
+    """A figure of samples with its interval; the same samples always give the same."""
+    if len(values) < 3:
+        return Interval(figure(values), None, None)
+    chance = random.Random(_SEED)
+    found = sorted(figure(chance.choices(values, k=len(values))) for _ in range(_RESAMPLES))
+    cut = int(_RESAMPLES * (1 - _CONFIDENCE) / 2)
+    return Interval(figure(values), found[cut], found[-cut - 1])
+
+
+def median_of(values: Sequence[float]) -> Interval:
+    return bootstrap(values)
+
+
+def ratio_to(values: Sequence[float], limit: float) -> Interval:
+    return bootstrap([value / limit for value in values])
+
+
+def paired_ratio(values: Sequence[float], others: Sequence[float]) -> Interval:
+    """Each round's ratio: what slowed both in that round cancels out."""
+    return bootstrap([value / other for value, other in zip(values, others, strict=True)])
+
+
+def t_test(values: Sequence[float], others: Sequence[float]) -> Test:
+    """Whether two variants differ in their means."""
+    difference = fmean(values) - fmean(others)
+    one, other = variance(values) / len(values), variance(others) / len(others)
+    if one + other == 0:
+        return Test(difference, math.inf if difference else 0.0, math.inf, 0.0 if difference else 1.0)
+    t = difference / math.sqrt(one + other)
+    degrees = (one + other) ** 2 / (one**2 / (len(values) - 1) + other**2 / (len(others) - 1))
+    return Test(difference, t, degrees, _two_tailed(abs(t), degrees))
+
+
+def _two_tailed(t: float, degrees: float) -> float:
+    """How likely Student's t is at least so far from 0."""
+    return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (Lentz)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, x) / a
+    return 1 - front * _fraction(b, a, 1 - x) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    tiny, result, c = 1e-300, 1.0, 1.0
+    d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
+    result = d
+    for m in range(1, 300):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / _away_from_zero(1 + numerator * d, tiny)
+            c = _away_from_zero(1 + numerator / c, tiny)
+            result *= c * d
+        if abs(c * d - 1) < 1e-12:
+            break
+    return result
+
+
+def _away_from_zero(value: float, tiny: float) -> float:
+    return value if abs(value) > tiny else tiny
