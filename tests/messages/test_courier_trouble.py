@@ -1,0 +1,224 @@
+"""Deliveries while the database fails or others write to it, and as time passes."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.outbox_settings import OutboxSettings
+from aioflow.messages.outbox_table import Account, OutboxTable
+from aioflow.state.errors import DatabaseError, DisconnectedError
+from aioflow.state.moments import watch
+from aioflow.testing import VirtualLoop
+from tests.messages.posts import NOON, SETTINGS, Changed, Post, failing, opened_post
+
+MAIN = Account("test", "main")
+REFUSED = DeliveryError("refused")
+
+
+# --- a database that fails ------------------------------------------------------------------------
+
+
+def failing_runs(post: Post, error: Exception, *, when: Callable[[str], bool]) -> OutboxTable:
+    """A table on which the statements fail that `when` picks."""
+
+    async def connect() -> Any:
+        connection = await post.connect()
+
+        async def run(sql: str, values: Any = ()) -> int:
+            if when(sql):
+                raise error
+            return int(await connection.run(sql, values))
+
+        return Changed(connection, run=run)
+
+    table: OutboxTable = post.table(connect)
+    return table
+
+
+async def test_an_outcome_that_cannot_be_noted_is_told_and_not_delivered_again_in_the_round(
+    tmp_path: Path,
+) -> None:
+    async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+        await post.put("one", "two")
+
+        def when(sql: str) -> bool:
+            if "state = 'sent'" not in sql:
+                return False
+            post.clock.pass_seconds(101)  # so that the lease is over at once
+            return True
+
+        table = failing_runs(post, DatabaseError("disk failed"), when=when)
+        report = await post.courier(table).deliver()
+        assert (report.sent, post.channel.subjects) == (0, ["one", "two"])
+        assert len(post.told) == 2
+        assert "was delivered, and may be again, with the same key" in post.told[0]
+        assert "disk failed" in post.told[0]
+        post.clock.pass_seconds(101)
+        assert (await post.courier().deliver()).sent == 2
+        keys = [message.key for message in post.channel.delivered]
+        assert keys[:2] == keys[2:]
+
+
+async def test_a_connection_that_is_lost_at_the_note_is_made_again(database_url: str) -> None:
+    async with opened_post(database_url) as post:
+        await post.put("hello", delivery="at-most-once")
+        left = [1, 2]
+
+        def when(sql: str) -> bool:
+            return "state = 'sent'" in sql and bool(left) and left.pop() > 0
+
+        table = failing_runs(post, DisconnectedError("gone"), when=when)
+        assert (await post.courier(table).deliver()).sent == 1
+        assert ((await post.only()).state, len(post.channel.delivered)) == ("sent", 1)
+
+
+async def test_a_database_that_fails_at_the_claim_is_told_and_other_deliveries_go_on(tmp_path: Path) -> None:
+    async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+        await post.put("hello")
+        table = failing_runs(post, DatabaseError("disk failed"), when=lambda sql: "attempts + 1" in sql)
+        report = await post.courier(table).deliver()
+        assert (report.troubles, post.channel.delivered) == (["disk failed"], [])
+        assert (await post.courier().deliver()).sent == 1
+
+
+async def test_a_note_waits_for_a_run_that_is_writing(database_url: str) -> None:
+    async with opened_post(database_url) as post:
+        await post.put("hello", "world")
+        other = await post.connect()
+        writing = other.transaction("write")
+        released: list[asyncio.Task[None]] = []
+
+        async def release() -> None:
+            await asyncio.sleep(0)
+            await writing.__aexit__(None, None, None)
+
+        async def locks(message: Message) -> None:
+            if message.content["subject"] == "hello":
+                await writing.__aenter__()
+
+        def seen(name: str) -> None:
+            if name == "message handed over" and not released:
+                released.append(asyncio.ensure_future(release()))
+
+        post.channel.does = locks
+        with watch(seen):
+            report = await post.courier().deliver()
+        await released[0]
+        await other.close()
+        assert (report.sent, report.troubles, len(post.channel.delivered)) == (2, [], 2)
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def on_virtual_time(main: Callable[[], Any]) -> VirtualLoop:
+    loop = VirtualLoop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
+    return loop
+
+
+def test_within_its_seconds_a_courier_tries_again_what_failed(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = OutboxSettings(retry_base_seconds=5, most_attempts=9)
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}", settings) as post:
+            await post.put("hello", "world")
+            post.channel.does = failing(REFUSED, None, REFUSED)
+            begun = asyncio.get_running_loop().time()
+            report = await post.courier(clock=None).deliver(30)
+            assert (report.sent, report.failed, report.waiting) == (2, 2, [])
+            assert post.channel.subjects == ["hello", "world", "hello", "hello"]
+            assert 15 <= asyncio.get_running_loop().time() - begun < 16
+
+    on_virtual_time(main)
+
+
+def test_a_courier_does_not_wait_for_what_is_due_after_its_seconds(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put("hello")
+            post.channel.does = failing(REFUSED, REFUSED, REFUSED)
+            begun = asyncio.get_running_loop().time()
+            report = await post.courier(clock=None).deliver(15)
+            assert (report.failed, len(report.waiting)) == (2, 1)
+            assert 10 <= asyncio.get_running_loop().time() - begun < 11
+
+    on_virtual_time(main)
+
+
+def test_a_courier_claims_nothing_after_its_seconds_and_lets_deliveries_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put(*map(str, range(9)))
+
+            async def slow(message: Message) -> None:
+                await asyncio.sleep(20)
+
+            post.channel.does = slow
+            report = await post.courier(clock=None).deliver(30)
+            assert (report.sent, [waiting.count for waiting in report.waiting]) == (2, [7])
+
+    on_virtual_time(main)
+
+
+def test_a_delivery_ends_before_its_lease_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put("hello")
+
+            async def hangs(message: Message) -> None:
+                await asyncio.sleep(10**6)
+
+            post.channel.does = hangs
+            begun = asyncio.get_running_loop().time()
+            report = await post.courier(clock=None).deliver()
+            assert 80 <= asyncio.get_running_loop().time() - begun < 81 < SETTINGS.lease_seconds
+            assert report.last_words == {MAIN: "the delivery took longer than 1m 20s"}
+
+    on_virtual_time(main)
+
+
+def test_a_watching_courier_delivers_what_comes_later_and_survives_a_database_that_is_away(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            away = [False]
+
+            async def connect() -> Any:
+                if away[0]:
+                    raise DisconnectedError("the server is away")
+                connection = await post.connect()
+
+                async def fetch(sql: str, values: Any = ()) -> Any:
+                    if away[0]:
+                        raise DisconnectedError("the server is away")
+                    return await connection.fetch(sql, values)
+
+                return Changed(connection, fetch=fetch)
+
+            loop = asyncio.get_running_loop()
+            courier = post.courier(post.table(connect), clock=lambda: NOON + timedelta(seconds=loop.time()))
+            task = asyncio.ensure_future(courier.watch())
+            await asyncio.sleep(60)
+            post.channel.does = failing(REFUSED)
+            await post.put("one")
+            await asyncio.sleep(60)
+            assert post.channel.subjects == ["one", "one"]
+            away[0] = True
+            await asyncio.sleep(600)
+            await post.put("two")
+            away[0] = False
+            await asyncio.sleep(10)
+            assert post.channel.subjects == ["one", "one", "two"]
+            assert post.told == ["the server is away; trying again until it works"]
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    on_virtual_time(main)
