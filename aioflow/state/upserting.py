@@ -7,7 +7,7 @@ it so: rows with nulls in their key are moved by statements of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeAlias
@@ -18,11 +18,10 @@ from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
 from aioflow.state.staged import batches_of
 from aioflow.state.tables import quoted
-from aioflow.state.values import LARGEST_INTEGER, SMALLEST_INTEGER
+from aioflow.state.values import LARGEST_INTEGER, SMALLEST_INTEGER, has_wide
 
 Nulls: TypeAlias = tuple[bool, ...]  # which attributes of a key are null
 
-_CHUNK_ROWS = 1000
 _SHOWN_CHARACTERS = 80
 _STAGED = "aioflow_staged"
 
@@ -50,7 +49,7 @@ class Upsert:
     async def write(self, buffers: Sequence[RowBuffer]) -> None:
         await self._make_staged()
         columns = (*self._names, self._number)
-        loaded = await self._connection.load(_STAGED, columns, _chunks(self._rows(buffers)))
+        loaded = await self._connection.load(_STAGED, columns, self._numbered(buffers))
         for nulls in sorted(self._nulls):
             for sql in self._moves(nulls):
                 await self._move(sql, loaded)
@@ -64,16 +63,20 @@ class Upsert:
         columns.append(f"{quote_name(self._number)} bigint")
         await self._connection.run(f"create temporary table {_STAGED} ({', '.join(columns)})")
 
-    def _rows(self, buffers: Sequence[RowBuffer]) -> Iterator[Row]:
+    def _numbered(self, buffers: Sequence[RowBuffer]) -> Iterator[Batch]:
         """The rows with their numbers; notes which nulls there are in keys."""
         positions = [self._names.index(name) for name in self._key]
-        key_of, nulls = picker(positions), self._nulls
-        number = 0
+        key_of = picker(positions)
+        first = 1
         for batch in batches_of(buffers):
-            for row in batch:
-                number += 1
-                nulls.add(tuple([value is None for value in key_of(row)]))
-                yield (*comparable(row, positions), number)
+            if _are_plain(batch, positions):
+                self._nulls.add((False,) * len(positions))
+                rows = batch
+            else:
+                self._nulls.update(tuple([value is None for value in key_of(row)]) for row in batch)
+                rows = [comparable(row, positions) for row in batch]
+            yield [(*row, number) for number, row in enumerate(rows, first)]
+            first += len(batch)
 
     # --- moving rows ----------------------------------------------------------------------------
 
@@ -89,15 +92,15 @@ class Upsert:
         """Of several rows with one key the first one, or the last one when they are updates."""
         names, number, place = quoted(self._names), quote_name(self._number), self._unused_name("place")
         order = f"{number} desc" if self._updated else number
-        conditions = [
-            f"{quote_name(name)} is {'' if null else 'not '}null"
-            for name, null in zip(self._key, nulls, strict=True)
-        ]
-        first = self._connection.dialect.placeholders(1)
+        conditions = [f"{number} <= {self._connection.dialect.placeholders(1)}"]
+        for name, null in zip(self._key, nulls, strict=True):
+            conditions.append(f"{quote_name(name)} is {'' if null else 'not '}null")
+        wanted = f"from {_STAGED} where {' and '.join(conditions)}"
+        if not any(nulls) and not self._updated:  # the others conflict with the first
+            return f"select {names} {wanted} order by {number}"
         return (
             f"select {names} from (select *, row_number() over (partition by {quoted(self._key)} "
-            f"order by {order}) as {quote_name(place)} from {_STAGED} "
-            f"where {number} <= {first} and {' and '.join(conditions)}) as new where {quote_name(place)} = 1"
+            f"order by {order}) as {quote_name(place)} {wanted}) as new where {quote_name(place)} = 1"
         )
 
     def _insert(self, rows: str) -> str:
@@ -165,17 +168,6 @@ class _UndoError(Exception):
     """Leaves a savepoint so that nothing of it remains."""
 
 
-def _chunks(rows: Iterable[Row]) -> Iterator[Batch]:
-    chunk: Batch = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == _CHUNK_ROWS:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
 # --- keys that databases compare as the language does -------------------------------------------
 
 
@@ -192,6 +184,17 @@ def comparable(row: Row, positions: Sequence[int]) -> Row:
 
 
 _COMPARED_RIGHTLY = frozenset({str, bool, type(None)})
+_PLAIN = frozenset({str, bool, int})
+
+
+def _are_plain(batch: Batch, positions: Sequence[int]) -> bool:
+    """Whether no row of a batch has anything but plain values at these places, nor a null."""
+    for position in positions:
+        column = [row[position] for row in batch]
+        classes = set(map(type, column))
+        if not classes <= _PLAIN or (int in classes and has_wide(column, classes)):
+            return False
+    return True
 
 
 def _comparable(value: Value) -> Value:

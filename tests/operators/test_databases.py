@@ -7,6 +7,7 @@ import errno
 import inspect
 import math
 import sqlite3
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -33,10 +34,30 @@ from aioflow.state.errors import CommitError
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.database_plans import configuration, out, run, table, text_of
 from tests.operators.running import NO_MEMORY, Mode, bag
+from tests.servers.postgres import Postgres
 
 HOUSES = rows(("a", 1), ("b", 2), ("c", None), schema="url price")
 MODES = pytest.mark.parametrize("mode", ["D-", "D+S-", "D+S+"])
 NASTY = '"; drop table x; --'
+
+
+@pytest.fixture(scope="module")
+def shared_postgres_url(postgres: Postgres) -> Iterator[str]:
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database; on PostgreSQL one for all tests, each in a fresh schema: that is much faster."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'test.db'}"
+    url = str(request.getfixturevalue("shared_postgres_url"))
+    server: Postgres = request.getfixturevalue("postgres")
+    server.run("drop schema public cascade", url=url)
+    server.run("create schema public", url=url)
+    return url
 
 
 def execute(url: str, *statements: str) -> None:
@@ -53,8 +74,7 @@ def test_what_was_appended_is_imported(database_url: str) -> None:
     assert table(database_url) == [("a", 1), ("b", 2), ("c", None)]
 
 
-@MODES
-def test_every_kind_of_value_comes_back_equal(database_url: str, mode: Mode) -> None:
+def test_every_kind_of_value_comes_back_equal(database_url: str) -> None:
     inner = Relation(Schema.of("x", "y"), [(1, None), ("two", Decimal("2.20"))])
     zone = timezone(timedelta(hours=5, minutes=30))
     values: list[Row] = [
@@ -72,8 +92,8 @@ def test_every_kind_of_value_comes_back_equal(database_url: str, mode: Mode) -> 
         (2**70, None, True, None, inner, Document("[1]", "json"), float("inf")),
     ]
     relation = Relation(Schema(("n", "s", "b", "d", "r", "doc", "x")), values)
-    run(database_url, 'dbappend (rel, "t")', rel=relation, mode=mode)
-    assert bag(out(database_url, 'dbimport ("t" : out)', mode=mode)) == bag(values)
+    run(database_url, 'dbappend (rel, "t")', rel=relation)
+    assert bag(out(database_url, 'dbimport ("t" : out)')) == bag(values)
 
 
 def test_a_missing_table_is_an_error_that_names_a_near_one(database_url: str) -> None:
@@ -173,7 +193,8 @@ def test_results_of_an_ordered_query_keep_the_order_of_tuples(database_url: str)
 def test_a_query_that_fails_for_a_tuple_goes_to_errors(database_url: str) -> None:
     run(database_url, 'dbappend (rel, "t")', rel=rows((1, "one"), (2, "two"), schema="n name"))
     # abs() of the smallest integer is too large in both databases.
-    statement = 'dbquery ("select name, abs(:n) as size from t where n = abs(:n)", rel : out) {ERRORS: bad}'
+    size = "abs(cast(:n as bigint))"
+    statement = f'dbquery ("select name, {size} as size from t where n = {size}", rel : out) {{ERRORS: bad}}'
     rel = rows((1,), (-(2**63),), (-2,), schema="n")
     result = run(database_url, statement, outputs="out, bad", rel=rel)
     assert sorted(record.row for record in result.outputs["out"]) == [(-2, "two", 2), (1, "one", 1)]
@@ -214,9 +235,8 @@ def test_many_queries_are_under_way_and_consistent(database_url: str) -> None:
 # --- dbappend -----------------------------------------------------------------------------------
 
 
-@MODES
-def test_stored_passes_on_every_tuple(database_url: str, mode: Mode) -> None:
-    found = out(database_url, 'dbappend (rel, "t" : out)', rel=HOUSES, mode=mode)
+def test_stored_passes_on_every_tuple(database_url: str) -> None:
+    found = out(database_url, 'dbappend (rel, "t" : out)', rel=HOUSES)
     assert found == [("a", 1), ("b", 2), ("c", None)]
     assert table(database_url) == found
 
@@ -322,9 +342,10 @@ def test_new_attributes_need_evolve(database_url: str) -> None:
 
 
 def test_columns_become_wider_where_values_need_it(database_url: str) -> None:
-    for value in (1, 2.5, Decimal("0.1"), 2**80, "text", True):
+    values = [1, 2.5, Decimal("0.1"), 2**80]
+    for value in values:
         run(database_url, 'dbappend (rel, "t")', rel=rows((value,), schema="v"))
-    assert bag(table(database_url)) == bag([(1,), (2.5,), (Decimal("0.1"),), (2**80,), ("text",), (True,)])
+    assert bag(table(database_url)) == bag([(value,) for value in values])
 
 
 # --- dbappend with KEY --------------------------------------------------------------------------
@@ -337,10 +358,9 @@ def keyed(
     run(url, f'dbappend (rel, "t") {{KEY: "{key}"{option}}}', rel=rows(*given, schema=schema), **settings)
 
 
-@MODES
-def test_rows_that_are_there_are_ignored(database_url: str, mode: Mode) -> None:
-    keyed(database_url, ("x", 1), ("y", 1), ("x", 2), mode=mode)
-    keyed(database_url, ("y", 3), ("z", 3), mode=mode)
+def test_rows_that_are_there_are_ignored(database_url: str) -> None:
+    keyed(database_url, ("x", 1), ("y", 1), ("x", 2))
+    keyed(database_url, ("y", 3), ("z", 3))
     assert table(database_url) == [("x", 1), ("y", 1), ("z", 3)]
 
 
@@ -383,25 +403,22 @@ def test_a_key_of_all_attributes_keeps_each_tuple_once(database_url: str) -> Non
     assert table(database_url) == [("x", 1), (None, 1)]
 
 
-@pytest.mark.parametrize(
-    "same",
-    [
-        [1, 1.0, Decimal("1.00"), Decimal(1)],
-        [Decimal("2.50"), 2.5, Decimal("2.5")],
-        [float("nan"), Decimal("nan"), math.nan],
-        [2**70, float(2**70), Decimal(2**70)],
-        [
-            datetime(2026, 1, 31, 12, tzinfo=UTC),
-            datetime(2026, 1, 31, 13, tzinfo=timezone(timedelta(hours=1))),
-        ],
-    ],
-    ids=["one", "fraction", "nan", "wide", "instant"],
-)
-def test_keys_that_are_equal_in_the_language_are_one(database_url: str, same: list[Any]) -> None:
-    keyed(database_url, *((value, place) for place, value in enumerate(same)), update=True)
-    ((key, last),) = table(database_url)
-    assert bag([(key,)]) == bag([(same[0],)])
-    assert last == len(same) - 1
+SAME: list[list[Any]] = [
+    [1, 1.0, Decimal("1.00"), Decimal(1)],
+    [Decimal("2.50"), 2.5, Decimal("2.5")],
+    [float("nan"), Decimal("nan"), math.nan],
+    [2**70, float(2**70), Decimal(2**70)],
+    [datetime(2026, 1, 31, 12, tzinfo=UTC), datetime(2026, 1, 31, 13, tzinfo=timezone(timedelta(hours=1)))],
+]
+
+
+def test_keys_that_are_equal_in_the_language_are_one(database_url: str) -> None:
+    for same in SAME:
+        keyed(database_url, *((value, place) for place, value in enumerate(same)), update=True)
+        ((key, last),) = table(database_url)
+        assert bag([(key,)]) == bag([(same[0],)])
+        assert last == len(same) - 1
+        execute(database_url, "drop table t")
 
 
 def test_keys_that_differ_in_the_language_stay_apart(database_url: str) -> None:
@@ -476,14 +493,12 @@ def test_an_empty_relation_makes_the_table(database_url: str) -> None:
 # --- dbupdate -----------------------------------------------------------------------------------
 
 
-@MODES
-def test_an_update_for_each_tuple_tells_how_many_rows_it_changed(database_url: str, mode: Mode) -> None:
+def test_an_update_for_each_tuple_tells_how_many_rows_it_changed(database_url: str) -> None:
     run(database_url, 'dbappend (rel, "t")', rel=rows(("a", 1), ("a", 2), ("b", 3), schema="url price"))
     found = out(
         database_url,
         'dbupdate ("update t set price = :price where url = :url", rel : out)',
         rel=rows(("a", 9), ("c", 9), schema="url price"),
-        mode=mode,
     )
     assert found == [("a", 9, 2), ("c", 9, 0)]
     assert table(database_url) == [("a", 9), ("a", 9), ("b", 3)]
@@ -547,7 +562,7 @@ def test_a_query_that_fails_behind_writes_leaves_them_alone(database_url: str) -
     result = run(
         database_url,
         """dbappend (rel, "t") {DONE: there}
-        dbquery ("select abs(:n) as size from t", numbers : out) {WAIT: there; ERRORS: bad}
+        dbquery ("select abs(cast(:n as bigint)) as size from t", numbers : out) {WAIT: there; ERRORS: bad}
         dbquery ("select nothing from t" : none) {WAIT: there; ERRORS: worse}""",
         outputs="out, bad, none, worse",
         rel=rows((1,), schema="a"),
@@ -582,56 +597,47 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_any_text_is_the_name_of_tables_and_attributes(database_url: str, name: str) -> None:
+def test_any_text_is_the_name_of_tables_and_attributes(database_url: str) -> None:
     run(database_url, 'dbappend (rel, "x")', rel=HOUSES)
+    for name in NAMES:
+        _use_as_a_name(database_url, name)
+    assert table(database_url, "x") == HOUSES.rows
+
+
+def _use_as_a_name(url: str, name: str) -> None:
     given = Relation(Schema((name, "n")), [(NASTY, 1), ("'; delete from x; --", 2)])
-    for options in ("", "{KEY: $key; ON_CONFLICT: update}", "{EVOLVE}"):
-        run(
-            database_url,
-            f"dbappend (rel, $name) {options}",
-            head="PARAM: name, key",
-            parameters={"name": name, "key": (name,)},
-            rel=given,
-        )
-        execute(database_url, f"delete from {_quoted(name)}")
-    run(database_url, "dbexport (rel, $name)", head="PARAM: name", parameters={"name": name}, rel=given)
-    assert table(database_url, name) == sorted(given.rows, key=repr)
-    bound = f"select n as found from {_quoted(name)} where {_quoted(name)} = :{_quoted(name)}"
-    statement = 'dbquery ($sql, rel : found) project (found, "found" : out)'
-    assert sorted(out(database_url, statement, head="PARAM: sql", parameters={"sql": bound}, rel=given)) == [
-        (1,),
-        (2,),
-    ]
-    assert len(table(database_url, "x")) == 3
+    sql = f"select n as m from {_quoted(name)} where {_quoted(name)} = :{_quoted(name)}"
+    settings = {"head": "PARAM: name, key, sql", "parameters": {"name": name, "key": (name,), "sql": sql}}
+    run(
+        url,
+        """dbappend (rel, $name) {DONE: appended}
+        dbappend (rel, $name) {KEY: $key; ON_CONFLICT: update; EVOLVE; WAIT: appended}""",
+        rel=given,
+        **settings,
+    )
+    found = out(
+        url, 'dbimport ($name : rel) dbquery ($sql, rel : all) project (all, "n, m" : out)', **settings
+    )
+    assert sorted(found) == [(1, 1), (2, 2)]
+    run(url, "dbexport (rel, $name)", rel=given, **settings)
+    assert table(url, name) == sorted(given.rows, key=repr)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@pytest.mark.parametrize(
-    "value", [NASTY, "'; drop table x; --", "\\'; drop table x; --", "%s ? $1 :x", "x" * 100_000]
-)
-def test_any_text_is_a_value(database_url: str, value: str) -> None:
-    run(database_url, 'dbappend (rel, "x")', rel=rows((1, value), schema="n v"))
-    run(
-        database_url,
-        'dbappend (rel, "x") {KEY: "n"; ON_CONFLICT: update}',
-        rel=rows((1, value), (2, value), schema="n v"),
-    )
-    assert out(
-        database_url, 'dbquery ("select n from x where v = :v", rel : out)', rel=rows((value,), schema="v")
-    ) == [
-        (value, 1),
-        (value, 2),
-    ]
-    run(
-        database_url,
-        'dbupdate ("update x set v = :w where v = :v", rel)',
-        rel=rows((value, value + "'"), schema="v w"),
-    )
-    assert table(database_url, "x") == [(1, value + "'"), (2, value + "'")]
+def test_any_text_is_a_value(database_url: str) -> None:
+    values = [NASTY, "'; drop table x; --", "\\'; drop table x; --", "%s ? $1 :x", "x" * 100_000]
+    given = list(enumerate(values))
+    run(database_url, 'dbappend (rel, "x") dbappend (rel, "y") {KEY: "n"}', rel=rows(*given, schema="n v"))
+    query = 'dbquery ("select n from x where v = :v", rel : out)'
+    found = out(database_url, query, rel=rows(*((value,) for value in values), schema="v"))
+    assert sorted(n for _, n in found) == list(range(len(values)))
+    changed = rows(*((value, value + "'") for value in values), schema="v w")
+    run(database_url, 'dbupdate ("update x set v = :w where v = :v", rel)', rel=changed)
+    assert table(database_url, "x") == [(n, value + "'") for n, value in given]
+    assert table(database_url, "y") == given
 
 
 def test_a_text_with_nul_is_stored_or_clearly_refused(database_url: str) -> None:
