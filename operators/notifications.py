@@ -19,6 +19,7 @@ from aioflow.messages import (
     ShortMessages,
     TextMessages,
     check_wording,
+    outbox_problems,
 )
 from aioflow.operator import Firing, Settings, StoreUse
 from aioflow.relation import Batch, Row
@@ -51,7 +52,8 @@ def _notify_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 
 
 def _notify_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
-    return host.service(NotifyAccounts).problems(settings["via"])
+    yield from host.service(NotifyAccounts).problems(settings["via"])
+    yield from outbox_problems(settings["db"], host)
 
 
 @operator(
@@ -127,6 +129,7 @@ def _phone_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
                 'numbers from data must be allowed: write allow = ["+49*"], with the numbers that messages '
                 f"may go to, or how they begin, into [phone.{account}] of aioflow.toml"
             )
+    yield from outbox_problems(settings["db"], host)
 
 
 @operator(

@@ -9,13 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aioflow.messages.accounts import outbox_problems
     from aioflow.messages.attachments import Encoding
     from aioflow.messages.drafts import Draft, FileKind
     from aioflow.messages.email_settings import Accounts
     from aioflow.messages.letters import Letters
     from aioflow.messages.mailboxes import Recipients
     from aioflow.messages.message import Channel, Delivery, DeliveryError, Message
+    from aioflow.messages.notices import Notices, PhoneNumbers, ShortMessages, TextMessages, check_wording
+    from aioflow.messages.notify import NotifyAccounts
     from aioflow.messages.outbox import Outbox
+    from aioflow.messages.phone import PhoneAccounts
     from aioflow.messages.templates import BodyTemplate, HtmlTemplate
 
 __all__ = [
@@ -30,18 +34,30 @@ __all__ = [
     "HtmlTemplate",
     "Letters",
     "Message",
+    "Notices",
+    "NotifyAccounts",
     "Outbox",
+    "PhoneAccounts",
+    "PhoneNumbers",
     "Recipients",
+    "ShortMessages",
+    "TextMessages",
+    "check_wording",
+    "outbox_problems",
 ]
 
 _HOMES = {
+    "accounts": ("outbox_problems",),
     "attachments": ("Encoding",),
     "drafts": ("Draft", "FileKind"),
     "email_settings": ("Accounts",),
     "letters": ("Letters",),
     "mailboxes": ("Recipients",),
     "message": ("Channel", "Delivery", "DeliveryError", "Message"),
+    "notices": ("Notices", "PhoneNumbers", "ShortMessages", "TextMessages", "check_wording"),
+    "notify": ("NotifyAccounts",),
     "outbox": ("Outbox",),
+    "phone": ("PhoneAccounts",),
     "templates": ("BodyTemplate", "HtmlTemplate"),
 }
 _HOME_OF = {name: f"aioflow.messages.{module}" for module, names in _HOMES.items() for name in names}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from aioflow.errors import InputError, suggestion
+from aioflow.services import ServiceHost
+from aioflow.state.databases import Databases
 
 T = TypeVar("T")
 
@@ -32,3 +34,9 @@ def choose(kind: str, accounts: Mapping[str, T], name: str | None, example: str)
     raise InputError(
         f"there is no {kind} account {name!r}{suggestion(name, accounts)} (configured: {known}); {how}"
     )
+
+
+def outbox_problems(database: str | None, host: ServiceHost) -> list[str]:
+    """What keeps a database from taking the messages of a run, as far as that can be told before it."""
+    assert host.run is not None
+    return host.service(Databases).problems(database, host.run.folder)

@@ -244,6 +244,8 @@ def test_what_is_not_configured_is_told_for_all_statements_before_anything_runs(
     assert not Path("aioflow.db").exists()
     told = problems('notify (rel, "x" : out)', {"notify": {"team": {"url": "secret:NOT_THERE"}}})
     assert "AIOFLOW_SECRET_NOT_THERE" in told
+    told = problems('notify (rel, "x" : out) {DB: elsewhere}', TEAM)
+    assert "there is no database 'elsewhere'" in told
 
 
 def test_numbers_from_data_need_an_account_that_allows_some() -> None:
