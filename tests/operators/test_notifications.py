@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from aioflow import Engine, PlanError, Result, RunError, loads
-from aioflow.testing import rows, run_plan
+from aioflow import AioflowError, Engine, PlanError, Result, RunError, loads
+from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, Mode, plan
 from tests.servers.gateway import Answer, Gateway
 
@@ -67,7 +67,7 @@ def posted() -> list[Posted]:
             "select channel, account, delivery, statement, content from aioflow_outbox order by place"
         ).fetchall()
     connection.close()
-    return [Posted(*row[:4], json.loads(row[4])) for row in found]
+    return [Posted(a, b, c, d, json.loads(content)) for a, b, c, d, content in found]
 
 
 def run(statements: str, tables: Mapping[str, Any], outputs: str = "out", **settings: Any) -> Result:
@@ -206,8 +206,51 @@ def test_a_long_text_is_cut_with_a_warning_or_split() -> None:
     result = run('phone (rel, to="+4915112345678" : out)', {"phone": {"default": settings}}, rel=long)
     texts = [each.text for each in posted()]
     assert len(texts) > 2
-    assert " ".join(texts) == long.rows[0][0]
+    assert " ".join(texts) == next(iter(long))["name"]
     assert not result.warnings
+
+
+# --- whatever becomes of the input ------------------------------------------------------------
+
+STATEMENTS = pytest.mark.parametrize(
+    "statement",
+    [
+        'notify (rel, "x" : out)',
+        'notify (rel, "x" : out) {EVEN_IF_EMPTY}',
+        'notify (rel, "x" : out) {EACH}',
+        'phone (rel, to="+4915112345678" : out)',
+        'phone (rel, to="+4915112345678" : out) {EACH}',
+    ],
+)
+NUMBERS = [{"n": number} for number in range(20)]
+BOTH = {"notify": {"team": {"url": "json://one.example"}}, **PHONE}
+
+
+@STATEMENTS
+def test_an_empty_input_of_which_nothing_is_known(statement: str) -> None:
+    assert out(run(statement, BOTH, rel=[])) == []
+    assert len(posted()) == ("EVEN_IF_EMPTY" in statement)
+
+
+@STATEMENTS
+def test_a_dead_input_is_not_told_and_makes_a_dead_output(statement: str) -> None:
+    statements = f'null (others, others, others : rel, live) {statement} pack (out, "p" : result)'
+    assert len(run(statements, BOTH, outputs="result", others=NUMBERS)) == 0
+    assert posted() == []
+
+
+@STATEMENTS
+def test_an_input_that_fails_is_not_told(statement: str) -> None:
+    with pytest.raises(AioflowError, match="gone"):
+        run(statement, BOTH, rel=Script(*NUMBERS).fail(OSError("gone")))
+    assert posted() == []
+
+
+@STATEMENTS
+def test_a_reader_that_leaves_early_does_not_keep_the_rest_from_being_told(statement: str) -> None:
+    statements = f"{statement.replace(' out)', ' all)')} limit (all, 1 : out)"
+    assert len(out(run(statements, BOTH, rel=NUMBERS, capacity_rows=1))) == 1
+    assert len(posted()) == (20 if "EACH" in statement else 1)
 
 
 # --- mistakes -----------------------------------------------------------------------------------
