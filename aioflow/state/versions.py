@@ -28,6 +28,7 @@ META = "aioflow_meta"
 
 # For another process that makes the tables, or holds the lock for its own writes.
 WAIT_SECONDS = 600.0
+_COPIES_AT_MOST = 5
 # What says nothing about the tables.
 _ELSEWHERE = (DisconnectedError, BusyError, DiskFullError, DamagedError)
 
@@ -72,12 +73,10 @@ async def prepare_tables(
     found = await found_version(connection, address, tables)
     if found == tables.version:
         return
-    copy = None
-    if found:
-        copy = await driver.copy_before_upgrade(connection, address, found)
-        _COPIED()
+    patience = Patience(address, wait_seconds, warn)
+    copy = await _copied(connection, driver, address, tables, patience) if found else None
     try:
-        await _upgrade(connection, address, tables, Patience(address, wait_seconds, warn))
+        await _upgrade(connection, address, tables, patience)
     except _ELSEWHERE:
         raise
     except DatabaseError as error:
@@ -93,6 +92,30 @@ async def prepare_tables(
             f"{_shown(address)}: aioflow's own tables were upgraded from version {found} to "
             f"{tables.version}; a copy of what they held before is {copy}"
         )
+
+
+async def _copied(
+    connection: Connection, driver: Driver, address: Address, tables: Tables, patience: Patience
+) -> str | None:
+    """Where the copy of older tables is; None when another process has upgraded them meanwhile."""
+    failures = 0
+    while True:
+        found = await found_version(connection, address, tables)
+        if found == tables.version:
+            return None
+        try:
+            copy = await driver.copy_before_upgrade(connection, address, found)
+        except DatabaseError as error:
+            # Two that copy at once may be in each other's way.
+            failures += not isinstance(error, BusyError)
+            if failures > _COPIES_AT_MOST or isinstance(
+                error, DisconnectedError | DiskFullError | DamagedError
+            ):
+                raise
+            await patience.pause(error)
+        else:
+            _COPIED()
+            return copy
 
 
 async def found_version(connection: Connection, address: Address, tables: Tables) -> int:
@@ -129,6 +152,14 @@ async def _upgrade(connection: Connection, address: Address, tables: Tables, pat
 
 async def _examine(connection: Connection, address: Address, tables: Tables) -> int:
     """The version, as `found_version` says it; slower, and without a query that fails."""
+    try:
+        return await _look(connection, address, tables)
+    except DamagedError:
+        # What is not there together may just have been made, between two questions about it.
+        return await _look(connection, address, tables)
+
+
+async def _look(connection: Connection, address: Address, tables: Tables) -> int:
     found = {table: await connection.columns(table) for table in (META, *tables.columns)}
     present = {
         table: {column.name for column in columns} for table, columns in found.items() if columns is not None
