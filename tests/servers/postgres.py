@@ -18,7 +18,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ GUARDED_PASSWORD = "open sesame"
 _SERVER_USER = "nobody"
 _START_SECONDS = 60
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# Each commit takes so long that there is a time in which it is under way.
+_DURABLE = {"commit_delay": "10000", "commit_siblings": "0", "recovery_init_sync_method": "syncfs"}
 _SETTINGS = {
     "max_connections": "50",
     "unix_socket_directories": "",
@@ -75,7 +77,7 @@ class Postgres:
         self.run(f"create role {GUARDED_USER} superuser login password '{GUARDED_PASSWORD}'")
 
     def start(self) -> None:
-        """Start the server, again on the port it had before; what is left of a killed one is awaited."""
+        """Start the server, again on the port it had before."""
         assert self._keeper is None, "the server was started already"
         for _ in range(20):
             self.port = self.port or _free_port()
@@ -84,8 +86,8 @@ class Postgres:
             if self._keeper.stdout.readline() == "started\n":
                 return
             self._leave_keeper()
-            # Another took the port, or the children of a killed server still hold its memory.
-            self.port = self.port if (self.folder / "data/postmaster.pid").exists() else 0
+            is_new = not (self.folder / "log").read_text().count("ready to accept connections")
+            self.port = 0 if is_new else self.port  # another took it meanwhile
         raise RuntimeError("PostgreSQL did not start: " + (self.folder / "log").read_text()[-2000:])
 
     def stop(self, how: str = "fast") -> None:
@@ -96,8 +98,17 @@ class Postgres:
             self._leave_keeper()
 
     def kill(self) -> None:
-        """End the server as kill -9 does; its children find out by themselves."""
-        os.kill(self.pid, signal.SIGKILL)
+        """End the server with kill -9, and all of its children, whatever they were doing."""
+        server = self.pid
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        pids = (server, *map(int, children))
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while not all(map(_has_ended, pids)):
+            pass
+        # A dead one that nobody has asked for yet would be taken for a server that runs.
+        (self.folder / "data/postmaster.pid").unlink()
         self.stop("killed")
 
     @property
@@ -126,7 +137,7 @@ class Postgres:
         return asyncio.run(query(url or self.url(), sql, *values))
 
     def _start_keeper(self) -> subprocess.Popen[str]:
-        settings = _SETTINGS | ({} if self._durable else _QUICK) | {"port": str(self.port)}
+        settings = _SETTINGS | (_DURABLE if self._durable else _QUICK) | {"port": str(self.port)}
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         arguments = map(str, (self._bin, self.folder, options, _START_SECONDS))
         return subprocess.Popen(
@@ -189,6 +200,13 @@ def _as_server() -> dict[str, Any]:
 def _server_ids() -> tuple[int, int]:
     entry = pwd.getpwnam(_SERVER_USER)
     return entry.pw_uid, entry.pw_gid
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def _free_port() -> int:
