@@ -57,7 +57,7 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
     schema=_schema,
     firing=_fires,
     effects=True,
-    store=lambda settings: StoreUse(settings.get("db"), "write"),
+    store=lambda settings: StoreUse(settings.get("db"), "post"),
     requires=_missing,
 )
 async def email(
@@ -104,7 +104,7 @@ async def email(
         db: the database whose outbox takes the messages.
 
     Examples:
-        email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv; DONE: mailed}
+        email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv}
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
     from aioflow.messages import Accounts, Encoding, Letters, Outbox  # what a run needs, and no check

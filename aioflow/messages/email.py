@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
+
 from aioflow.errors import InputError
 from aioflow.messages.email_settings import Account, Accounts
 from aioflow.messages.maildir import put
@@ -79,7 +81,8 @@ class EmailChannel:
         if not due:
             return "everybody had it already"
         envelope = Envelope(mail.sender.address, due, mail.needs_utf8)
-        outcome = await self._dialogue(account).send(envelope, mail.as_bytes())
+        data = await to_thread.run_sync(mail.as_bytes)  # it may be large
+        outcome = await self._dialogue(account).send(envelope, data)
         progress = progress.after(outcome)
         if all(each in progress.sent for each in mail.recipients):
             return str(outcome.answer)

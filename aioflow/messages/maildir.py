@@ -22,9 +22,8 @@ async def put(mail: Mail, folder: Path) -> str:
     """Put a message into a Maildir, unless it has it already; returns where."""
     from anyio import to_thread
 
-    data = mail.as_bytes(with_bcc=True).replace(b"\r\n", b"\n")
     try:
-        return await to_thread.run_sync(_put, folder, _name(mail.key), data)
+        return await to_thread.run_sync(_put, folder, mail)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DeliveryError(f"cannot write into the Maildir {shown_path(folder)}: {reason}") from error
@@ -36,7 +35,9 @@ def _name(key: str) -> str:
     return f"{plain}.aioflow"
 
 
-def _put(folder: Path, name: str, data: bytes) -> str:
+def _put(folder: Path, mail: Mail) -> str:
+    name = _name(mail.key)
+    data = mail.as_bytes(with_bcc=True).replace(b"\r\n", b"\n")
     for each in ("tmp", "new", "cur"):
         (folder / each).mkdir(mode=0o700, parents=True, exist_ok=True)
     place = folder / "new" / name

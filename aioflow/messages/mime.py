@@ -20,6 +20,7 @@ from aioflow.messages.message import Message
 _END = b"\r\n"
 _MOST_SUBJECT_CHARACTERS = 500
 _PLAIN_HEADER_CHARACTERS = 60  # what is longer is folded, as encoded words
+_NOT_ASCII = bytes(range(127, 256))
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 _UNSAFE_IN_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -168,8 +169,8 @@ def _address(mailbox: Mailbox) -> str:
 
 def _text_part(kind: str, text: str) -> list[bytes]:
     data = clean_text(text).encode()
-    others = sum(byte > 126 for byte in data)
-    if others * 6 > len(data):
+    plain = data.translate(None, _NOT_ASCII)
+    if (len(data) - len(plain)) * 6 > len(data):
         encoding, lines = b"base64", _base64_lines(data)
     else:
         encoding, lines = b"quoted-printable", quopri.encodestring(data).split(b"\n")

@@ -258,7 +258,7 @@ class Dialogue:
         try:
             if protocol is None:
                 raise SMTPServerDisconnected("closed after DATA")
-            protocol.write(_stuffed(data))
+            protocol.write(stuffed(data))
             _DOT()
             async with asyncio.timeout(seconds):
                 return _answer(await protocol.read_response())
@@ -353,7 +353,7 @@ def _own_name(client: SMTP) -> str:
     return f"[IPv6:{host.partition('%')[0]}]" if ":" in host else f"[{host}]"
 
 
-def _stuffed(data: bytes) -> bytes:
+def stuffed(data: bytes) -> bytes:
     """A message as DATA has it: a dot before every dot that begins a line, and one alone at the end."""
     data = _LONE_LINE_END.sub(b"\r\n", data)
     if not data.endswith(b"\r\n"):
