@@ -12,7 +12,7 @@ from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_
 from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError, DiskFullError
 
 OWN_PREFIX = "aioflow_"
-_RESERVED = (OWN_PREFIX, "sqlite_", "pg_")
+_RESERVED = (OWN_PREFIX, "sqlite_")
 _POSTGRES_NAME_BYTES = 63
 # Where a database tells the names of its tables, for suggestions; others give none.
 _TABLES = {

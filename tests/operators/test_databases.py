@@ -27,11 +27,11 @@ from aioflow import (
     Schema,
     loads,
 )
-from aioflow.errors import OperatorError
+from aioflow.errors import DeadlineError, OperatorError
 from aioflow.relation import Batch
 from aioflow.spill import RowBuffer
 from aioflow.state.errors import CommitError
-from aioflow.testing import Script, rows, run_plan
+from aioflow.testing import Script, assert_nothing_left, rows, run_plan
 from tests.operators.database_plans import configuration, out, run, table, text_of
 from tests.operators.running import NO_MEMORY, Mode, bag
 from tests.servers.postgres import Postgres
@@ -230,6 +230,35 @@ def test_many_queries_are_under_way_and_consistent(database_url: str) -> None:
         assert (
             len(out(database_url, statement, rel=rel, capacity_rows=capacity, memory_bytes=NO_MEMORY)) == 300
         )
+
+
+def test_a_reader_that_has_enough_ends_the_queries(database_url: str) -> None:
+    rel = Script(*({"n": n} for n in range(100))).hang()
+    assert len(out(database_url, 'dbquery ("select 1 as one", rel : all) limit (all, 3 : out)', rel=rel)) == 3
+    assert rel.closed
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'dbquery ("${endless}" : out)',
+        'dbquery ("${endless} where n > :n", rel : out)',
+        'dbappend (rel, "t") {DONE: there} dbquery ("${endless}" : out) {WAIT: there}',
+        'dbupdate ("create table t as ${endless}" : out)',
+    ],
+)
+def test_a_run_that_takes_too_long_ends_in_the_middle_of_a_query(database_url: str, statement: str) -> None:
+    endless = "with recursive c(n) as (select 1 union all select n + 1 from c) select count(*) as m from c"
+    program = loads(text_of(statement.replace("${endless}", endless) + " log (rel)", ["rel"], "out"))
+
+    async def main() -> None:
+        async with Engine(configuration=configuration(database_url)) as engine:
+            with pytest.raises(DeadlineError):
+                await engine.run(program, {"rel": rows((1,), (2,), schema="n")}, timeout=0.3)
+            assert_nothing_left(engine)
+
+    asyncio.run(main())
+    assert out(database_url, 'dbimport ("t" : out) {IF_MISSING: empty}') == []
 
 
 # --- dbappend -----------------------------------------------------------------------------------
@@ -686,6 +715,23 @@ def test_a_plan_that_writes_runs_on_virtual_time(tmp_path: Path) -> None:
             rel=rows((1,), (2,), schema="n"),
         )
         assert len(result) == 2
+
+
+@pytest.mark.parametrize("options", ["", '{KEY: "n"}', '{KEY: "n"; ON_CONFLICT: update}'])
+def test_a_plan_that_commits_as_it_streams_keeps_what_came_before_a_failure(
+    tmp_path: Path, options: str
+) -> None:
+    url = f"sqlite:{tmp_path / 'test.db'}"
+    execute(url, "create table u (n integer)")
+    source = Script().row(n=1).wait(3).row(n=2).wait(3).row(n=3).fail(OSError("gone"))
+    statements = f"""dbappend (rel, "t" : stored) {options} dbexport (rel, "whole")
+    dbupdate ("insert into u values (:n)", stored)"""
+    with pytest.raises(AioflowError, match="gone"):
+        run_plan(
+            text_of(statements, ["rel"], head="COMMIT: batch"), configuration=configuration(url), rel=source
+        )
+    assert table(url) == table(url, "u") == [(1,), (2,)]
+    assert out(url, 'dbimport ("whole" : out) {IF_MISSING: empty}') == []
 
 
 def test_runs_at_once_all_store(database_url: str) -> None:
