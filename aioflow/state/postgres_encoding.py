@@ -34,7 +34,7 @@ from aioflow.state.values import encode_json
 
 # numeric has so many digits before the point, and after it.
 _MOST_DIGITS, _MOST_PLACES = 131_072, 16_383
-_MOST_BITS = 435_000
+_MOST_BITS = 435_411
 
 
 class RefusedError(ValueError):
@@ -259,17 +259,26 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def shown_value(value: Any, length: int = 80) -> str:
-    text = repr(value)
+    """A value for messages, not longer than that."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no int of so many digits
+        text = f"an int of {value.bit_length()} bits"
     return text if len(text) <= length else f"{text[:length]}…"
 
 
 # --- parameters ---------------------------------------------------------------------------------
 
 
-def bound(value: Any, oid: int) -> Any:
-    """A value for a parameter of a statement, of the type that the server gave it."""
+def bound(value: Any, oid: int, form: str) -> Any:
+    """A value for a parameter of a statement, of the type that the server gave it.
+
+    `form` is what asyncpg calls its kind: of those with parts it takes no text.
+    """
     if value is None:
         return None
+    if form != "scalar":
+        raise RefusedError("has no parts: write cast(cast(… as text) as …)")
     reader = _READERS.get(oid)
     if reader is not None and (isinstance(value, str) or oid in _ROUNDED):
         return reader(value)

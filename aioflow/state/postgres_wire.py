@@ -24,6 +24,11 @@ from aioflow.state.postgres_statements import controls_transaction, dated, verb_
 _REST_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _KEPT_STATEMENTS = 100
+# Types of users: for a domain, what it is a domain of.
+_BASES = (
+    "select oid, case typtype when 'd' then typbasetype else oid end from pg_type where oid = any($1::oid[])"
+)
+_FIRST_OWN_OID = 16_384
 _KNOWN_TABLES = (
     "select relname::text from pg_class "
     "where relkind in ('r', 'p', 'v', 'm', 'f') and pg_table_is_visible(oid) "
@@ -40,6 +45,7 @@ class Wire:
         self._address = address
         self._arguments = arguments
         self._statements: dict[str, Any] = {}
+        self._bases: dict[int, int] = {}
 
     @classmethod
     async def open(cls, address: Address, arguments: dict[str, Any]) -> Wire:
@@ -144,9 +150,16 @@ class Wire:
         statement = self._statements.get(sql) if is_kept else None
         if statement is None:
             statement = await self.raw.prepare(sql)
+            await self._look_up(statement.get_parameters())
             if is_kept and self.in_transaction and len(self._statements) < _KEPT_STATEMENTS:
                 self._statements[sql] = statement
         return statement
+
+    async def _look_up(self, kinds: Sequence[Any]) -> None:
+        """Find out what the types are that the server does not bring along."""
+        unknown = {kind.oid for kind in kinds if kind.oid >= _FIRST_OWN_OID} - self._bases.keys()
+        if unknown:
+            self._bases.update(await self.raw.fetch(_BASES, list(unknown)))
 
     def forget_statements(self) -> None:
         """Tables may be other ones from now on, or statements be gone with what was undone."""
@@ -160,7 +173,7 @@ class Wire:
         fitting = []
         for value, kind in zip(values, kinds, strict=True):
             try:
-                fitting.append(bound(value, kind.oid))
+                fitting.append(bound(value, self._bases.get(kind.oid, kind.oid), kind.kind))
             except RefusedError as error:
                 found = f"value {len(fitting) + 1}, {shown_value(value)}, {error}"
                 raise ConflictError(mask(f"{self.shown}: {found} ({kind.name} is asked for)")) from None
