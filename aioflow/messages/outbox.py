@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 from uuid import uuid4
 
 from aioflow.configuration import as_configuration
 from aioflow.context import RunInfo
-from aioflow.memory import Memory
+from aioflow.memory import Memory, row_size
 from aioflow.messages.channels import Channels
 from aioflow.messages.courier import Courier, Report
 from aioflow.messages.message import Delivery
 from aioflow.messages.outbox_settings import OUTBOX, OutboxSettings
 from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.quantities import count_text, duration_text
-from aioflow.relation import Schema
+from aioflow.relation import Batch, Schema
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
@@ -26,6 +26,8 @@ from aioflow.state.staged import StagedRows, batches_of
 from aioflow.state.transaction import Transaction
 
 _MEMORY_BYTES = 8 * 1024 * 1024
+_BATCH_BYTES = 64 * 1024
+_PORTION_BYTES = 1024 * 1024
 
 
 class Outbox:
@@ -64,7 +66,7 @@ class Outbox:
         posted = self._posted_to(database)
         posted.add(
             *(key, channel, account or "", as_json(content), delivery, "waiting", 0),
-            *(stamp(datetime.now(UTC)), len(posted), AT_ONCE, "{}", self._run.run_id, where),
+            *(stamp(datetime.now(UTC)), posted.count, AT_ONCE, "{}", self._run.run_id, where),
         )
         return key
 
@@ -103,31 +105,52 @@ class _Posted:
     whole = False
 
     def __init__(self) -> None:
-        self._rows = StagedRows(Schema(STAGED), Memory(_MEMORY_BYTES))
-        self._count = 0
-
-    def __len__(self) -> int:
-        """How many were posted in all."""
-        return self._count
+        self._staged = StagedRows(Schema(STAGED), Memory(_MEMORY_BYTES))
+        self._latest: Batch = []
+        self._latest_size = 0
+        self.count = 0
 
     @property
     def is_empty(self) -> bool:
-        return not len(self._rows)
+        return not self._latest and not len(self._staged)
 
     def add(self, *row: Any) -> None:
-        self._rows.add([row])
-        self._count += 1
+        self.count += 1
+        self._latest.append(row)
+        self._latest_size += row_size(row)
+        if self._latest_size >= _BATCH_BYTES:
+            self._stage()
+
+    def _stage(self) -> None:
+        latest, self._latest, self._latest_size = self._latest, [], 0
+        if latest:
+            self._staged.add(latest)
 
     async def apply(self, connection: Connection) -> None:
-        buffers = self._rows.seal()
-        if buffers:
-            await connection.load(TABLE, STAGED, batches_of(buffers))
+        self._stage()
+        for rows in _portions(batches_of(self._staged.seal())):
+            await connection.load(TABLE, STAGED, [rows])
 
     def forget(self) -> None:
-        self._rows.forget()
+        self._staged.forget()
 
     def close(self) -> None:
-        self._rows.close()
+        self._latest = []
+        self._staged.close()
+
+
+def _portions(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Rows by about as many bytes, not by number: some messages carry large attachments."""
+    portion: Batch = []
+    size = 0
+    for batch in batches:
+        portion += batch
+        size += sum(map(row_size, batch))
+        if size >= _PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def report_warnings(report: Report, address: Address, now: datetime) -> list[str]:
@@ -149,9 +172,8 @@ def _waiting_text(report: Report, count: int, now: datetime) -> str:
     """`2 messages wait to be delivered (email home: refused); next try in 12.0 s`."""
     reasons = [*dict.fromkeys(report.troubles)]
     reasons += [f"{each.account}: {each.reason}" for each in report.waiting if each.reason]
-    text = (
-        f"{count_text(count, 'message')} wait to be delivered" if count else "messages wait to be delivered"
-    )
+    counted = f"{count_text(count, 'message')} wait{'s' if count == 1 else ''}" if count else "messages wait"
+    text = f"{counted} to be delivered"
     text += f" ({', '.join(reasons)})" if reasons else ""
     times = [each.due for each in report.waiting if each.due is not None and each.due > now]
     if not times:

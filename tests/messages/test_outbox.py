@@ -1,0 +1,234 @@
+"""The outbox of a run: messages and writes take hold together, and are delivered after that."""
+
+import asyncio
+import tracemalloc
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
+from aioflow.messages.courier import Report
+from aioflow.messages.message import DeliveryError
+from aioflow.messages.outbox import Outbox, report_warnings
+from aioflow.messages.outbox_table import Account, Waiting
+from aioflow.operator import Registry, StoreUse, describe
+from aioflow.plugins import load_operators
+from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
+
+PLAN = """
+PLAN tell
+{
+  INPUT: people (name, age number)
+  BODY
+  {
+    dbappend (people, "people")
+    post (people)
+    select (people, "age < 0" : wrong)
+    refuse (wrong)
+  }
+}
+"""
+
+
+async def post(rel: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Posts a message for each tuple."""
+    async for row in rel:
+        await context.service(Outbox).post("test", "main", {"subject": row[0]}, where=context.where)
+        yield row
+
+
+async def refuse(rel: Stream) -> AsyncGenerator[Row, None]:
+    """Fails at the first tuple."""
+    async for row in rel:
+        raise ValueError(f"refused {row}")
+        yield row
+
+
+def registry() -> Registry:
+    def posts(settings: Any) -> StoreUse:
+        return StoreUse(None, "post")
+
+    return Registry(
+        [
+            *load_operators(),
+            describe(post, effects=True, store=posts, schema=same_as_input),
+            describe(refuse, effects=True, schema=same_as_input),
+        ]
+    )
+
+
+@pytest.fixture
+def channel(monkeypatch: pytest.MonkeyPatch) -> ScriptedChannel:
+    """What the entry points bring: one channel, called `test`."""
+    made = ScriptedChannel()
+    point = SimpleNamespace(name="test", load=lambda: lambda configuration: made)
+    monkeypatch.setattr("aioflow.messages.channels.installed", lambda group: (point,))
+    return made
+
+
+def configuration(url: str, **outbox: Any) -> dict[str, Any]:
+    return {"database": {"default": {"url": url}}, "outbox": {"retry_base_seconds": 1000, **outbox}}
+
+
+async def told(url: str, *people: tuple[str, int], **outbox: Any) -> Result:
+    async with Engine(registry=registry(), configuration=configuration(url, **outbox)) as engine:
+        given = [{"name": name, "age": age} for name, age in people]
+        return await engine.run(loads(PLAN), people=given)
+
+
+async def stored(url: str) -> list[str]:
+    connection = await Post(url).connect()
+    try:
+        if await connection.columns("people") is None:
+            return []
+        return [name for (name,) in await connection.fetch("SELECT name FROM people ORDER BY name")]
+    finally:
+        await connection.close()
+
+
+async def test_a_run_that_ends_well_delivers_what_it_posted(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    result = await told(database_url, ("Ann", 30), ("Bob", 40))
+    assert result.warnings == ()
+    assert channel.subjects == ["Ann", "Bob"]
+    assert channel.closed == 1
+    first = channel.delivered[0]
+    assert first.run_id == channel.delivered[1].run_id != ""
+    assert "post" in first.statement
+    async with opened_post(database_url) as opened:
+        assert await opened.states() == {"Ann": "sent", "Bob": "sent"}
+        assert {entry.message.key for entry in await opened.entries()} == {
+            message.key for message in channel.delivered
+        }
+
+
+async def test_a_run_that_fails_stores_and_delivers_nothing(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    with pytest.raises(RunError, match="refused"):
+        await told(database_url, ("Ann", 30), ("Bob", -1))
+    assert (channel.delivered, await stored(database_url)) == ([], [])
+    async with opened_post(database_url) as opened:
+        assert await opened.entries() == []
+
+
+async def test_what_cannot_be_delivered_is_a_warning_and_leaves_with_the_next_run(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    channel.does = failing(DeliveryError("greylisted"), DeliveryError("no such user", final=True))
+    result = await told(database_url, ("Ann", 30), ("Bob", 40), ("Cleo", 50))
+    dead, waiting = map(str, result.warnings)
+    assert dead == (
+        "1 message could not be delivered, nor will be (test main: no such user); see `aioflow outbox list`"
+    )
+    assert waiting.startswith("1 message waits to be delivered (test main: greylisted); next try in ")
+    assert waiting.endswith("see `aioflow outbox list`")
+    assert await stored(database_url) == ["Ann", "Bob", "Cleo"]
+
+    async with opened_post(database_url) as opened:
+        ((key, _),) = [
+            (entry.message.key, entry.state) for entry in await opened.entries() if entry.state == "waiting"
+        ]
+        await opened.table().retry(key, NOON)
+    await told(database_url, ("Dan", 60))
+    assert channel.subjects == ["Ann", "Bob", "Cleo", "Ann", "Dan"]
+
+
+async def test_a_run_may_leave_deliveries_to_others(database_url: str, channel: ScriptedChannel) -> None:
+    result = await told(database_url, ("Ann", 30), deliver_seconds=0)
+    assert (channel.delivered, result.warnings) == ([], ())
+    async with opened_post(database_url) as opened:
+        assert await opened.states() == {"Ann": "waiting"}
+
+
+async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    arrived = asyncio.Event()
+
+    async def does(message: Any) -> None:
+        arrived.set()
+
+    channel.does = does
+
+    async def people() -> AsyncIterator[dict[str, Any]]:
+        yield {"name": "Ann", "age": 30}
+        await arrived.wait()
+        arrived.clear()
+        yield {"name": "Bob", "age": 40}
+        await arrived.wait()
+
+    text = PLAN.replace("INPUT:", "COMMIT: batch\n  INPUT:")
+    async with Engine(registry=registry(), configuration=configuration(database_url)) as engine:
+        await engine.run(loads(text), people=people())
+    assert channel.subjects == ["Ann", "Bob"]
+    assert await stored(database_url) == ["Ann", "Bob"]
+
+
+def test_many_large_messages_do_not_fill_memory(tmp_path: Any) -> None:
+    class Host:
+        """A run whose transaction is looked at from here."""
+
+        def __init__(self) -> None:
+            self.configuration: dict[str, Any] = {}
+            self.writes: list[Any] = []
+
+        def service(self, kind: Any) -> Any:
+            return self
+
+        def database_of(self, database: Any) -> Any:
+            return address_of(f"sqlite:{tmp_path / 'a.db'}")
+
+        def stage(self, database: Any, write: Any, *, after_commit: Any) -> None:
+            self.writes = [write]
+
+    host = Host()
+    run: Any = SimpleNamespace(run_id="run")
+
+    async def main() -> None:
+        outbox = Outbox(host, run)  # type: ignore[arg-type]
+        for number in range(500):
+            await outbox.post("test", None, {"text": f"{number}".ljust(50_000)}, where="plan:1")
+        (write,) = host.writes
+        assert not write.is_empty
+        async with opened_post(f"sqlite:{tmp_path / 'a.db'}") as opened:
+            connection = await opened.connect()
+            await write.apply(connection)
+            assert await connection.fetch("SELECT count(*), count(DISTINCT key) FROM aioflow_outbox") == [
+                (500, 500)
+            ]
+            await connection.close()
+        write.forget()
+        assert write.is_empty
+        write.close()
+
+    tracemalloc.start()
+    try:
+        asyncio.run(main())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 18_000_000
+
+
+def test_the_warnings_of_a_run_say_how_many_why_and_when() -> None:
+    address = address_of("sqlite:test.db")
+    waiting = [
+        Waiting(Account("email", "home"), 2, NOON + timedelta(seconds=125), "refused"),
+        Waiting(Account("notify", ""), 1000, NOON + timedelta(hours=3), None),
+    ]
+    (text,) = report_warnings(Report(waiting=waiting), address, NOON)
+    assert text == (
+        "1,002 messages wait to be delivered (email home: refused); next try in 2m 05s, by "
+        "`aioflow outbox deliver` or a later run; see `aioflow outbox list`"
+    )
+    (text,) = report_warnings(Report(troubles=["the disk is full"]), address, NOON)
+    assert text == (
+        "messages wait to be delivered (the disk is full); `aioflow outbox deliver` tries again; "
+        "see `aioflow outbox list`"
+    )
+    assert report_warnings(Report(sent=3), address, NOON) == []
