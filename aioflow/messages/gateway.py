@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ _ANSWERED = moment("gateway-answered", "a gateway has answered, and nobody has n
 
 _PLACEHOLDER = re.compile(r"\{(to|text|key)\}")
 _ANSWER_BYTES = 16 * 1024
+_BODY_SECONDS = 5.0
 _SHOWN_CHARACTERS = 200
 _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
 # Whoever answers so may have passed the message on before.
@@ -70,11 +72,16 @@ class Gateway:
         progress = _Progress()
         try:
             async with asyncio.timeout(self._settings.total_seconds):
-                return await self._exchange(request, progress)
+                response = await self._ask(request, progress)
         except TimeoutError as error:
             raise self._no_answer("no answer in time", progress, error) from None
         except (OSError, ValueError) as error:
             raise self._no_answer(type(error).__name__, progress, error) from None
+        try:
+            _ANSWERED()
+            return self._judged(response, await _beginning(response))
+        finally:
+            response.close()
 
     def request(self, text: Text) -> GatewayRequest:
         """The request that sends a text; what it refers to is filled in before anything of the data is."""
@@ -107,22 +114,21 @@ class Gateway:
             content = {"to": text.to, "text": text.text, "key": text.key}
         return "application/json", json.dumps(content, ensure_ascii=False).encode()
 
-    async def _exchange(self, request: GatewayRequest, progress: _Progress) -> str:
+    async def _ask(self, request: GatewayRequest, progress: _Progress) -> ClientResponse:
+        """The answer, of which only the head has come."""
         from aiohttp import ClientError
 
         session = self._opened()
         try:
             _SENDING()
-            async with session.request(
+            return await session.request(
                 request.method,
                 request.url,
                 headers=dict(request.headers),
                 data=request.data,
                 allow_redirects=False,
                 trace_request_ctx=progress,
-            ) as response:
-                _ANSWERED()
-                return self._judged(response, await _beginning(response))
+            )
         except ClientError as error:
             raise self._no_answer(type(error).__name__, progress, error) from None
 
@@ -200,11 +206,10 @@ async def _beginning(response: ClientResponse) -> str:
     if response.headers.get("Content-Encoding", "identity") != "identity":
         return ""
     data = b""
-    try:
-        while len(data) < _ANSWER_BYTES and (chunk := await response.content.read(_ANSWER_BYTES)):
-            data += chunk
-    except ClientError:
-        pass
+    with suppress(ClientError, OSError):  # among them that the time is over
+        async with asyncio.timeout(_BODY_SECONDS):
+            while len(data) < _ANSWER_BYTES and (chunk := await response.content.read(_ANSWER_BYTES)):
+                data += chunk
     return shown(data.decode("utf-8", errors="replace"))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from aioflow.errors import InputError
+from aioflow.messages import gateway as gateway_module
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.phone import PhoneAccounts, PhoneChannel
 from aioflow.messages.phone_settings import PhoneSettings, phone_number
@@ -193,12 +194,52 @@ async def test_a_gateway_that_does_not_answer_may_have_got_the_message() -> None
     assert "did not answer" in str(error)
 
 
-async def test_an_endless_answer_is_read_no_further_than_it_is_shown() -> None:
-    async with opened() as (gateway, channel):
-        gateway.answer(Answer(body="line\n" * 1_000_000))
+@asynccontextmanager
+async def answering(*parts: bytes, endlessly: bool) -> AsyncIterator[str]:
+    """A server that begins an answer so and either goes on for ever, or says nothing more."""
+
+    ended = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"".join(parts))
+        with suppress(ConnectionError):
+            while endlessly:
+                writer.write(b"line\n" * 1000)
+                await writer.drain()
+            await reader.read()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        ended.set()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        await ended.wait()
+
+
+@pytest.mark.parametrize("endlessly", [True, False])
+async def test_what_counts_is_the_status_however_the_answer_goes_on(
+    endlessly: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It would be far too late to say that nobody answered.
+    monkeypatch.setattr(gateway_module, "_BODY_SECONDS", 60 if endlessly else 0.05)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n"
+    async with answering(head, b"sent as 17\n", endlessly=endlessly) as url:
+        channel = PhoneChannel({"phone": {"default": {"url": url, "total_seconds": 2}}})
         answer = await channel.deliver(text_message())
+        await channel.close()
+    assert answer.startswith("200 OK: sent as 17")
     assert len(answer) < 250
     assert "\n" not in answer
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async with opened() as (gateway, channel):
+        gateway.answer(Answer(status=307, headers={"Location": gateway.url("/elsewhere")}))
+        assert (await failure(channel)).final
+    assert [request.path for request in gateway.requests] == ["/send"]
 
 
 async def test_an_answer_that_repeats_a_secret_is_masked() -> None:
