@@ -151,6 +151,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         known = ", ".join(obj)
         return self.undefined(f"unknown attribute {argument!r} (there are: {known})", name=str(argument))
 
+    def wrap_str_format(self, value: Any) -> None:
+        """No text is formatted by a method: a width of a billion is written quickly."""
+
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if not super().is_safe_attribute(obj, attr, value):
             return False
@@ -281,6 +284,8 @@ def _finalize(value: Any) -> Any:
     """What is written of a value: for null nothing, dates and numbers as everywhere in a message."""
     if isinstance(value, str | Markup | Undefined | RowView | RowsView):
         return value
+    if isinstance(value, list | tuple):
+        return _join(value, ", ")
     try:
         return value_text(value)
     except (TypeError, AttributeError):
