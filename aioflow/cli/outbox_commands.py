@@ -305,6 +305,7 @@ def _tell_report(report: Report) -> int:
         tell("error", trouble)
     for waiting in report.waiting:
         reason = f": {waiting.reason}" if waiting.reason else ""
-        tell("warning", f"{count_text(waiting.count, 'message')} for {waiting.account} wait{reason}")
+        verb = "waits" if waiting.count == 1 else "wait"
+        tell("warning", f"{count_text(waiting.count, 'message')} for {waiting.account} {verb}{reason}")
     print(f"{count_text(report.sent, 'message')} sent, {report.dead} dead")
     return FAILED if report.troubles or report.waiting or report.dead else OK
