@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,15 +15,16 @@ from aioflow.relation import Batch, Row, Schema
 from aioflow.state.driver import Address, Column, ColumnNeed, Connection, Dialect, Kind
 from aioflow.state.errors import DatabaseError
 from aioflow.state.sqlite_copy import copy_database
+from aioflow.state.sqlite_errors import explained
 from aioflow.state.sqlite_rows import (
     Insertion,
-    Scan,
     atomically,
     columns_of,
     folded,
     insert_into,
     quoted,
 )
+from aioflow.state.sqlite_scan import Scan
 from aioflow.state.sqlite_thread import DatabaseThread, Work
 from aioflow.state.sqlite_values import declared_type, decode_rows, kind_of
 
@@ -78,20 +79,19 @@ class SqliteConnection:
         return await self._do(work, sql)
 
     async def select(self, sql: str, values: Sequence[Any] = ()) -> AsyncGenerator[Schema | Batch, None]:
-        scans: list[Scan] = []
+        scan = Scan(self._thread, sql)
 
-        def begin(database: sqlite3.Connection) -> Scan:
-            scans.append(Scan(database.execute(sql, self._insertion(database, sql).bound(values))))
-            return scans[0]
+        def begin(database: sqlite3.Connection) -> None:
+            scan.begin(database.execute(sql, self._insertion(database, sql).bound(values)))
 
         try:
-            scan = await self._do(begin, sql)
+            await self._do(begin, sql)
             yield self._schema(scan.names)
-            while rows := await self._do(lambda _: scan.next_batch(), sql):
-                yield rows
+            async with aclosing(scan.batches()) as batches:
+                async for batch in batches:
+                    yield batch
         finally:
-            if scans and not self._thread.is_closed:
-                await self._thread.do(lambda _: scans[0].close(), to_the_end=True)
+            await scan.close()
 
     def _schema(self, names: tuple[str, ...]) -> Schema:
         try:
@@ -225,7 +225,14 @@ class SqliteConnection:
 
     async def copy_beside(self, path: Path) -> Path:
         """Write a copy of the whole database into a file of that name, or with a number when there is one."""
-        return await self._thread.do(lambda database: copy_database(database, path))
+
+        def work(database: sqlite3.Connection) -> Path:
+            try:
+                return copy_database(database, path)
+            except OSError as error:
+                raise explained(error, self._shown) from error
+
+        return await self._thread.do(work)
 
 
 def _begin_write(database: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -27,6 +28,8 @@ def explained(
 ) -> StateError:
     """The error to raise in place of one of SQLite's; `database` is asked for names that are near."""
     name: str = getattr(error, "sqlite_errorname", "")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        name = "SQLITE_FULL"
     for prefix, make in _BY_NAME:
         if name.startswith(prefix):
             return make(shown, str(error))

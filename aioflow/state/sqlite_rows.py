@@ -1,16 +1,14 @@
-"""Many rows into and out of SQLite, on the thread of a connection."""
+"""Many rows into SQLite, on the thread of a connection."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import length_hint
 from typing import Any, TypeVar
 
-from aioflow.memory import batch_size
 from aioflow.relation import Batch, Row
 from aioflow.state.driver import quote_name
 from aioflow.state.sqlite_errors import conflict, is_about_a_row
@@ -20,17 +18,14 @@ from aioflow.state.sqlite_values import (
     UnfitError,
     bind,
     bind_batch,
-    decode_rows,
     encoders_for,
 )
 
 T = TypeVar("T")
 
-_ROWS_AT_ONCE = 1024
+_FEW_ROWS = 256
 _ROWS_TOGETHER = 64
 _MOST_VARIABLES = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-_BYTES_AT_ONCE = 1 << 20
-_SECONDS_AT_ONCE = 0.02
 _COLUMNS = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
 
 
@@ -73,9 +68,6 @@ def insert_into(table: str, columns: Sequence[str]) -> str:
         raise UnfitError(f"table {table!r}: rows without attributes cannot be stored")
     names = ", ".join(map(quoted, columns))
     return f"INSERT INTO {quoted(table)} ({names}) VALUES ({', '.join('?' * len(columns))})"
-
-
-# --- in -----------------------------------------------------------------------------------------
 
 
 class Insertion:
@@ -198,48 +190,12 @@ def _large(batches: Iterable[Batch]) -> Iterator[Batch]:
     """Batches of which none is empty, and small ones joined: each costs a call."""
     joined: Batch = []
     for batch in batches:
-        if not joined and len(batch) >= _ROWS_AT_ONCE // 4:
+        if not joined and len(batch) >= _FEW_ROWS:
             yield batch
             continue
         joined += batch
-        if len(joined) >= _ROWS_AT_ONCE // 4:
+        if len(joined) >= _FEW_ROWS:
             yield joined
             joined = []
     if joined:
         yield joined
-
-
-# --- out ----------------------------------------------------------------------------------------
-
-
-class Scan:
-    """The rows of a query, taken while it runs: a few first, then more at a time while they come fast."""
-
-    def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._cursor = cursor
-        self.names = tuple(name for name, *_ in cursor.description or ())
-        self._most = 16
-        self._piece = 1
-
-    def next_batch(self) -> Batch:
-        """Some rows; none at the end."""
-        rows: Batch = []
-        end = time.perf_counter() + _SECONDS_AT_ONCE
-        while len(rows) < self._most:
-            piece = self._cursor.fetchmany(min(self._piece, self._most - len(rows)))
-            rows += piece
-            is_slow = time.perf_counter() >= end
-            self._piece = max(1, self._piece // 4) if is_slow else min(2 * self._piece, 256)
-            if is_slow or not piece:
-                break
-        self._adapt(rows)
-        return decode_rows(rows, self.names)
-
-    def _adapt(self, rows: Batch) -> None:
-        if batch_size(rows) > _BYTES_AT_ONCE:
-            self._most = max(1, self._most // 2)
-        elif len(rows) == self._most:
-            self._most = min(2 * self._most, _ROWS_AT_ONCE)
-
-    def close(self) -> None:
-        self._cursor.close()

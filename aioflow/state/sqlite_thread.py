@@ -35,6 +35,8 @@ class DatabaseThread:
         self._executor: ThreadPoolExecutor | None = ThreadPoolExecutor(1, "aioflow-sqlite")
         self._database: sqlite3.Connection | None = None
         self._is_stopping = False
+        # Called on the thread now and then while a statement works.
+        self.on_look: Callable[[], None] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -51,10 +53,21 @@ class DatabaseThread:
         """
         return await self._submit(lambda: work(self._connected()), sql, to_the_end)
 
-    async def _submit(self, work: Callable[[], T], sql: str, to_the_end: bool) -> T:
+    def start(self, work: Work[T], sql: str = "") -> asyncio.Future[T]:
+        """Begin work on the thread, for whoever calls `stop` if it is not awaited to its end."""
+        return self._begin(lambda: work(self._connected()), sql)
+
+    async def stop(self, future: asyncio.Future[Any]) -> None:
+        """Interrupt work, and wait until the thread is at rest."""
+        await self._settle(future, to_the_end=False)
+
+    def _begin(self, work: Callable[[], T], sql: str) -> asyncio.Future[T]:
         if self._executor is None:
             raise DatabaseError(f"{self._shown}: the connection is closed")
-        future = asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, work, sql)
+        return asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, work, sql)
+
+    async def _submit(self, work: Callable[[], T], sql: str, to_the_end: bool) -> T:
+        future = self._begin(work, sql)
         try:
             await asyncio.wait([future])
         except asyncio.CancelledError:
@@ -63,7 +76,7 @@ class DatabaseThread:
         return future.result()
 
     async def _settle(self, future: asyncio.Future[Any], to_the_end: bool) -> None:
-        self._is_stopping = not to_the_end
+        self._is_stopping = not to_the_end and not future.done()
         if self._is_stopping and self._database is not None:
             self._database.interrupt()
         while not future.done():
@@ -112,7 +125,7 @@ class DatabaseThread:
         )
         self._database = database
         # Unlike `interrupt`, this also stops what begins just after it was asked to.
-        database.set_progress_handler(lambda: self._is_stopping, _INSTRUCTIONS_BETWEEN_LOOKS)
+        database.set_progress_handler(self._look, _INSTRUCTIONS_BETWEEN_LOOKS)
         database.execute("PRAGMA foreign_keys = ON")
         # What was committed survives a loss of power.
         database.execute("PRAGMA synchronous = FULL")
@@ -129,6 +142,11 @@ class DatabaseThread:
         except sqlite3.OperationalError as error:
             if not error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_BUSY", "SQLITE_CANTOPEN")):
                 raise
+
+    def _look(self) -> bool:
+        if self.on_look is not None:
+            self.on_look()
+        return self._is_stopping
 
     def _close(self) -> None:
         if self._database is not None:
