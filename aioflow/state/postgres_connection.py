@@ -17,7 +17,12 @@ from aioflow.state.postgres_types import TableColumn, type_for
 from aioflow.state.postgres_wire import Wire
 
 DIALECT = Dialect(
-    "postgresql", "${}", row_id="ctid", row_id_shown="ctid::text as ctid", row_id_value="{}::text::tid"
+    "postgresql",
+    "${}",
+    row_id="ctid",
+    row_id_shown="ctid::text as ctid",
+    row_id_type="text",
+    row_id_value="{}::text::tid",
 )
 
 _PIPELINED_ROWS = 10_000
