@@ -61,17 +61,23 @@ class File:
 
 
 def make_file(
-    kind: FileKind, stem: str, schema: Schema, batches: Iterable[Batch], encoding: Encoding, most_bytes: int
+    kind: FileKind,
+    stem: str,
+    schema: Schema,
+    batches: Iterable[Batch],
+    encoding: Encoding,
+    most_bytes: int,
+    used_bytes: int = 0,
 ) -> File:
-    """A relation as a file; a TooLargeError when it takes more than so many bytes."""
+    """A relation as a file; a TooLargeError when with those used already it takes more than so many bytes."""
     data = bytearray()
     name = f"{stem}.{kind}"
     for text in _WRITERS[kind](schema, batches, encoding):
         data += text.encode(errors="replace")
-        if len(data) > most_bytes:
+        if used_bytes + len(data) > most_bytes:
             raise TooLargeError(
-                f"the attachment {name} is larger than {byte_text(most_bytes)}: attach fewer tuples, or "
-                "allow more with most_bytes in the table [email.…] of the configuration"
+                f"with the attachment {name} the message is larger than {byte_text(most_bytes)}: attach "
+                "fewer tuples, or allow more with most_bytes in the table [email.…] of the configuration"
             )
     return File(kind, name, bytes(data))
 

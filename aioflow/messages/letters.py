@@ -70,14 +70,18 @@ class Letters:
             "text": clean_text(self._text(excerpt, variables)),
             "html": clean_text(self._html(excerpt, subject, variables)),
         }
-        left = self._account.settings.most_bytes - sum(len(content[key].encode()) for key in ("text", "html"))
-        if left < 0:
-            most = byte_text(self._account.settings.most_bytes)
-            raise TooLargeError(f"the text of the message is larger than {most} ([email.…] most_bytes)")
+        most = self._account.settings.most_bytes
+        used = len(content["text"].encode()) + len(content["html"].encode())
+        if used > most:
+            raise TooLargeError(
+                f"the text of the message is larger than {byte_text(most)}: tell less, or allow more with "
+                "most_bytes in the table [email.…] of the configuration"
+            )
         content["attachments"] = []
         for kind in dict.fromkeys(self._draft.attach):
-            file = make_file(kind, self._plan or "relation", excerpt.schema, batches(), self._encoding, left)
-            left -= len(file.data)
+            stem = self._plan or "relation"
+            file = make_file(kind, stem, excerpt.schema, batches(), self._encoding, most, used)
+            used += len(file.data)
             content["attachments"].append(file.as_json())
         return content
 

@@ -408,5 +408,5 @@ def test_xml_is_well_formed_whatever_is_in_it(value: str, name: str) -> None:
 
 
 def test_a_file_that_is_too_large_is_an_error_and_not_cut() -> None:
-    with pytest.raises(TooLargeError, match=r"the attachment houses.csv is larger than 1 KiB"):
+    with pytest.raises(TooLargeError, match=r"attachment houses.csv the message is larger than 1 KiB"):
         make_file("csv", "houses", Schema.of("a"), [[("x" * 100,)] * 20], ENCODING, 1024)
