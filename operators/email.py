@@ -38,9 +38,10 @@ def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | Non
 
 
 def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
-    from aioflow.messages import Accounts
+    from aioflow.messages import EmailAccounts, outbox_problems
 
-    accounts = host.service(Accounts)
+    yield from outbox_problems(settings["db"], host)
+    accounts = host.service(EmailAccounts)
     problems = accounts.problems(settings["via"])
     yield from problems
     if not problems and _draft(settings).takes_recipients_from_data:
@@ -107,10 +108,10 @@ async def email(
         email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv}
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
-    from aioflow.messages import Accounts, Encoding, Letters, Outbox  # what a run needs, and no check
+    from aioflow.messages import EmailAccounts, Encoding, Letters, Outbox  # what a run needs, and no check
 
     draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each)
-    account = context.service(Accounts).find(via)
+    account = context.service(EmailAccounts).find(via)
     letters = Letters(draft, account, Encoding(cell, json_text), context.run.plan)
     outbox = context.service(Outbox)
 

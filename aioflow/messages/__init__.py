@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aioflow.messages.accounts import outbox_problems
     from aioflow.messages.attachments import Encoding
     from aioflow.messages.drafts import Draft, FileKind
-    from aioflow.messages.email_settings import Accounts
+    from aioflow.messages.email_settings import EmailAccounts
     from aioflow.messages.letters import Letters
     from aioflow.messages.mailboxes import Recipients
     from aioflow.messages.message import Channel, Delivery, DeliveryError, Message
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from aioflow.messages.templates import BodyTemplate, HtmlTemplate
 
 __all__ = [
-    "Accounts",
     "BodyTemplate",
     "Channel",
     "Delivery",
     "DeliveryError",
     "Draft",
+    "EmailAccounts",
     "Encoding",
     "FileKind",
     "HtmlTemplate",
@@ -50,7 +50,7 @@ _HOMES = {
     "accounts": ("outbox_problems",),
     "attachments": ("Encoding",),
     "drafts": ("Draft", "FileKind"),
-    "email_settings": ("Accounts",),
+    "email_settings": ("EmailAccounts",),
     "letters": ("Letters",),
     "mailboxes": ("Recipients",),
     "message": ("Channel", "Delivery", "DeliveryError", "Message"),

@@ -11,7 +11,7 @@ from typing import Any
 from anyio import to_thread
 
 from aioflow.errors import InputError
-from aioflow.messages.email_settings import Account, Accounts
+from aioflow.messages.email_settings import Account, EmailAccounts
 from aioflow.messages.maildir import put
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.mime import ContentError, Mail
@@ -50,7 +50,7 @@ class EmailChannel:
     """Delivers mail. One connection to each server is kept for all messages of a round."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
-        self._accounts = Accounts(configuration)
+        self._accounts = EmailAccounts(configuration)
         self._dialogues: dict[str, Dialogue] = {}
         self._one_at_a_time = asyncio.Lock()
 

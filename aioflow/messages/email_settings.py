@@ -83,7 +83,7 @@ class Account:
         return None if self.settings.reply_to is None else read_mailbox(self.settings.reply_to)
 
 
-class Accounts:
+class EmailAccounts:
     """The accounts of a configuration; a service of an engine."""
 
     scope: ClassVar[Scope] = "engine"
@@ -93,7 +93,7 @@ class Accounts:
         self._found = self._configuration.sections(EMAIL)
 
     @classmethod
-    def open_service(cls, host: ServiceHost) -> Accounts:
+    def open_service(cls, host: ServiceHost) -> EmailAccounts:
         return cls(host.configuration)
 
     async def close(self) -> None:

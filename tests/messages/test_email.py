@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from aioflow.configuration import as_configuration, read_configuration
 from aioflow.errors import InputError
 from aioflow.messages.email import EmailChannel
-from aioflow.messages.email_settings import EMAIL, Account, Accounts, SmtpAddress
+from aioflow.messages.email_settings import EMAIL, Account, EmailAccounts, SmtpAddress
 from aioflow.messages.mailboxes import Mailbox, read_mailbox
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.mime import Mail, one_line
@@ -246,7 +246,7 @@ async def test_a_maildir_that_cannot_be_written_is_named(tmp_path: Path) -> None
     ],
 )
 def test_addresses_of_servers(url: str, host: str, port: int, security: str, user: str | None) -> None:
-    found = Accounts(account(url)).find(None)
+    found = EmailAccounts(account(url)).find(None)
     assert found.target == SmtpAddress(host, port, security, user)  # type: ignore[arg-type]
 
 
@@ -258,7 +258,7 @@ def test_a_maildir_is_relative_to_the_file_that_names_it(
     plans = tmp_path / "plans"
     plans.mkdir()
     (plans / "aioflow.toml").write_text('[email.home]\nurl = "maildir:mail"\nfrom = "a@x.org"\n')
-    assert Accounts(read_configuration(plans)).find(None).target == plans / "mail"
+    assert EmailAccounts(read_configuration(plans)).find(None).target == plans / "mail"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_bad_values_of_an_account_are_told(key: str, value: Any, message: str) -
 
 
 def test_without_any_account_it_is_told_how_to_make_one() -> None:
-    [problem] = Accounts({}).problems(None)
+    [problem] = EmailAccounts({}).problems(None)
     assert "no mail account is configured: write [email.default] url =" in problem
     assert 'url = "maildir:mail" to try it out' in problem
 
@@ -298,12 +298,12 @@ def tables(**accounts: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_account_that_is_meant() -> None:
-    both = Accounts(tables(home={"url": "smtp://h"}, work={"url": "smtp://w"}))
+    both = EmailAccounts(tables(home={"url": "smtp://h"}, work={"url": "smtp://w"}))
     assert both.find("work").name == "work"
     assert "say VIA: home" in both.problems(None)[0]
     assert "there is no email account 'wrok'; did you mean 'work'?" in both.problems("wrok")[0]
-    assert Accounts(tables(home={"url": "smtp://h"})).find(None).name == "home"
-    default = Accounts(tables(home={"url": "smtp://h"}, default={"url": "smtp://d"}))
+    assert EmailAccounts(tables(home={"url": "smtp://h"})).find(None).name == "home"
+    default = EmailAccounts(tables(home={"url": "smtp://h"}, default={"url": "smtp://d"}))
     assert default.find(None).name == "default"
 
 
@@ -325,7 +325,7 @@ def test_what_is_missing_in_an_account(
 ) -> None:
     monkeypatch.setenv("AIOFLOW_SECRET_MAIL", "pepper")
     monkeypatch.delenv("AIOFLOW_SECRET_NOBODY", raising=False)
-    [found] = Accounts(tables(default=keys)).problems(None)
+    [found] = EmailAccounts(tables(default=keys)).problems(None)
     assert problem in found
 
 
@@ -334,7 +334,7 @@ def test_an_account_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_URL", "maildir:mail")
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_FROM", "a@x.org")
-    found = Accounts(read_configuration()).find("home")
+    found = EmailAccounts(read_configuration()).find("home")
     assert isinstance(found, Account)
     assert found.sender == Mailbox("a@x.org")
 

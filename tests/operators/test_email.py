@@ -336,3 +336,8 @@ def test_recipients_from_data_need_an_account_that_allows_some() -> None:
 def test_an_account_that_does_not_exist_is_told() -> None:
     told = missing(f"email (rel, {TO} : out) {{VIA: wrok}}", {"work": account()})
     assert "there is no email account 'wrok'; did you mean 'work'?" in told
+
+
+def test_a_database_that_does_not_exist_is_told() -> None:
+    told = missing(f"email (rel, {TO} : out) {{DB: nowhere}}", {"default": account()})
+    assert "nowhere" in told
