@@ -24,7 +24,8 @@ class Scan:
     """A query that runs on the thread of a connection.
 
     The thread gathers rows up to a number that doubles with every batch. Within one step SQLite may search
-    for long: what was found before is then handed on in the meantime.
+    for long: what was found before is then handed on in the meantime, but for the last row, which Python's
+    module keeps until it has found the next.
     """
 
     def __init__(self, thread: DatabaseThread, sql: str) -> None:

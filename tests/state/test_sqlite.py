@@ -87,7 +87,7 @@ def in_empty_database(work: Callable[[Connection], Any]) -> None:
         asyncio.run(main(Path(folder)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(relations())
 def test_any_relation_that_is_loaded_is_read_back_equal(relation: Relation) -> None:
     rows = list(relation.rows)
@@ -101,7 +101,7 @@ def test_any_relation_that_is_loaded_is_read_back_equal(relation: Relation) -> N
     in_empty_database(work)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(relations())
 def test_any_relation_that_is_inserted_row_by_row_is_read_back_equal(relation: Relation) -> None:
     rows = list(relation.rows)
@@ -118,7 +118,7 @@ def test_any_relation_that_is_inserted_row_by_row_is_read_back_equal(relation: R
     in_empty_database(work)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(relations(), st.sampled_from(list(Type)))
 def test_values_of_another_type_than_the_columns_are_read_back_equal(relation: Relation, kind: Type) -> None:
     rows = list(relation.rows)

@@ -304,11 +304,11 @@ async def test_a_scan_that_finds_little_hands_it_on_before_it_looks_further(tmp_
         async with aclosing(connection.select(sql)) as results:
             assert await anext(results) == Schema.of("i")
             found: Batch = []
-            while len(found) < 20:
+            while len(found) < 19:  # Python's module keeps a row until it has found the next
                 batch = await anext(results)
                 assert isinstance(batch, list)
                 found += batch
-        assert found == [(number,) for number in range(1, 21)]
+        assert found == [(number,) for number in range(1, 20)]
         assert await connection.fetch("select 1") == [(1,)]
 
 
