@@ -12,15 +12,26 @@ from aioflow.operator import Settings, StoreUse
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import Batch
 from aioflow.services import ServiceHost
-from aioflow.state.appending import Append
-from aioflow.state.databases import Databases
-from aioflow.state.errors import CommitError, DiskFullError
-from aioflow.state.exporting import Export
-from aioflow.state.parameters import Change, Query
-from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
-from aioflow.state.tables import TableName, WrittenTableName, check_key
-from aioflow.state.transaction import Transaction
-from aioflow.state.updating import CHANGED, Outcome, Updates
+from aioflow.state import (
+    CHANGED,
+    Append,
+    Change,
+    CommitError,
+    Databases,
+    DiskFullError,
+    Export,
+    Outcome,
+    Query,
+    TableName,
+    Transaction,
+    TupleQueries,
+    Updates,
+    WrittenTableName,
+    check_key,
+    query_rows,
+    read,
+    table_rows,
+)
 
 
 def _uses(access: Literal["read", "write", "update"]) -> Callable[[Settings], StoreUse]:

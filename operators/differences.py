@@ -10,12 +10,17 @@ from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
 from aioflow.operators.quantities import Share
 from aioflow.services import ServiceHost
-from aioflow.state.databases import Databases
-from aioflow.state.differing import Difference, open_difference
-from aioflow.state.suspects import SHARE, Suspect
-from aioflow.state.tables import WrittenTableName
-from aioflow.state.transaction import Transaction
-from aioflow.state.wish import Wish, changed_schema
+from aioflow.state import (
+    SHARE,
+    Databases,
+    Difference,
+    Suspect,
+    Transaction,
+    Wish,
+    WrittenTableName,
+    changed_schema,
+    open_difference,
+)
 
 _SHARE = Share(SHARE)
 
