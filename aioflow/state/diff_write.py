@@ -15,6 +15,7 @@ from aioflow.state.suspects import Suspect, forget_suspect, mark_suspect
 from aioflow.state.tables import ensure_key, fit_table
 from aioflow.state.upserting import comparable
 from aioflow.state.values import observe
+from aioflow.state.versions import META
 from aioflow.state.wish import Wish
 
 _CHUNK_ROWS = 256
@@ -123,9 +124,11 @@ class DiffWrite:
         """What is new has not been added by somebody else meanwhile."""
         if not len(self._inserts) or not self._rows.is_there:
             return
+        # Where a database lets several write at the same time, all but one of those who add wait here.
+        await connection.run(f"UPDATE {META} SET version = version")
         ((count,),) = await connection.fetch(f"SELECT count(*) FROM {quote_name(self._table)}")
         if count == self._total:
-            return  # nobody added anything since; an index for KEY would know the rest
+            return  # where others added as much as they removed, the index on KEY knows
         with KeySet(self._memory) as new:
             for batch in self._inserts.batches():
                 keys = identities(list(map(self._pick_key, batch)))
@@ -183,7 +186,7 @@ class DiffWrite:
         for row in read:
             found = now.get(row[-1])
             if found is None or identity(found) != identity(row):
-                raise self._conflict(row, "removed" if found is None else "changed")
+                raise self._conflict(row, "changed or removed")
 
     def _check_count(self, changed: int, expected: int) -> None:
         if changed != expected:
