@@ -228,7 +228,8 @@ async def test_what_counts_is_the_status_however_the_answer_goes_on(
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n"
     async with answering(head, b"sent as 17\n", endlessly=endlessly) as url:
         channel = PhoneChannel({"phone": {"default": {"url": url, "total_seconds": 2}}})
-        answer = await channel.deliver(text_message())
+        async with asyncio.timeout(20):  # far less than the 60 above
+            answer = await channel.deliver(text_message())
         await channel.close()
     assert answer.startswith("200 OK: sent as 17")
     assert len(answer) < 250
