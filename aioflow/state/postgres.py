@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from aioflow.errors import InputError, MissingExtraError
 from aioflow.state.driver import Address, Connection, quote_name
@@ -58,22 +58,27 @@ def _arguments(address: Address) -> dict[str, Any]:
     shown = address.shown or address.name
     try:
         parts = urlsplit(address.url)
-        _ = parts.port
+        if "," not in parts.netloc:  # there may be several servers
+            _ = parts.port
     except ValueError:
         raise InputError(f"{shown}: no URL of a database; write postgresql://user@host:5432/name") from None
     options = parse_qs(parts.query, keep_blank_values=True)
     mode = options.get("sslmode", ["prefer"])[-1]
     if mode not in _SSL_MODES:
         raise InputError(f"{shown}: sslmode is {mode!r}; it can be {', '.join(_SSL_MODES)}")
-    # Other options of a URL are settings of the server, among which this one, for all other clients, is not.
-    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
     return {
-        "dsn": urlunsplit(parts._replace(query=urlencode(query))),
+        "dsn": _without_timeout(parts) if "connect_timeout" in options else address.url,
         "timeout": _seconds(shown, options.get("connect_timeout", [""])[-1]),
         "server_settings": {} if "application_name" in options else {"application_name": "aioflow"},
         # A schema that somebody changes makes cached statements fail, in the middle of a transaction.
         "statement_cache_size": 0,
     }
+
+
+def _without_timeout(parts: SplitResult) -> str:
+    """asyncpg takes it for a setting of the server, as it does with everything that it does not know."""
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
+    return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def _seconds(shown: str, text: str) -> float:

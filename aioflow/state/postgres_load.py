@@ -81,13 +81,12 @@ class Load:
 
     def _some(self) -> Iterator[Batch]:
         deadline = perf_counter() + _SECONDS
-        while perf_counter() < deadline:
-            batch = self._next()
-            if batch is None:
-                self._has_ended = True
-                return
+        while (batch := self._next()) is not None:
             self._sent.append(batch)
             yield batch
+            if perf_counter() >= deadline:
+                return
+        self._has_ended = True
 
     def _next(self) -> Batch | None:
         try:

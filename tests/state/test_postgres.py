@@ -1,6 +1,7 @@
 """The PostgreSQL driver against a real server: what all drivers do, connecting, statements and loads."""
 
 import asyncio
+import itertools
 import re
 import socket
 import sys
@@ -12,7 +13,14 @@ import pytest
 from aioflow.errors import InputError, MissingExtraError
 from aioflow.relation import Batch, Schema
 from aioflow.state.driver import ColumnNeed
-from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError
+from aioflow.state.errors import (
+    BusyError,
+    ConflictError,
+    DamagedError,
+    DatabaseError,
+    DisconnectedError,
+    DiskFullError,
+)
 from aioflow.state.postgres import POSTGRES
 from tests.servers.postgres import GUARDED_PASSWORD, GUARDED_USER, Postgres, query
 from tests.state.driver_cases import CASES, Case, name_of, read_table
@@ -51,6 +59,14 @@ def test_a_wrong_url_is_told_without_its_password(url: str, told: str) -> None:
     assert SHOWN in str(caught.value)
     assert "hidden" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgres://one:1,two:2/name", "postgresql:///name?host=/run/postgresql", "postgresql://[::1]/name"],
+)
+def test_servers_are_addressed_in_many_ways(url: str) -> None:
+    POSTGRES.check(address(url))
 
 
 async def test_a_wrong_password_is_told_and_not_shown(postgres: Postgres) -> None:
@@ -212,6 +228,31 @@ async def test_a_forbidden_table_is_told(schema_url: str, postgres: Postgres) ->
             await connection.fetch("select * from t")
 
 
+@pytest.mark.parametrize(
+    ("state", "kind", "told"),
+    [
+        ("53100", DiskFullError, "no room is left"),
+        ("40001", BusyError, "nothing of this was kept"),
+        ("55P03", BusyError, "holds a lock"),
+        ("57P01", DisconnectedError, "sorry"),
+        ("57P03", DisconnectedError, "take connections in a moment"),
+        ("08006", DisconnectedError, "sorry"),
+        ("XX001", DamagedError, "damaged"),
+        ("23514", ConflictError, "sorry"),
+        ("22012", ConflictError, "sorry"),
+        ("P0001", DatabaseError, f"{SHOWN}: sorry; detail; hint, in: do"),
+    ],
+)
+async def test_what_the_server_says_has_its_error(
+    schema_url: str, state: str, kind: type[Exception], told: str
+) -> None:
+    using = f"errcode = '{state}', detail = 'detail', hint = 'hint'"
+    async with connected(schema_url) as connection:
+        with pytest.raises(kind, match=told) as caught:
+            await connection.run(f"do $$ begin raise exception 'sorry' using {using}; end $$")
+        assert type(caught.value) is kind
+
+
 async def test_a_statement_must_get_as_many_values_as_it_takes(schema_url: str) -> None:
     async with connected(schema_url) as connection:
         with pytest.raises(DatabaseError, match="takes 2 values, not 1"):
@@ -271,8 +312,12 @@ async def test_a_load_without_a_transaction_is_whole_or_nothing(schema_url: str)
         assert await connection.fetch("select count(*) from t") == [(0,)]
 
 
-async def test_other_tasks_work_while_rows_are_loaded(schema_url: str) -> None:
+async def test_other_tasks_work_while_rows_are_loaded(
+    schema_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.state.postgres_load.perf_counter", itertools.count().__next__)
     turns = 0
+    seen: list[int] = []
 
     async def other() -> None:
         nonlocal turns
@@ -280,13 +325,18 @@ async def test_other_tasks_work_while_rows_are_loaded(schema_url: str) -> None:
             await asyncio.sleep(0)
             turns += 1
 
+    def slow_batches() -> Iterator[Batch]:
+        for number in range(5):
+            seen.append(turns)
+            yield [(number,)]
+
     async with connected(schema_url) as connection:
         await make(connection, "create table t (a bigint)")
         task = asyncio.ensure_future(other())
-        await connection.load("t", ("a",), [[(number,) for number in range(200_000)]])
+        assert await connection.load("t", ("a",), slow_batches()) == 5
         task.cancel()
         await asyncio.wait([task])
-        assert turns > 5
+    assert seen == sorted(set(seen))
 
 
 async def test_a_table_or_column_that_is_not_there_is_told(schema_url: str) -> None:

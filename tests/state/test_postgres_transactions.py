@@ -97,13 +97,25 @@ async def test_a_cancelled_load_leaves_nothing_behind(schema_url: str) -> None:
         assert await read_table(connection, "t") == []
 
 
-async def test_a_cancelled_scan_leaves_nothing_behind(schema_url: str) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda connection: read(connection, ENDLESS),
+        lambda connection: connection.fetch(ENDLESS),
+        lambda connection: connection.run(ENDLESS),
+    ],
+)
+async def test_a_cancelled_call_ends_when_the_server_has_ended_it(
+    schema_url: str, call: Callable[[Connection], Awaitable[object]]
+) -> None:
     async with connected(schema_url) as connection:
-        task = asyncio.ensure_future(read(connection, ENDLESS))
+        task = asyncio.ensure_future(call(connection))
         await asyncio.wait([task], timeout=0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        # What asks the server to give up is a task as well.
+        assert asyncio.all_tasks() == {asyncio.current_task()}
         assert await is_idle(schema_url)
         assert await connection.fetch("select 1") == [(1,)]
 
