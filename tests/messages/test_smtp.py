@@ -74,6 +74,14 @@ async def test_a_connection_that_the_server_has_closed_is_opened_again() -> None
     assert server.connections == 2
 
 
+async def test_a_server_that_has_had_enough_is_connected_to_anew() -> None:
+    async with SmtpServer() as server, channel(server) as sender:
+        await sender.deliver(mail("key-1"))
+        server.on("RSET", Reaction("421 too long idle", close=True, times=1))  # type: ignore[arg-type]
+        await sender.deliver(mail("key-2"))
+    assert (len(server.kept), server.connections) == (2, 2)
+
+
 async def test_a_refused_message_leaves_the_connection_to_the_next() -> None:
     async with SmtpServer() as server, channel(server) as sender:
         server.refuse("RCPT", "550 unknown", recipient="bob@example.org")
@@ -146,6 +154,7 @@ async def test_those_whom_the_server_refuses_are_told_apart() -> None:
         assert error.progress is not None
         assert error.progress["sent"] == ["ann@example.org", "eve@example.org"]
         assert "bob@example.org: 550 no such user (ann@example.org, eve@example.org got it)" in str(error)
+        assert server.commands.count("RCPT TO:<bob@example.org>") == 1
 
         # Who asks for another attempt means those who were refused.
         server.as_usual()
