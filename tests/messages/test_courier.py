@@ -135,6 +135,12 @@ async def test_a_lease_keeps_others_off_until_it_expires(database_url: str, deli
         report = await post.courier().deliver()
         assert (report.sent, report.dead, post.channel.delivered) == (0, 0, [])
         post.clock.pass_seconds(0.001)
+        if delivery == "at-most-once":
+            # Nobody claims it, even who has not noticed yet that it is to be given up.
+            table, now = post.table(), post.clock.now
+            assert await table.accounts(now) == []
+            assert await table.claimable(MAIN, now) == []
+            assert not await table.claim(key, "another", now, now + timedelta(seconds=100))
         report = await post.courier().deliver()
         if delivery == "at-least-once":
             assert (report.sent, [message.attempts for message in post.channel.delivered]) == (1, [2])

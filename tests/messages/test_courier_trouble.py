@@ -11,8 +11,8 @@ import pytest
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.outbox_settings import OutboxSettings
 from aioflow.messages.outbox_table import Account, OutboxTable
-from aioflow.state.errors import DatabaseError, DisconnectedError
-from aioflow.state.moments import watch
+from aioflow.state.driver import Connection
+from aioflow.state.errors import BusyError, DatabaseError, DisconnectedError
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, SETTINGS, Changed, Post, failing, opened_post
 
@@ -67,14 +67,22 @@ async def test_an_outcome_that_cannot_be_noted_is_told_and_not_delivered_again_i
 async def test_a_connection_that_is_lost_at_the_note_is_made_again(database_url: str) -> None:
     async with opened_post(database_url) as post:
         await post.put("hello", delivery="at-most-once")
-        left = [1, 2]
+        connections: list[Connection] = []
 
-        def when(sql: str) -> bool:
-            return "state = 'sent'" in sql and bool(left) and left.pop() > 0
+        async def connect() -> Any:
+            connection = await post.connect()
+            connections.append(connection)
 
-        table = failing_runs(post, DisconnectedError("gone"), when=when)
-        assert (await post.courier(table).deliver()).sent == 1
+            async def run(sql: str, values: Any = ()) -> int:
+                if "state = 'sent'" in sql and len(connections) < 3:
+                    raise DisconnectedError("gone")
+                return await connection.run(sql, values)
+
+            return Changed(connection, run=run)
+
+        assert (await post.courier(post.table(connect)).deliver()).sent == 1
         assert ((await post.only()).state, len(post.channel.delivered)) == ("sent", 1)
+        assert len(connections) == 3
 
 
 async def test_a_database_that_fails_at_the_claim_is_told_and_other_deliveries_go_on(tmp_path: Path) -> None:
@@ -86,31 +94,42 @@ async def test_a_database_that_fails_at_the_claim_is_told_and_other_deliveries_g
         assert (await post.courier().deliver()).sent == 1
 
 
-async def test_a_note_waits_for_a_run_that_is_writing(database_url: str) -> None:
-    async with opened_post(database_url) as post:
+async def test_a_note_waits_for_a_run_that_is_writing(tmp_path: Path) -> None:
+    async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
         await post.put("hello", "world")
         other = await post.connect()
-        writing = other.transaction("write")
-        released: list[asyncio.Task[None]] = []
+        noticed = asyncio.Event()
 
-        async def release() -> None:
-            await asyncio.sleep(0)
-            await writing.__aexit__(None, None, None)
+        async def connect() -> Any:
+            connection = await post.connect()
 
-        async def locks(message: Message) -> None:
-            if message.content["subject"] == "hello":
-                await writing.__aenter__()
+            async def run(sql: str, values: Any = ()) -> int:
+                try:
+                    return await connection.run(sql, values)
+                except BusyError:
+                    noticed.set()
+                    raise
 
-        def seen(name: str) -> None:
-            if name == "message handed over" and not released:
-                released.append(asyncio.ensure_future(release()))
+            return Changed(connection, run=run)
 
-        post.channel.does = locks
-        with watch(seen):
-            report = await post.courier().deliver()
-        await released[0]
+        async def write(begun: asyncio.Event) -> None:
+            async with other.transaction("write"):
+                begun.set()
+                await noticed.wait()
+
+        async with asyncio.TaskGroup() as group:
+
+            async def locks(message: Message) -> None:
+                if message.content["subject"] == "hello":
+                    begun = asyncio.Event()
+                    group.create_task(write(begun))
+                    await begun.wait()
+
+            post.channel.does = locks
+            report = await post.courier(post.table(connect)).deliver()
         await other.close()
-        assert (report.sent, report.troubles, len(post.channel.delivered)) == (2, [], 2)
+        assert (report.sent, report.troubles, post.channel.subjects) == (2, [], ["hello", "world"])
+        assert noticed.is_set()
 
 
 # --- time -----------------------------------------------------------------------------------------
