@@ -183,12 +183,12 @@ def _phone_contents(configuration: Configuration, account: _Account, to: str | N
 
 
 def _email_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.email_settings import Accounts
+    from aioflow.messages.email_settings import EmailAccounts
     from aioflow.messages.mailboxes import read_mailbox
 
     if to is None:
         raise InputError(f"say to whom {account} is to send, with --to somebody@example.org")
-    sender = Accounts(configuration).find(account.name).sender
+    sender = EmailAccounts(configuration).find(account.name).sender
     return [{"from": str(sender), "to": [str(read_mailbox(to))], "subject": _TITLE, "text": _TEXT}]
 
 
