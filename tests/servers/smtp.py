@@ -11,6 +11,7 @@ import asyncio
 import email
 import email.policy
 import json
+import logging
 import socket
 import ssl
 import warnings
@@ -301,6 +302,7 @@ async def _main() -> None:
     parser.add_argument("journal", type=Path)
     parser.add_argument("options", type=json.loads, help="of SmtpServer, as JSON")
     arguments = parser.parse_args()
+    logging.getLogger("mail.log").setLevel(logging.ERROR)
     async with SmtpServer(journal=arguments.journal, **arguments.options) as server:
         await serve_until_input_ends(server.port)
 

@@ -1,0 +1,97 @@
+"""Puts worlds and campaigns together: every moment in a world where it passes, then random kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Literal, TypeAlias
+
+from tests.kills.campaign import Campaign, Changes, Report
+from tests.kills.commands import NEWER_TABLES, Commands
+from tests.kills.moments import all_moments
+from tests.kills.receivers import Receivers, receivers
+from tests.kills.stores import PostgresStore, SqliteStore, Store
+from tests.kills.world import CHANNELS, MONITOR, World
+from tests.servers.postgres import Postgres
+
+Kind: TypeAlias = Literal["sqlite", "postgresql"]
+
+# Where a moment passes: in the first run on a database, in an upgrade, or by the channel that it belongs to.
+TABLES, COPIED = "tables ", "tables copied"
+_OTHER_CHANNELS = ("gateway-", "apprise-", "maildir-")
+_LOAD = Changes(new=20, changed=5, gone=2)
+
+
+@dataclass
+class Harness:
+    """Makes worlds, each with a folder, a database and a seed of its own."""
+
+    folder: Path
+    commands: Commands
+    receivers: Receivers
+    postgres: Callable[[], Postgres]
+    seed: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+    tell: Callable[[str], None] = lambda line: None
+    _worlds: int = 0
+
+    def kill_at_all_moments(self, kind: Kind, *, passings: tuple[int, ...] = (1,), chained: bool) -> None:
+        """Every moment, wherever it passes."""
+        moments = list(all_moments())
+        others = [name for name in moments if name.startswith(_OTHER_CHANNELS)]
+        ordinary = [name for name in moments if not name.startswith((TABLES, *_OTHER_CHANNELS))]
+        self._kill_while_tables_are_made(kind, [name for name in moments if name.startswith(TABLES)])
+        with self.campaign(kind, chained=chained) as campaign:
+            campaign.kill_at_moments(ordinary, passings)
+        with self.campaign(kind, CHANNELS, chained=chained) as campaign:
+            campaign.kill_at_moments(others, passings)
+
+    def _kill_while_tables_are_made(self, kind: Kind, moments: list[str]) -> None:
+        """The first run on a database, and the first of a newer aioflow; they are made when all were hit."""
+        with self.campaign(kind, chained=True) as campaign:
+            campaign.kill_at_moments([name for name in moments if name != COPIED])
+        with self.campaign(kind, chained=True) as campaign:
+            campaign.run_once()
+            campaign.upgrade({NEWER_TABLES: "1"})
+            campaign.kill_at_moments(moments)
+
+    def kill_at_random(self, kind: Kind, count: int) -> None:
+        with self.campaign(kind, changes=_LOAD) as campaign:
+            campaign.kill_at_random(count)
+
+    def check_all_were_hit(self) -> None:
+        for name in all_moments():
+            if not self.report.hits[name]:
+                self.report.problems.append(f"the moment {name!r} was never hit")
+
+    @contextmanager
+    def campaign(
+        self, kind: Kind, plan: str = MONITOR, *, changes: Changes | None = None, chained: bool = False
+    ) -> Iterator[Campaign]:
+        """A campaign in a new world, whose result is added to the report."""
+        self._worlds += 1
+        folder = self.folder / f"world-{self._worlds}"
+        folder.mkdir()
+        store: Store = SqliteStore(folder / "db") if kind == "sqlite" else PostgresStore(self.postgres())
+        random = Random(f"{self.seed} {self._worlds}")
+        world = World(folder, store, self.commands, self.receivers, random, plan, self.variables)
+        campaign = Campaign(world, self.report, changes, chained=chained)
+        try:
+            yield campaign
+            campaign.finish()
+        finally:
+            store.close()
+        self.tell(f"{kind}, {plan}: {self.report.kills} kills, {len(self.report.problems)} problems")
+
+
+@contextmanager
+def harness(
+    folder: Path, commands: Commands, postgres: Callable[[], Postgres], seed: int, **variables: str
+) -> Iterator[Harness]:
+    """With the receivers running."""
+    with receivers(folder) as running:
+        yield Harness(folder, commands, running, postgres, seed, variables)

@@ -1,0 +1,128 @@
+"""A process that has aioflow imported, and forks off one command after the other: a line each on its input.
+
+Given arguments it is that command itself. Only here aioflow can be made worse than it is, by variables, to
+show that the harness notices, or newer than it is, to see an upgrade.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tests.kills.commands import NEWER_TABLES, SABOTAGE
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        _become(os.environ)
+        return _command()
+    _import_all()
+    for line in sys.stdin:
+        wish = json.loads(line)
+        if not _is_parent():
+            _settle(wish)
+            return _command()
+    return None
+
+
+def _is_parent() -> bool:
+    pid = os.fork()
+    if pid == 0:
+        return False
+    print(pid, flush=True)
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+    return True
+
+
+def _settle(wish: Mapping[str, Any]) -> None:
+    """Be a process as if it had been started so."""
+    log = os.open(wish["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.chdir(wish["cwd"])
+    os.environ.clear()
+    os.environ.update(wish["environment"])
+    sys.argv = ["aioflow", *wish["arguments"]]
+    _become(os.environ)
+    _obey_kill_wish()
+
+
+def _obey_kill_wish() -> None:
+    """What a fresh process does when it imports `moments`."""
+    from aioflow.state import moments
+
+    if moments.VARIABLE in os.environ:
+        moments._watcher = moments._killer(os.environ[moments.VARIABLE])
+
+
+def _command() -> None:
+    from aioflow.cli import main as aioflow
+
+    aioflow()
+
+
+def _import_all() -> None:
+    from tests.kills.moments import import_everything
+
+    import_everything()
+
+
+def _become(environment: Mapping[str, str]) -> None:
+    if SABOTAGE in environment:
+        _move_outbox_out_of_the_transaction()
+    if NEWER_TABLES in environment:
+        _have_newer_tables()
+
+
+def _move_outbox_out_of_the_transaction() -> None:
+    """Messages are written in a transaction of their own, after that of the run."""
+    from aioflow.messages import outbox
+    from aioflow.state.databases import Databases
+    from aioflow.state.driver import Connection
+
+    class Late(outbox._Posted):
+        async def apply(self, connection: Connection) -> None:
+            pass
+
+        def forget(self) -> None:
+            pass
+
+        async def apply_late(self, connection: Connection) -> None:
+            await super().apply(connection)
+            super().forget()
+
+        def close(self) -> None:
+            pass
+
+    deliver = outbox.Outbox._deliver
+
+    async def deliver_late(self: outbox.Outbox) -> None:
+        assert self._address is not None
+        connection = await self._host.service(Databases).connect(self._address)
+        try:
+            async with connection.transaction("write"):
+                assert isinstance(self._posted, Late)
+                await self._posted.apply_late(connection)
+        finally:
+            await connection.close()
+        await deliver(self)
+
+    outbox._Posted = Late  # type: ignore[misc]
+    outbox.Outbox._deliver = deliver_late  # type: ignore[method-assign]
+
+
+def _have_newer_tables() -> None:
+    """As if this were the next version of aioflow, which knows one more column."""
+    from aioflow.state.own_tables import OWN_TABLES
+
+    newer = (*OWN_TABLES.migrations, ("ALTER TABLE aioflow_runs ADD COLUMN remark text",))
+    object.__setattr__(OWN_TABLES, "migrations", newer)  # others hold the object itself
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""All that a plan needs to be run, in a folder: configuration, source, database; and whom it tells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.cli.program import environment, own_folders
+from tests.kills.commands import Commands, Victim
+from tests.kills.receivers import HOOK, PASSWORD, SMS, USER, Receipt, Receivers, read_maildir
+from tests.kills.source import Source
+from tests.kills.stores import Store
+from tests.servers.smtp import CA_FILE
+
+MONITOR, CHANNELS = "monitor.plan", "channels.plan"
+
+_HERE = Path(__file__).parent
+_CONFIGURATION = """
+[database.default]
+url = "{url}"
+
+[email.default]
+url = "smtp+starttls://{user}@localhost:{smtp}"
+from = "watcher@example.org"
+password = "secret:MAIL"
+ca = "{ca}"
+
+[email.box]
+url = "maildir:box"
+from = "watcher@example.org"
+
+[phone.default]
+url = "http://127.0.0.1:{gateway}{sms}"
+
+[notify.default]
+url = "json://127.0.0.1:{gateway}{hook}"
+"""
+
+
+@dataclass
+class World:
+    """A folder in which a plan is run again and again."""
+
+    folder: Path
+    store: Store
+    commands: Commands
+    receivers: Receivers
+    random: Random
+    plan: str = MONITOR
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.temporary = self.folder / "temporary"
+        self.temporary.mkdir(parents=True)
+        self.log = self.folder / "commands.log"
+        self.source = Source(self.folder / "houses.jsonl", self.random)
+        shutil.copy(_HERE / self.plan, self.folder)
+        (self.folder / "aioflow.toml").write_text(
+            _CONFIGURATION.format(
+                url=self.store.url,
+                user=USER,
+                smtp=self.receivers.smtp_port,
+                ca=CA_FILE,
+                gateway=self.receivers.gateway_port,
+                sms=SMS,
+                hook=HOOK,
+            )
+        )
+        self._before = {channel: len(receipts) for channel, receipts in self._received().items()}
+
+    # --- commands -------------------------------------------------------------------------------
+
+    def start_run(self, kill_at: str | None = None) -> Victim:
+        return self._start("run", self.plan, kill_at=kill_at)
+
+    def start_delivery(self, kill_at: str | None = None) -> Victim:
+        return self._start("outbox", "deliver", kill_at=kill_at)
+
+    def _start(self, *arguments: str, kill_at: str | None) -> Victim:
+        variables = {
+            **own_folders(self.folder),
+            "TMPDIR": str(self.temporary),
+            "AIOFLOW_SECRET_MAIL": PASSWORD,
+            **self.variables,
+            **({"AIOFLOW_KILL_AT": kill_at} if kill_at else {}),
+        }
+        return self.commands.start(arguments, environment(**variables), self.folder, self.log)
+
+    def last_words(self) -> str:
+        """What the last commands have said."""
+        return self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
+
+    # --- what came of it ------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Wait until nothing of a killed process is under way any more."""
+        self.store.settle()
+        self.receivers.settle()
+
+    def receipts(self) -> dict[str, list[Receipt]]:
+        """What everybody got from this world's plan, by channel, in order."""
+        return {channel: got[self._before[channel] :] for channel, got in self._received().items()}
+
+    def expected(self) -> set[str]:
+        """What everybody must have been told by now."""
+        if self.plan == MONITOR:
+            return self.source.told
+        return {text for text in self.source.told if text.startswith("new ")}
+
+    def _received(self) -> dict[str, list[Receipt]]:
+        if self.plan == MONITOR:
+            return {"mail": self.receivers.mails()}
+        requests = {path: self.receivers.requests(path) for path in (SMS, HOOK)}
+        return {"maildir": read_maildir(self.folder / "box"), **requests}
+
+    def undelivered(self) -> int:
+        rows = self.store.rows("select count(*) from aioflow_outbox where state in ('waiting', 'sending')")
+        return int(rows[0][0]) if rows else 0
+
+    def left_files(self) -> list[str]:
+        """Temporary files that nobody has removed, also of messages."""
+        return sorted(os.listdir(self.temporary))
