@@ -9,7 +9,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -289,6 +289,8 @@ class Setting:
     def public_value(self) -> Any:
         """The value as it may be shown: what must be secret is masked, references to secrets are not."""
         value = self.value
+        if isinstance(value, tuple):
+            return tuple(replace(self, value=each).public_value for each in value)
         if not isinstance(value, str):
             return value
         if is_sensitive(self.place) and not _BY_REFERENCE.fullmatch(value):

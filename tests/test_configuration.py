@@ -11,7 +11,7 @@ import pytest
 from aioflow import configuration as reading
 from aioflow.configuration import Configuration, as_configuration, read_configuration
 from aioflow.errors import InputError
-from aioflow.section import MODES, Section, at_least
+from aioflow.section import MODES, Section, Setting, at_least
 from aioflow.session import MODES as ENGINE_MODES
 
 
@@ -404,3 +404,8 @@ def test_credentials_are_not_shown() -> None:
     assert "hunter2" not in "".join(shown)
     assert "https://********@example.org/" in shown
     assert str(Configuration()) == "Configuration()"
+
+
+def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
+    urls = ("json://ann:tea@host/a", "json://host/b")
+    assert str(Setting(("notify", "team", "url"), urls, "here")) == "json://********@host/a, json://host/b"
