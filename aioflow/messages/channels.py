@@ -40,16 +40,20 @@ class Channels:
 
     def _maker(self, kind: str) -> MakeChannel:
         if self._kinds is not None:
-            known: list[str] = list(self._kinds)
             if kind in self._kinds:
                 return self._kinds[kind]
-        else:
-            found = {point.name: point for point in installed(ENTRY_POINTS)}
-            known = list(found)
-            if kind in found:
-                made: MakeChannel = found[kind].load()
-                return made
-        raise InputError(f"there is no channel {kind!r}{suggestion(kind, known)}")
+            raise InputError(f"there is no channel {kind!r}{suggestion(kind, self._kinds)}")
+        found = {point.name: point for point in installed(ENTRY_POINTS)}
+        if kind not in found:
+            raise InputError(f"there is no channel {kind!r}{suggestion(kind, found)}")
+        try:
+            made: MakeChannel = found[kind].load()
+        except Exception as error:
+            raise InputError(
+                f"the channel {kind!r} of the installed package {found[kind].value!r} cannot be loaded: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return made
 
     async def close(self) -> None:
         """Close all, each whatever became of the others; raises the first error."""

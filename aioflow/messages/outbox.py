@@ -79,23 +79,30 @@ class Outbox:
         return self._posted
 
     async def _deliver(self) -> None:
-        """After a commit: what is due in the database, whoever posted it."""
+        """After a commit: what is due in the database, whoever posted it. What fails now is not the run."""
         if not self._settings.deliver_seconds:
             return
         assert self._address is not None
-        databases, address = self._host.service(Databases), self._address
+        try:
+            report = await self._delivered(self._address)
+        except Exception as error:
+            self._host.warn(f"messages wait to be delivered: {type(error).__name__}: {error}")
+            return
+        for warning in report_warnings(report, self._address, datetime.now(UTC)):
+            self._host.warn(warning)
+
+    async def _delivered(self, address: Address) -> Report:
+        databases = self._host.service(Databases)
         table = OutboxTable(lambda: databases.connect(address))
         channels = Channels(self._host.configuration)
         try:
             courier = Courier(table, channels, self._settings, address, self._host.warn)
-            report = await courier.deliver(self._settings.deliver_seconds)
+            return await courier.deliver(self._settings.deliver_seconds)
         finally:
             try:
                 await channels.close()
             finally:
                 await table.close()
-        for warning in report_warnings(report, address, datetime.now(UTC)):
-            self._host.warn(warning)
 
 
 class _Posted:

@@ -200,11 +200,9 @@ class OutboxTable:
 
     async def prune(self, before: datetime) -> int:
         """Let go of what was sent or dropped long ago."""
-        condition = "(state = 'sent' AND sent_at < {}) OR (state = 'dropped' AND sent_at < {})"
-        values = (stamp(before), stamp(before))
-        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", *values):
+        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE sent_at < {{}} LIMIT 1", stamp(before)):
             return 0
-        return await self._run(f"DELETE FROM {OUTBOX} WHERE {condition}", *values)
+        return await self._run(f"DELETE FROM {OUTBOX} WHERE sent_at < {{}}", stamp(before))
 
     # --- for people -----------------------------------------------------------------------------
 

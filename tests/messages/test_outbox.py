@@ -232,3 +232,16 @@ def test_the_warnings_of_a_run_say_how_many_why_and_when() -> None:
         "see `aioflow outbox list`"
     )
     assert report_warnings(Report(sent=3), address, NOON) == []
+
+
+async def test_a_defect_of_a_channel_is_a_warning_of_a_run_that_is_committed(
+    database_url: str, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close() -> None:
+        raise ValueError("cannot close")
+
+    monkeypatch.setattr(channel, "close", close)
+    result = await told(database_url, ("Ann", 30))
+    (warning,) = map(str, result.warnings)
+    assert "ValueError: cannot close" in warning
+    assert await stored(database_url) == ["Ann"]
