@@ -165,6 +165,7 @@ async def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
 async def test_another_program_that_writes_makes_a_busy_error(tmp_path: Path) -> None:
     async with connected(tmp_path) as connection:
         await make(connection, a="number")
+        await connection.run("pragma busy_timeout = 600000")  # who waits, waits too long for a test
         with elsewhere(tmp_path) as database:
             database.execute("begin immediate")
             with pytest.raises(BusyError, match="another process or run is writing"):
@@ -339,6 +340,29 @@ async def test_a_cancelled_load_leaves_nothing(outside: bool, tmp_path: Path) ->
             assert await other.fetch("select count(*) from t") == [(0,)]
         async with connection.transaction("write"):
             assert await connection.load("t", SCHEMA.names, [MANY]) == len(MANY)
+
+
+async def test_a_cancelled_load_asks_for_no_more_rows(tmp_path: Path) -> None:
+    waiting, cancelled, asked = threading.Event(), threading.Event(), []
+
+    def batches() -> Iterator[Batch]:
+        waiting.set()
+        cancelled.wait()
+        for _ in range(10):
+            asked.append(1)
+            yield MANY[:300]
+
+    async with connected(tmp_path) as connection:
+        await make(connection, n="number", url="char")
+        task = asyncio.ensure_future(connection.load("t", SCHEMA.names, batches()))
+        await asyncio.to_thread(waiting.wait)
+        task.cancel()
+        await asyncio.sleep(0)  # the thread is asked to stop
+        cancelled.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(asked) == 1
+        assert await connection.fetch("select count(*) from t") == [(0,)]
 
 
 async def test_a_second_cancellation_waits_for_the_thread_too(tmp_path: Path) -> None:
