@@ -10,8 +10,9 @@ What a block does depends on the words behind its opening fence:
     plan           has no mistakes: a whole file, or some statements
     anything else  is left alone
 
-Times and random identities differ from run to run, so they are not compared. Blocks in HTML comments
-count as well: they hold what a reader would have and need not see.
+Times and random identities differ from run to run, so they are not compared; where a command names a message
+that the page has shown before, it is run with the key that was really there. Blocks in HTML comments count as
+well: they hold what a reader would have and need not see.
 """
 
 from __future__ import annotations
@@ -43,8 +44,14 @@ _PRELUDE = 'aioflow() { "$PYTHON" -m aioflow "$@"; }\npython() { "$PYTHON" "$@";
 _CHANGING = (
     (re.compile(r"\b\d+\.\d+(?= ?s\b)"), "T"),  # 0.42 s
     (re.compile(r"\b\d+\.\d{3}\b"), "T"),  # the times of explain --analyze
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b"), "WHEN"),  # when a message was sent
+    # The date of a mail.
+    (re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}\b"), "DATE"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "ID"),
+    (re.compile(r"^(\$ aioflow outbox \w+ )?[0-9a-f]{8}\b", re.MULTILINE), r"\1KEY"),
 )
+# The short key of a message, where a line begins with it, or a command is about it.
+_KEY = re.compile(r"^(?:\$ aioflow outbox \w+ )?([0-9a-f]{8})\b", re.MULTILINE)
 
 # A process for each page and each command, forked from one that has imported everything: importing takes
 # longer than most commands, and what one page registers must not be there in another.
@@ -109,6 +116,7 @@ class Page:
         self._worker: Connection | None = None
         self._printed: dict[int, str] = {}
         self._exit_code = 0
+        self._keys: dict[str, str] = {}  # of messages: as the page has them, and as they are now
 
     def differences(self) -> Iterator[Difference]:
         for number, block in enumerate(self.blocks):
@@ -125,7 +133,12 @@ class Page:
         for difference in reversed(differences):
             if difference.actual is not None:
                 start, old = difference.block.start, difference.block.text
-                text = text[:start] + difference.actual + text[start + len(old) :]
+                text = text[:start] + self._as_shown(difference.actual) + text[start + len(old) :]
+        return text
+
+    def _as_shown(self, text: str) -> str:
+        for shown, actual in self._keys.items():
+            text = text.replace(actual, shown)
         return text
 
     def _run(self, number: int, block: Block) -> Iterator[Difference]:
@@ -136,7 +149,10 @@ class Page:
         elif block.kind == "output":
             yield from _compared(block, self._printed.pop(-1 if block.follows is None else block.follows))
         elif block.kind == "console":
-            yield from _compared(block, "".join(self._commands(block)))
+            actual = "".join(self._commands(block))
+            keys = (_KEY.findall(text) for text in (block.text, actual))
+            self._keys = {**dict(zip(*keys, strict=False)), **self._keys}
+            yield from _compared(block, actual)
         elif block.kind == "plan" and (mistakes := self._ask(block)):
             yield Difference(block, mistakes)
 
@@ -170,6 +186,8 @@ class Page:
                 while command.endswith("\\\n"):
                     place += 1
                     command += lines[place]
+                for shown, key in self._keys.items():
+                    command = command.replace(shown, key)
                 printed = self._output(command)
                 yield f"$ {command}{printed}" + ("" if not printed or printed.endswith("\n") else "\n")
 
