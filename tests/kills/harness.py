@@ -59,8 +59,8 @@ class Harness:
             campaign.upgrade({NEWER_TABLES: "1"})
             campaign.kill_at_moments(moments)
 
-    def kill_at_random(self, kind: Kind, count: int) -> None:
-        with self.campaign(kind, changes=_LOAD) as campaign:
+    def kill_at_random(self, kind: Kind, count: int, *, chained: bool = False) -> None:
+        with self.campaign(kind, changes=None if chained else _LOAD, chained=chained) as campaign:
             campaign.kill_at_random(count)
 
     def check_all_were_hit(self) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.kills.commands import NEWER_TABLES, SABOTAGE
@@ -19,7 +20,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         _become(os.environ)
         return _command()
-    _import_all()
+    _warm_up()
     for line in sys.stdin:
         wish = json.loads(line)
         if not _is_parent():
@@ -66,10 +67,17 @@ def _command() -> None:
     aioflow()
 
 
-def _import_all() -> None:
+def _warm_up() -> None:
+    """Have everything in memory that a command would load or make when it needs it."""
+    import jinja2.sandbox  # noqa: F401
+    import typer.rich_utils  # noqa: F401
+
+    from aioflow import load
     from tests.kills.moments import import_everything
 
     import_everything()
+    for plan in Path(__file__).parent.glob("*.plan"):
+        load(plan)
 
 
 def _become(environment: Mapping[str, str]) -> None:

@@ -91,12 +91,16 @@ class Oracle:
             kill = last.get(place)
             if kill is None:
                 self._tell(f"{channel}: a copy that no kill explains, at place {place}")
-            elif kill.moment is not None and kill.moment not in WINDOW:
+            elif self._is_outside(kill):
                 self._tell(f"{channel}: a copy after the kill at {kill.moment!r}, outside of the window")
             else:
                 used.add(id(kill))
         for kill in self.kills:
             kill.copies = int(id(kill) in used)
+
+    def _is_outside(self, kill: Kill) -> bool:
+        """Whether no copy may follow it. Of several channels another one may just have been in its window."""
+        return kill.moment is not None and kill.moment not in WINDOW and len(kill.before) == 1
 
     def _posted(self) -> list[str]:
         contents = self.world.store.rows("select content from aioflow_outbox where channel = 'email'")
