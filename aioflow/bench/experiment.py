@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Bench:
     ) -> None:
         self.quick = quick
         self.rounds_done = 0
+        self.moved_count = 0
         self._told = told
         self._random = random.Random(seed)
         self._warming_up = False
@@ -64,15 +66,36 @@ class Bench:
         """Say how far it is."""
         self._told(text)
 
+    def moved(self, count: int) -> None:
+        """Say that so many tuples or pages went through this process: profiles tell costs for each.
+
+        Processes of `measure_apart` say it by the `count` in what they print.
+        """
+        self.moved_count += count
+
     def sample(
-        self, name: str, unit: Unit, value: float, *, limit: float | None = None, origin: Origin = "measured"
+        self,
+        name: str,
+        unit: Unit,
+        value: float,
+        *,
+        limit: float | None = None,
+        origin: Origin = "measured",
+        figure: str | None = None,
     ) -> None:
-        """One value of a variant in this round."""
+        """One value of a variant in this round.
+
+        Variants of one figure are compared in the report. Without one it is what follows the first comma of
+        the name: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
+        """
         if self._warming_up:
             return
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}, which is no figure")
         known = self._samples.get(name)
         values = (*known.values, value) if known else (value,)
-        self._samples[name] = Samples(name, unit, values, limit, origin)
+        shared = name.partition(", ")[2] if figure is None else figure
+        self._samples[name] = Samples(name, unit, values, limit, origin, shared)
 
     def values(self, name: str) -> Sequence[float]:
         return self._samples[name].values

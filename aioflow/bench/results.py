@@ -36,13 +36,17 @@ def at_least(value: float) -> Goal:
 
 @dataclass(frozen=True)
 class Samples:
-    """What one variant gave, round by round; `limit` is what no program could beat."""
+    """What one variant gave, round by round; `limit` is what no program could beat.
+
+    Variants of one `figure`, such as the time to the last tuple, are compared with each other.
+    """
 
     name: str
     unit: Unit
     values: tuple[float, ...]
     limit: float | None = None
     origin: Origin = "measured"
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ class Finding:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     conditions: Mapping[str, Any] = field(default_factory=dict)  # load and collections meanwhile
+    failure: str = ""  # why it ended before its end; what it found until then stands
 
 
 @dataclass(frozen=True)
@@ -114,5 +119,6 @@ class Results:
     started: str
     machine: Mapping[str, Any]
     versions: Mapping[str, str]
-    commit: str
+    commit: str  # of the checkout that ran, empty without one
+    dirty: bool = False  # whether files were changed since that commit
     format: int = FORMAT

@@ -1,0 +1,218 @@
+"""Work that is measured in a process of its own, and what such a process used.
+
+Processes end with the block or the process that started them, whichever way it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from time import perf_counter
+from typing import IO, Any, TypeAlias
+
+from aioflow.bench import child
+from aioflow.bench.child import MEGABYTE, peak_megabytes, resident_megabytes
+from aioflow.errors import AioflowError
+
+__all__ = [
+    "MEGABYTE",
+    "ROOT",
+    "Apart",
+    "ProcessError",
+    "Ran",
+    "measure_apart",
+    "peak_megabytes",
+    "profiles_to",
+    "resident_megabytes",
+    "run_apart",
+    "run_command",
+    "run_silently",
+]
+
+# The folder that the package lies in: of a checkout, or where packages are installed.
+ROOT = Path(__file__).parents[2]
+_PATIENCE_SECONDS = 5
+_SHOWN_LINES = 8
+
+# Gets the name under which a process is profiled, what its sampler saw, and what it printed.
+Receive: TypeAlias = Callable[[str, Mapping[str, Any], Any], None]
+_receive: ContextVar[Receive | None] = ContextVar("receive", default=None)
+
+
+class ProcessError(AioflowError):
+    """A process that was to be measured failed; tells the last lines that it wrote."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What a process printed as JSON on its last line, and what it used in all, its start included."""
+
+    found: Any
+    seconds: float
+    processor_seconds: float
+    peak_megabytes: float
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command went; `first_line_seconds` is when its first line of output came, None without any."""
+
+    seconds: float
+    processor_seconds: float
+    first_line_seconds: float | None
+    lines: int
+
+
+@contextmanager
+def profiles_to(receive: Receive) -> Iterator[None]:
+    """Have every process that is measured in the block profiled, and its profile handed over."""
+    token = _receive.set(receive)
+    try:
+        yield
+    finally:
+        _receive.reset(token)
+
+
+def run_apart(module: str | Path, *arguments: object, python: str = sys.executable) -> Any:
+    """Run `python -m module arguments`, or a file, and read its last line of output as JSON."""
+    return measure_apart(module, *arguments, python=python).found
+
+
+def measure_apart(
+    module: str | Path,
+    *arguments: object,
+    python: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+    profiled_as: str | None = None,
+) -> Apart:
+    """Run a module or a file in a process of its own.
+
+    A process that prints an object with `count` says by it how many tuples it moved, for profiles.
+    """
+    label = profiled_as or " ".join([Path(module).stem.rpartition(".")[2], *map(str, arguments[:1])])
+    receive = _receive.get()
+    with TemporaryDirectory(prefix="aioflow-bench-") as folder:
+        report = Path(folder, "used.json")
+        command = [python, "-P", child.__file__, str(report), "profile" if receive else "plain"]
+        started = perf_counter()
+        output = _run(
+            [*command, str(module), *map(str, arguments)], {**_environment(), **(environment or {})}
+        )
+        seconds = perf_counter() - started
+        used = json.loads(report.read_text())
+    found = _last_line(output, label)
+    if receive is not None:
+        receive(label, used["profile"], found)
+    return Apart(found, seconds, used["processor_seconds"], used["peak_megabytes"])
+
+
+def run_command(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Ran:
+    """Run a command to its end, and tell how long it took and when it first said something."""
+    first: float | None = None
+    lines = 0
+    with TemporaryFile() as errors:
+        started = perf_counter()
+        with _started(command, {**_environment(), **(environment or {})}, errors) as process:
+            assert process.stdout is not None
+            for _ in process.stdout:
+                first = perf_counter() - started if first is None else first
+                lines += 1
+            # Not `wait`, which keeps what the process used to itself.
+            _, status, used = os.wait4(process.pid, 0)
+            seconds = perf_counter() - started
+            process.returncode = os.waitstatus_to_exitcode(status)
+        _expect_success(command, process.returncode, errors)
+    return Ran(seconds, used.ru_utime + used.ru_stime, first, lines)
+
+
+def run_silently(command: Sequence[str], *, cwd: Path | None = None) -> None:
+    """Run a command whose output nobody needs, unless it fails."""
+    with TemporaryFile() as errors:
+        with _started(command, dict(os.environ), errors, stdout=errors, cwd=cwd) as process:
+            process.wait()
+        _expect_success(command, process.returncode, errors)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    with TemporaryFile() as errors:
+        with _started(command, environment, errors) as process:
+            assert process.stdout is not None
+            output = process.stdout.read()
+            process.wait()
+        _expect_success(command, process.returncode, errors)
+        return output.decode(errors="replace")
+
+
+@contextmanager
+def _started(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    errors: IO[bytes],
+    *,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    cwd: Path | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a group of its own: Ctrl-C is for this process, which then ends the whole group."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=errors,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            _end_group(process)
+        for file in (process.stdin, process.stdout):
+            if file is not None:
+                file.close()
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):  # it may have ended in between
+            os.killpg(process.pid, number)
+        try:
+            process.wait(_PATIENCE_SECONDS)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process; the other finds the same package in it."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _expect_success(command: Sequence[str], status: int, errors: IO[bytes]) -> None:
+    if status == 0:
+        return
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+    # What a reader recognises, without the path of the interpreter and of our own start.
+    words = [word for word in command[1:] if not word.endswith(("child.py", "used.json"))]
+    ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    raise ProcessError("\n  ".join([f"the process {' '.join(words)} {ended}", *said]))
+
+
+def _last_line(output: str, label: str) -> Any:
+    lines = output.strip().splitlines()
+    try:
+        return json.loads(lines[-1])
+    except (IndexError, json.JSONDecodeError):
+        shown = lines[-1] if lines else "nothing"
+        raise ProcessError(f"the process {label} printed no JSON on its last line but {shown!r}") from None

@@ -1,0 +1,135 @@
+"""Finds the experiments and runs them, one after the other; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
+from pkgutil import walk_packages
+from time import perf_counter
+from typing import TypeAlias
+
+from aioflow.bench.experiment import Bench, Experiment, experiments
+from aioflow.bench.machine import Watch, describe_machine, find_commit, find_versions, is_checkout
+from aioflow.bench.results import Finding, Results
+from aioflow.errors import AioflowError, InputError, suggestion
+
+PACKAGE = "aioflow.benchmarks"
+
+# Gets the name of the experiment and what it says.
+Told: TypeAlias = Callable[[str, str], None]
+# Gets what there is so far, each time that an experiment has ended.
+Kept: TypeAlias = Callable[[Results], None]
+
+
+def load_experiments(package: str = PACKAGE) -> Mapping[str, Experiment]:
+    """All experiments, by their names: those of the modules in the `__all__` of their package come first.
+
+    A module that cannot be imported is an experiment that fails.
+    """
+    try:
+        found = import_module(package)
+    except ModuleNotFoundError as error:
+        raise InputError(f"there are no experiments: {error}") from error
+    first = [f"{package}.{name}" for name in getattr(found, "__all__", ())]
+    others = [each.name for each in walk_packages(found.__path__, f"{package}.", onerror=_ignored)]
+    modules = [name for name in dict.fromkeys([*first, *others]) if "._" not in name]
+    broken = {each.name: each for module in modules if (each := _load(module)) is not None}
+    return {name: each for name, each in experiments.items() if each.measure.__module__ in modules} | broken
+
+
+def _ignored(package: str) -> None:
+    """A sub-package that cannot be imported is told of when its turn comes."""
+
+
+def _load(module: str) -> Experiment | None:
+    """Import a module; what is returned instead of its experiments fails when it runs."""
+    try:
+        import_module(module)
+    except Exception as error:
+        name = module.rpartition(".")[2].replace("_", "-")
+        text = f"{module} cannot be imported: {described(error)}"
+
+        def fail(bench: Bench) -> None:
+            raise InputError(text)
+
+        return Experiment(name, f"What does {name} measure?", "", "", fail)
+    return None
+
+
+def choose(names: Sequence[str], package: str = PACKAGE) -> list[Experiment]:
+    """The experiments of these names, or all that can run here, in their order."""
+    known = load_experiments(package)
+    here = is_checkout()
+    if not names:
+        return [each for each in known.values() if here or not each.needs_checkout]
+    for name in names:
+        if name not in known:
+            near = suggestion(name, known) or f" (there are: {', '.join(sorted(known))})"
+            raise InputError(f"there is no experiment {name!r}{near}")
+        if known[name].needs_checkout and not here:
+            raise InputError(
+                f"{name} runs from a checkout of the sources only: what it needs is not installed"
+            )
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def run_experiments(
+    names: Sequence[str] = (),
+    quick: bool = False,
+    told: Told = lambda name, text: None,
+    *,
+    kept: Kept = lambda results: None,
+    package: str = PACKAGE,
+) -> Results:
+    """Run the experiments of these names, or all; `kept` has what was found even when it is interrupted."""
+    chosen = choose(names, package)
+    commit, dirty = find_commit()
+    results = Results(
+        (),
+        quick,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        describe_machine(),
+        find_versions(),
+        commit,
+    )
+    results = replace(results, dirty=dirty)
+    for each in chosen:
+        finding = run_experiment(each, quick=quick, told=told)
+        results = replace(results, findings=(*results.findings, finding))
+        kept(results)
+    return results
+
+
+def run_experiment(experiment: Experiment, *, quick: bool, told: Told) -> Finding:
+    """Run one; what it found before it failed stays in the finding."""
+    bench = Bench(quick, lambda text: told(experiment.name, text))
+    failure = ""
+    watch, started = Watch(), perf_counter()
+    bench.tell("begins")
+    try:
+        experiment.measure(bench)
+    except Exception as error:
+        failure = described(error)
+        if os.environ.get("AIOFLOW_DEBUG") == "1":
+            traceback.print_exception(error, file=sys.stderr)
+    seconds = perf_counter() - started
+    finding = replace(
+        bench.finding(experiment), seconds=seconds, conditions=watch.conditions(), failure=failure
+    )
+    bench.tell(f"failed: {failure}" if failure else "ended")
+    return finding
+
+
+def described(error: BaseException) -> str:
+    """What went wrong, in words: those of our own errors, else with their kind and place."""
+    if isinstance(error, AioflowError):
+        return str(error)
+    said = str(error) or "no more is known"
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {said}{place}"
