@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -12,7 +14,6 @@ import pytest
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.outbox_table import OutboxTable
 from tests.cli.conftest import Ended
-from tests.cli.program import aioflow
 from tests.messages.posts import Post, ScriptedChannel, failing, opened_post
 
 T = TypeVar("T")
@@ -131,8 +132,6 @@ def test_a_file_that_is_no_database_is_told(
 
 
 def test_a_database_of_others_is_not_changed(command: Callable[..., Ended], folder: Path) -> None:
-    import sqlite3
-
     connection = sqlite3.connect(folder / "aioflow.db")
     connection.execute("CREATE TABLE houses (url text)")
     connection.close()
@@ -220,8 +219,6 @@ def test_a_message_that_is_being_delivered_is_left_alone(command: Callable[..., 
     (key,) = put(url, "one")
 
     async def claim(post: Post) -> bool:
-        from datetime import UTC, datetime, timedelta
-
         now = datetime.now(UTC)
         table: OutboxTable = post.table()
         return await table.claim(key, "another", now, now + timedelta(hours=1))
@@ -263,17 +260,20 @@ def test_a_newer_database_is_refused(command: Callable[..., Ended], url: str) ->
         assert "a newer version of aioflow" in ended.messages
 
 
-def test_mail_that_waits_is_delivered_by_a_process_of_its_own(folder: Path, url: str) -> None:
+def test_mail_that_a_run_left_waiting_is_delivered(
+    command: Callable[..., Ended], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "aioflow.toml").write_text(
         '[email.default]\nurl = "maildir:mail"\nfrom = "Watcher <watcher@example.org>"\n'
     )
     (folder / "told.plan").write_text(
         'PLAN told { INPUT: rows BODY { email (rows, to="me@example.org", subject="News") } }'
     )
-    run = aioflow("run", "told.plan", "-i", '[{"n": 1}]', cwd=folder, AIOFLOW_OUTBOX_DELIVER_SECONDS="0")
-    assert run.returncode == 0, run.stderr
-    delivered = aioflow("outbox", "deliver", cwd=folder)
-    assert (delivered.returncode, delivered.stderr) == (0, "")
-    assert delivered.stdout.endswith("1 message sent, 0 dead\n")
+    monkeypatch.setenv("AIOFLOW_OUTBOX_DELIVER_SECONDS", "0")
+    assert command("run", "told.plan", "-i", '[{"n": 1}]').code == 0
+    assert "me@example.org · News" in command("outbox", "list").output
+    delivered = command("outbox", "deliver", "told.plan")
+    assert (delivered.code, delivered.messages) == (0, "")
+    assert delivered.output.endswith("1 message sent, 0 dead\n")
     (mail,) = (folder / "mail" / "new").iterdir()
     assert "Subject: News" in mail.read_text()

@@ -43,10 +43,8 @@ class Kill:
 
 # The first message is to be sent at least once, the second at most once.
 KILLS = (
-    Kill("message claiming", 1),
     Kill("message claimed", 1),
     Kill("message handed over", 1, copies=(2, 1)),
-    Kill("message noted", 1),
     Kill("message claiming", 2),
     Kill("message claimed", 2, copies=(1, 0), states=("sent", "dead")),
     Kill("message handed over", 2, states=("sent", "dead")),

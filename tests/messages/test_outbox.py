@@ -4,6 +4,7 @@ import asyncio
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,8 +147,10 @@ async def test_a_run_may_leave_deliveries_to_others(database_url: str, channel: 
 
 
 async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
-    database_url: str, channel: ScriptedChannel
+    tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    url = f"sqlite:{tmp_path / 'test.db'}"
     arrived = asyncio.Event()
 
     async def does(message: Any) -> None:
@@ -163,13 +166,13 @@ async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
         await arrived.wait()
 
     text = PLAN.replace("INPUT:", "COMMIT: batch\n  INPUT:")
-    async with Engine(registry=registry(), configuration=configuration(database_url)) as engine:
+    async with Engine(registry=registry(), configuration=configuration(url)) as engine:
         await engine.run(loads(text), people=people())
     assert channel.subjects == ["Ann", "Bob"]
-    assert await stored(database_url) == ["Ann", "Bob"]
+    assert await stored(url) == ["Ann", "Bob"]
 
 
-def test_many_large_messages_do_not_fill_memory(tmp_path: Any) -> None:
+def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
     class Host:
         """A run whose transaction is looked at from here."""
 

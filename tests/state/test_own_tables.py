@@ -67,9 +67,10 @@ class Place:
             await connection.close()
 
 
-@pytest.fixture
-def place(database_url: str) -> Place:
-    return Place(database_url)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    sqlite = request.param == "sqlite"
+    return Place(f"sqlite:{tmp_path / 'test.db'}" if sqlite else request.getfixturevalue("schema_url"))
 
 
 async def names(connection: Connection) -> list[Row]:
