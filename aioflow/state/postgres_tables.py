@@ -152,10 +152,10 @@ def has_values_sql(table: str, column: TableColumn) -> str:
 
 def first_type_sql(table: str, column: TableColumn, name: str) -> list[str]:
     """Give a type to a column that holds nothing but nulls."""
-    return [
-        f"{_altering(table, column)} type {name} using null::{name}",
-        f"comment on column {quoted(table)}.{quoted(column.name)} is null",
-    ]
+    done = f"comment on column {quoted(table)}.{quoted(column.name)} is null"
+    if name == column.declared:  # the whole table would be written anew
+        return [done]
+    return [f"{_altering(table, column)} type {name} using null::{name}", done]
 
 
 def widen_sql(table: str, column: TableColumn, name: str) -> str:
