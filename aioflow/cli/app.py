@@ -35,6 +35,7 @@ from aioflow.cli.options import (
     Workers,
 )
 from aioflow.cli.outbox import outbox
+from aioflow.cli.suspects import suspects
 from aioflow.errors import InputError
 from aioflow.version import __version__
 
@@ -253,6 +254,7 @@ wrappers = typer.Typer(
 app.add_typer(wrappers, name="wrapper")
 app.add_typer(outbox, name="outbox")
 app.add_typer(notifications, name="notify")
+app.add_typer(suspects, name="suspects")
 
 
 @wrappers.command("test")
