@@ -70,7 +70,7 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
 
     def connect_small(*arguments: Any, **settings: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **settings)
+        connection: sqlite3.Connection = connect(*arguments, **settings)
         connection.execute("PRAGMA max_page_count = 3")
         return connection
 
