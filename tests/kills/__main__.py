@@ -17,6 +17,8 @@ from tests.kills.moments import all_moments
 from tests.kills.server import kill_server_while_plans_run
 from tests.servers.postgres import Postgres, postgres_server
 
+_WHILE_STREAMING = ("transaction begun", "writes applied", "transaction committed", "smtp-taken")
+
 
 def main() -> int:
     options = _options()
@@ -55,6 +57,8 @@ def _kill(work: Harness, options: argparse.Namespace) -> None:
     for kind in kinds:
         if not options.no_moments:
             work.kill_at_all_moments(kind, passings=(1, 2, 3), chained=False)
+            work.kill_deliveries(kind)
+            work.kill_while_streaming(kind, _WHILE_STREAMING, passings=(1, 2, 3))
         if options.count:
             work.kill_at_random(kind, options.count)
     if not options.no_moments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.kills.commands import NEWER_TABLES, Commands
 from tests.kills.moments import all_moments
 from tests.kills.receivers import Receivers, receivers
 from tests.kills.stores import PostgresStore, SqliteStore, Store
-from tests.kills.world import CHANNELS, MONITOR, World
+from tests.kills.world import CHANNELS, MONITOR, STREAM, World
 from tests.servers.postgres import Postgres
 
 Kind: TypeAlias = Literal["sqlite", "postgresql"]
@@ -22,6 +22,8 @@ Kind: TypeAlias = Literal["sqlite", "postgresql"]
 # Where a moment passes: in the first run on a database, in an upgrade, or by the channel that it belongs to.
 TABLES, COPIED = "tables ", "tables copied"
 _OTHER_CHANNELS = ("gateway-", "apprise-", "maildir-")
+_OF_DELIVERIES = ("message ", "smtp-")
+_STREAMED = Changes(new=30, changed=0, gone=0)
 _LOAD = Changes(new=20, changed=5, gone=2)
 
 
@@ -40,7 +42,7 @@ class Harness:
     _worlds: int = 0
 
     def kill_at_all_moments(self, kind: Kind, *, passings: tuple[int, ...] = (1,), chained: bool) -> None:
-        """Every moment, wherever it passes."""
+        """Kill runs at every moment, each where it passes."""
         moments = list(all_moments())
         others = [name for name in moments if name.startswith(_OTHER_CHANNELS)]
         ordinary = [name for name in moments if not name.startswith((TABLES, *_OTHER_CHANNELS))]
@@ -58,6 +60,20 @@ class Harness:
             campaign.run_once()
             campaign.upgrade({NEWER_TABLES: "1"})
             campaign.kill_at_moments(moments)
+
+    def kill_deliveries(self, kind: Kind) -> None:
+        """Kill `outbox deliver` at every moment of a delivery."""
+        with self.campaign(kind) as campaign:
+            campaign.kill_deliveries_at_moments(
+                name for name in all_moments() if name.startswith(_OF_DELIVERIES)
+            )
+
+    def kill_while_streaming(
+        self, kind: Kind, moments: Iterable[str], passings: tuple[int, ...] = (1,)
+    ) -> None:
+        """A plan that commits as it streams."""
+        with self.campaign(kind, STREAM, changes=_STREAMED) as campaign:
+            campaign.kill_at_moments(moments, passings)
 
     def kill_at_random(self, kind: Kind, count: int, *, chained: bool = False) -> None:
         with self.campaign(kind, changes=None if chained else _LOAD, chained=chained) as campaign:

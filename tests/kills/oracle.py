@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from tests.kills.receivers import Receipt
-from tests.kills.world import World
+from tests.kills.world import STREAM, World
 
 # The receiver may have the message, and nobody has noted it: a copy may follow.
 WINDOW = frozenset(
@@ -55,7 +55,7 @@ class Oracle:
     def look_after_recovery(self) -> None:
         """All is as if nobody had been killed, but for copies in the permitted window."""
         world, source = self.world, self.world.source
-        if self.stored() != source.houses:
+        if world.plan != STREAM and self.stored() != source.houses:
             self._tell("the table houses is not the source")
         history = world.store.rows("select url, price from history")
         if sorted(history) != sorted(source.ever.items()):

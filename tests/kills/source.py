@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -35,6 +38,22 @@ class Source:
             self.houses[url] = self.ever[url] = price
             self.told.add(f"new {url} {price}")
         self._show()
+
+    def feed(self, pipe: Path, known: int, seconds: float) -> threading.Thread:
+        """Write the houses into a pipe: those that are known at once, the others over some time."""
+        lines = [json.dumps({"url": url, "price": price}) for url, price in self.houses.items()]
+        pause = seconds / max(len(lines) - known, 1)
+
+        def write() -> None:
+            with suppress(BrokenPipeError), pipe.open("w", buffering=1) as opened:
+                for place, line in enumerate(lines):
+                    if place >= known:
+                        time.sleep(pause)
+                    opened.write(line + "\n")
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        return thread
 
     def _show(self) -> None:
         shown = [*self.houses.items()]

@@ -16,8 +16,10 @@ from tests.kills.source import Source
 from tests.kills.stores import Store
 from tests.servers.smtp import CA_FILE
 
-MONITOR, CHANNELS = "monitor.plan", "channels.plan"
+MONITOR, CHANNELS, STREAM = "monitor.plan", "channels.plan", "stream.plan"
 
+# Checkpoints come once a second.
+_STREAM_SECONDS = 3.5
 _HERE = Path(__file__).parent
 _CONFIGURATION = """
 [database.default]
@@ -75,6 +77,12 @@ class World:
     # --- commands -------------------------------------------------------------------------------
 
     def start_run(self, kill_at: str | None = None) -> Victim:
+        if self.plan == STREAM:
+            pipe = self.folder / "houses.pipe"
+            pipe.unlink(missing_ok=True)
+            os.mkfifo(pipe)
+            known = len(self.store.rows("select 1 from history"))
+            self.source.feed(pipe, known, _STREAM_SECONDS)
         return self._start("run", self.plan, kill_at=kill_at)
 
     def start_delivery(self, kill_at: str | None = None) -> Victim:
@@ -107,12 +115,12 @@ class World:
 
     def expected(self) -> set[str]:
         """What everybody must have been told by now."""
-        if self.plan == MONITOR:
+        if self.plan != CHANNELS:
             return self.source.told
         return {text for text in self.source.told if text.startswith("new ")}
 
     def _received(self) -> dict[str, list[Receipt]]:
-        if self.plan == MONITOR:
+        if self.plan != CHANNELS:
             return {"mail": self.receivers.mails()}
         requests = {path: self.receivers.requests(path) for path in (SMS, HOOK)}
         return {"maildir": read_maildir(self.folder / "box"), **requests}

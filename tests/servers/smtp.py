@@ -40,7 +40,7 @@ class Reaction:
     """What the server does at a step instead of going on.
 
     It first waits for `until`, if there is one, then answers `reply` and closes the connection if told so;
-    with neither it goes on as usual. `keep` says whether a message is kept when the connection closes at END.
+    with neither it goes on as usual. With `keep` a message is kept at its END, before anything else.
     """
 
     reply: str | None = None
@@ -225,8 +225,10 @@ class _Protocol(SMTP):
         reaction = self._owner.reaction("END")
         if reaction is None:
             return self._keep(session, envelope)
+        if reaction.keep:
+            self._keep(session, envelope)
         await self._reached(reaction)
-        if reaction.keep or not (reaction.close or reaction.reply):
+        if not (reaction.keep or reaction.close or reaction.reply):
             self._keep(session, envelope)
         if reaction.close:
             await self._close(reaction)
