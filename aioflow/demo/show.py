@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from aioflow.cli.loop import run_interruptibly
 from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
+from aioflow.demo.monitoring import monitor
 from aioflow.demo.picture import run_picture
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.timeline import Outcome, Timeline
@@ -29,15 +30,16 @@ _CRITERIA = {"city": "Irvine", "state": "CA", "max-price": 550_000, "min-beds": 
 
 
 def show(latency_seconds: float) -> None:
-    """Run the plan in each mode against the site, and compare the times with what is physically possible."""
+    """Run the plan in each mode and compare the times with what is physically possible; then a monitor."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
     with running_site(latency=latency_seconds) as site:
         _introduce(console, latency_seconds)
         outcomes = run_interruptibly(_run_modes(console, site, latency_seconds))
-    _compare(console, outcomes)
-    console.print(f"\nWhich request was under way when: {_save(run_picture(outcomes, latency_seconds))}")
+        _compare(console, outcomes)
+        console.print(f"\nWhich request was under way when: {_save(run_picture(outcomes, latency_seconds))}")
+        run_interruptibly(monitor(console, site, _CRITERIA))
     _suggest(console)
 
 

@@ -19,7 +19,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 LATENCY_SECONDS = 0.01
 
 
-def demo(folder: Path) -> str:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demonstration runs."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> str:
     """What the demonstration prints, with short latencies."""
     script = f"from aioflow.demo import show_demo; show_demo({LATENCY_SECONDS})"
     done = subprocess.run(
@@ -29,8 +36,7 @@ def demo(folder: Path) -> str:
     return done.stdout
 
 
-def test_the_demonstration_compares_the_three_modes_and_draws_them(tmp_path: Path) -> None:
-    printed = demo(tmp_path)
+def test_the_demonstration_compares_the_three_modes_and_draws_them(printed: str, folder: Path) -> None:
     assert printed.count(f"all {HOUSES} after") == 3
     assert len(re.findall(r"^ +[\d.]+ s  .* \$ \d{3},\d{3} .* page", printed, re.MULTILINE)) == 8
     times = {
@@ -43,7 +49,7 @@ def test_the_demonstration_compares_the_three_modes_and_draws_them(tmp_path: Pat
         assert last >= last_limit
     # Only streaming gives its first tuple before the last.
     assert times["D+S+"][0] < times["D+S+"][2]
-    picture = tmp_path / "aioflow-demo.svg"
+    picture = folder / "aioflow-demo.svg"
     assert str(picture) in printed
     drawn = ElementTree.parse(picture).getroot()
     assert [len(bars(drawn, kind)) for kind in ("search", "next", "house")] == [
@@ -51,6 +57,17 @@ def test_the_demonstration_compares_the_three_modes_and_draws_them(tmp_path: Pat
         3 * (PAGES - 1),
         3 * HOUSES,
     ]
+
+
+def test_the_demonstration_mails_a_house_that_is_new(printed: str) -> None:
+    first, added, second, rest = re.search(
+        r"^first run(.*)\n.*put up for sale: (\S+)\nsecond run(.*)\n((?: {16}.*\n)+)", printed, re.MULTILINE
+    ).groups()  # type: ignore[union-attr]
+    assert first.endswith(f"“New houses: {HOUSES}”")
+    assert f"{PAGES + HOUSES} requests" in first
+    assert second.endswith("“New houses: 1”")
+    assert f"{PAGES + 2} requests" in second
+    assert added in rest
 
 
 def bars(picture: ElementTree.Element, kind: str) -> list[ElementTree.Element]:

@@ -40,7 +40,7 @@ async def test_a_house_that_is_added_between_two_runs_is_mailed_exactly_once(
     houses = Catalogue(results=9).find(STANDARD_SEARCH)
     assert await monitor(settings, growing_site) == sorted(growing_site.url + house.path for house in houses)
     (first,) = mails_in(tmp_path)
-    assert (first["to"], first["subject"]) == (TO, "9 new houses")
+    assert (first["to"], first["subject"]) == (TO, "New houses: 9")
     assert all(house.address in text_of(first) for house in houses)
 
     assert await monitor(settings, growing_site) == []
@@ -50,7 +50,7 @@ async def test_a_house_that_is_added_between_two_runs_is_mailed_exactly_once(
     assert await monitor(settings, growing_site) == [added]
     assert await monitor(settings, growing_site) == []
     _, second = mails_in(tmp_path)
-    assert second["subject"] == "1 new houses"
+    assert second["subject"] == "New houses: 1"
     assert added in text_of(second)
     assert not any(house.address in text_of(second) for house in houses)
 
