@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
+from pathlib import Path
 
 import aioflow
 from aioflow.state.moments import MOMENTS
 
-
-def import_everything() -> None:
-    """Import all modules of aioflow, so that all moments are declared; programs are left out."""
-    for module in pkgutil.walk_packages(aioflow.__path__, "aioflow."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+_DECLARES = "from aioflow.state.moments import"
+_ROOT = Path(aioflow.__path__[0])
 
 
 def all_moments() -> dict[str, str]:
-    """Name and meaning of each."""
-    import_everything()
+    """Name and meaning of each; the modules that declare them are imported."""
+    for folder, _, names in os.walk(_ROOT, followlinks=True):
+        for path in (Path(folder, name) for name in names if name.endswith(".py")):
+            if _DECLARES in path.read_text():
+                parts = path.relative_to(_ROOT.parent).with_suffix("").parts
+                importlib.import_module(".".join(parts))
     return dict(MOMENTS)

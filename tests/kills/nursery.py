@@ -6,6 +6,7 @@ show that the harness notices, or newer than it is, to see an upgrade.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -14,6 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.kills.commands import NEWER_TABLES, SABOTAGE
+
+_WARM = (
+    "aioflow.cli.app",
+    "aioflow.cli.outbox_commands",
+    "aioflow.cli.run",
+    "aioflow.engine",
+    "aioflow.messages.email",
+    "aioflow.messages.notify",
+    "aioflow.messages.phone",
+    "aioflow.state.postgres",
+    "aioflow.state.sqlite",
+    "aiohttp",
+    "aiosmtplib",
+    "asyncpg",
+    "jinja2.sandbox",
+    "typer.rich_utils",
+)
 
 
 def main() -> None:
@@ -69,13 +87,12 @@ def _command() -> None:
 
 def _warm_up() -> None:
     """Have everything in memory that a command would load or make when it needs it."""
-    import jinja2.sandbox  # noqa: F401
-    import typer.rich_utils  # noqa: F401
-
     from aioflow import load
-    from tests.kills.moments import import_everything
+    from tests.kills.moments import all_moments
 
-    import_everything()
+    all_moments()
+    for module in _WARM:
+        importlib.import_module(module)
     for plan in Path(__file__).parent.glob("*.plan"):
         load(plan)
 
