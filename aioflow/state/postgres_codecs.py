@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -55,6 +56,8 @@ async def register(connection: Any) -> None:
 # --- dates --------------------------------------------------------------------------------------
 
 
+# The same days come again and again.
+@lru_cache(maxsize=1 << 16)
 def _encode_date(value: date) -> tuple[int]:
     if isinstance(value, datetime) or not isinstance(value, date):
         raise TypeError("not a date")
@@ -76,6 +79,7 @@ def _microseconds(span: timedelta) -> int:
     return span.days * _DAY + span.seconds * _SECOND + span.microseconds
 
 
+@lru_cache(maxsize=1 << 16)
 def _decode_date(stored: tuple[int]) -> date:
     try:
         return date.fromordinal(stored[0] + _EPOCH_DAY)
