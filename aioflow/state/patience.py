@@ -25,6 +25,7 @@ class Patience:
         self._pause = _SHORTEST_SECONDS
         self._waited = 0.0
         self._has_told = False
+        self._is_over = False
 
     async def enter(self, connection: Connection, stack: AsyncExitStack) -> None:
         """Begin a write transaction, as soon as nobody else writes."""
@@ -37,7 +38,10 @@ class Patience:
 
     async def pause(self, error: StateError) -> None:
         """Wait a little; raise the error when that was long enough."""
+        if self._is_over:
+            raise error  # which says so already
         if self._waited >= self._seconds:
+            self._is_over = True
             waited = duration_text(self._waited)
             raise type(error)(f"{error} (waited {waited}, as database wait_seconds says)") from error
         if self._waited >= _TELL_AFTER_SECONDS and not self._has_told:

@@ -17,7 +17,7 @@ from aioflow.errors import AioflowError
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
-from aioflow.state.errors import CommitError, DisconnectedError, StateError
+from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
 from aioflow.state.moments import moment
 from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
@@ -179,8 +179,8 @@ class Transaction:
                             return
                         await self._write(connection, writes, now, patience)
                         return
-                except DisconnectedError as error:
-                    lost = True
+                except (BusyError, DisconnectedError) as error:
+                    lost = lost or isinstance(error, DisconnectedError)
                     await self._outlast(error, patience)
                 except StateError as error:
                     raise _not_stored(error) from error
@@ -225,7 +225,7 @@ class Transaction:
             _APPLIED()
         except BaseException as error:
             await self._leave(_Undo())
-            if isinstance(error, DisconnectedError):
+            if isinstance(error, StateError):
                 raise _not_stored(error) from error
             raise
         try:
@@ -248,11 +248,11 @@ class Transaction:
             except DisconnectedError as again:
                 await self._outlast(again, patience)
 
-    async def _outlast(self, error: DisconnectedError, patience: Patience) -> None:
-        """Wait for a server that is away, as long as the settings say."""
+    async def _outlast(self, error: BusyError | DisconnectedError, patience: Patience) -> None:
+        """Wait for others that write, or for a server that is away, as long as the settings say."""
         try:
             await patience.pause(error)
-        except DisconnectedError as last:
+        except (BusyError, DisconnectedError) as last:
             raise _not_stored(last) from last
 
     async def _leave(self, undo: _Undo | None) -> None:
@@ -292,7 +292,7 @@ class Transaction:
 async def _apply(write: Write, connection: Connection) -> None:
     try:
         await write.apply(connection)
-    except DisconnectedError:
+    except (BusyError, DisconnectedError):
         raise
     except StateError as error:
         raise CommitError(f"{write.where}: {error}; nothing of this run was stored") from error
@@ -302,7 +302,7 @@ async def _committing(work: Awaitable[None]) -> None:
     """What fails here is no statement's own."""
     try:
         await work
-    except DisconnectedError:
+    except (BusyError, DisconnectedError):
         raise
     except StateError as error:
         raise _not_stored(error) from error

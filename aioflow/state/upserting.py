@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from decimal import Context as Precision
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -216,4 +217,9 @@ def _comparable_number(value: float | Decimal) -> Value:
         rounded = float("inf")
     if rounded == value:
         return rounded
-    return value.normalize() if isinstance(value, Decimal) else value
+    return _shortest(value) if isinstance(value, Decimal) else value
+
+
+def _shortest(value: Decimal) -> Decimal:
+    """Without zeros at its end; by default Python would also round it to 28 digits."""
+    return value.normalize(Precision(prec=max(len(value.as_tuple().digits), 1)))
