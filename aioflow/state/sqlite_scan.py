@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from itertools import islice
 from threading import Lock
+from typing import Any
 
 from aioflow.memory import batch_size
 from aioflow.relation import Batch, Row
@@ -46,7 +47,8 @@ class Scan:
             filling = self._thread.start(self._fill, self._sql)
             try:
                 while not filling.done():
-                    await asyncio.wait([filling, self._expect_news()], return_when=asyncio.FIRST_COMPLETED)
+                    either: list[asyncio.Future[Any]] = [filling, self._expect_news()]
+                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                     if not filling.done() and (rows := self._take_one_by_one()):
                         yield decode_rows(rows, self.names)
             finally:
@@ -88,8 +90,7 @@ class Scan:
         self._since = time.perf_counter()
         self._thread.on_look = self._look
         try:
-            first = next(self._cursor, None) if self._cursor is not None else None
-            if first is None:
+            if self._cursor is None or (first := next(self._cursor, None)) is None:
                 return None
             self._found.append(first)
             self._found.extend(islice(self._cursor, self._most - 1))
