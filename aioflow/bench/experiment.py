@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from aioflow.bench.results import Claim, Curve, Finding, Goal, Origin, Plot, Samples, Unit
@@ -85,8 +86,8 @@ class Bench:
     ) -> None:
         """One value of a variant in this round.
 
-        Variants of one figure are compared in the report. Without one it is what follows the first comma of
-        the name: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
+        Variants of one figure are compared in the report. Unless it is given, it is what names share after
+        a comma: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
         """
         if self._warming_up:
             return
@@ -94,8 +95,7 @@ class Bench:
             raise ValueError(f"{name} is {value}, which is no figure")
         known = self._samples.get(name)
         values = (*known.values, value) if known else (value,)
-        shared = name.partition(", ")[2] if figure is None else figure
-        self._samples[name] = Samples(name, unit, values, limit, origin, shared)
+        self._samples[name] = Samples(name, unit, values, limit, origin, figure or "")
 
     def values(self, name: str) -> Sequence[float]:
         return self._samples[name].values
@@ -126,10 +126,18 @@ class Bench:
         self._claim(what, paired_ratio(one.values, other.values), "x", goal, remark, one.origin)
 
     def claim(
-        self, what: str, value: float | None, unit: Unit, goal: Goal | None = None, remark: str = ""
+        self,
+        what: str,
+        value: float | None,
+        unit: Unit,
+        goal: Goal | None = None,
+        remark: str = "",
+        origin: Origin = "measured",
     ) -> None:
         """A figure that the experiment found in a way of its own; None when it could not."""
-        self._claims.append(Claim(what, value, unit, goal=goal, remark=remark))
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"{what} is {value}, which is no figure")
+        self._claims.append(Claim(what, value, unit, goal=goal, remark=remark, origin=origin))
 
     def _claim(
         self, what: str, found: Interval, unit: Unit, goal: Goal | None, remark: str, origin: Origin
@@ -143,11 +151,23 @@ class Bench:
             experiment.work,
             experiment.limit,
             self.rounds_done,
-            tuple(self._samples.values()),
+            with_figures(tuple(self._samples.values())),
             tuple(self._plots),
             tuple(self._claims),
             tuple(self._notes),
         )
+
+
+def with_figures(samples: Sequence[Samples]) -> tuple[Samples, ...]:
+    """Those without a figure get the one that their names share after a comma."""
+    ends = Counter((each.unit, end) for each in samples if (end := _end(each)))
+    return tuple(
+        replace(each, figure=_end(each)) if ends[each.unit, _end(each)] > 1 else each for each in samples
+    )
+
+
+def _end(samples: Samples) -> str:
+    return "" if samples.figure else samples.name.rpartition(", ")[2] if ", " in samples.name else ""
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,34 @@ def paired_ratio(values: Sequence[float], others: Sequence[float]) -> Interval:
     return bootstrap([value / other for value, other in zip(values, others, strict=True)])
 
 
-def t_test(values: Sequence[float], others: Sequence[float]) -> Test:
-    """Whether two variants differ in their means."""
+def ratio_of_medians(values: Sequence[float], others: Sequence[float]) -> Interval:
+    """How one median stands to another, of samples that were not taken in the same rounds."""
+    found = median(values) / median(others)
+    if min(len(values), len(others)) < 3:
+        return Interval(found, None, None)
+    chance = random.Random(_SEED)
+    ratios = sorted(
+        median(chance.choices(values, k=len(values))) / median(chance.choices(others, k=len(others)))
+        for _ in range(_RESAMPLES)
+    )
+    cut = int(_RESAMPLES * (1 - _CONFIDENCE) / 2)
+    return Interval(found, ratios[cut], ratios[-cut - 1])
+
+
+def corrected(chances: Sequence[float]) -> list[float]:
+    """Each chance made as large as so many comparisons demand (Holm): one in twenty is else found by luck."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    result, least = [0.0] * len(chances), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, chances[place] * (len(chances) - rank)))
+        result[place] = least
+    return result
+
+
+def t_test(values: Sequence[float], others: Sequence[float]) -> Test | None:
+    """Whether two variants differ in their means; None where one value tells nothing of its spread."""
+    if min(len(values), len(others)) < 2:
+        return None
     difference = fmean(values) - fmean(others)
     one, other = variance(values) / len(values), variance(others) / len(others)
     if one + other == 0:

@@ -1,0 +1,50 @@
+"""How everything was measured, in the words that every report shows."""
+
+from __future__ import annotations
+
+METHOD = (
+    (
+        "Same work, same run.",
+        "The variants of an experiment do the same work in the same run, and take turns in every round, "
+        "so that what disturbs the machine disturbs all of them. The first round warms up and is "
+        "forgotten. Web sites and other sources run in processes of their own on the same machine. Each "
+        "variant's result is checked: a fast wrong answer fails the experiment.",
+    ),
+    (
+        "Our statistics.",
+        "A figure is the median of its rounds with a 95 % bootstrap interval (percentiles of 2,000 "
+        "resamples). Two variants are compared by the ratio of each round, whose median and interval are "
+        "given: what slowed both in one round cancels out. They differ when the interval leaves out 1.",
+    ),
+    (
+        "The paper's statistics.",
+        "Beside them stand those of the paper that the experiments repeat: means, standard deviations, "
+        "and an unpaired two-tailed t-test, in Welch's form, which does not take the spreads for equal. "
+        "The paper made three rounds; here there are more, and each table says how many (n).",
+    ),
+    (
+        "Limits.",
+        "A limit is what no program could beat: the latencies that must follow one another, or the "
+        "requests that the workers allowed at once need, with nothing else taking any time.",
+    ),
+    (
+        "Goals.",
+        "A goal was set before the measurement and is judged by the median. One that is missed stays in the "
+        "report.",
+    ),
+    (
+        "Conditions.",
+        "Garbage collection stays on, and is counted. The load of the machine before and after each "
+        "experiment and the share of its processors that other programs took are written beside it.",
+    ),
+)
+
+SIMULATED = (
+    "These figures were not measured. They come from a virtual clock: the plans really ran, but every "
+    "request took a latency drawn from a seeded distribution, and computing took no time at all. They "
+    "show what schedules allow, not how fast a machine is, and are never mixed with measurements."
+)
+QUICK = (
+    "This was a quick run: sizes are tiny and rounds are few. It shows that the experiments work; its "
+    "figures mean little, and its goals are not judged."
+)

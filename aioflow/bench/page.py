@@ -1,0 +1,206 @@
+"""The report as one HTML page that stands for itself: it fetches nothing and needs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import zip_longest
+
+from aioflow.bench.dots import dot_plot
+from aioflow.bench.method import METHOD, QUICK, SIMULATED
+from aioflow.bench.page_style import page_style
+from aioflow.bench.pairs import Figure, figures
+from aioflow.bench.plots import line_plot
+from aioflow.bench.results import Finding, Origin, Results
+from aioflow.bench.tables import Table, claims_table, goals, goals_table, pairs_table, parts, samples_table
+from aioflow.bench.wording import condition_lines, goals_summary, has_missed_goals, machine_lines
+
+# Longer tables are folded away.
+_SHOWN_ROWS = 16
+_MOST_DOTTED = 24
+
+
+def html_page(results: Results) -> str:
+    """The whole report."""
+    body = [_header(results), _contents(results), _goals(results)]
+    measured, simulated = parts(results, "measured"), parts(results, "simulated")
+    if measured:
+        body.append(tag("h2", "Measured", id="measured"))
+        body += [_article(each, "measured", results.quick) for each in measured]
+    if simulated:
+        body.append(tag("h2", "Simulated", id="simulated"))
+        body.append(tag("p", escape(SIMULATED)))
+        body += [_article(each, "simulated", results.quick) for each in simulated]
+    body += [_method(), _machine(results)]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>aioflow benchmarks</title>\n<style>{page_style()}</style>\n</head>\n<body>\n"
+        + "\n".join(filter(None, body))
+        + "\n</body>\n</html>\n"
+    )
+
+
+def tag(kind: str, *children: str, **attributes: str) -> str:
+    """`<kind …>children</kind>`; `css` is its class."""
+    written = "".join(
+        f' {"class" if name == "css" else name}="{escape(value)}"'
+        for name, value in attributes.items()
+        if value
+    )
+    return f"<{kind}{written}>{''.join(children)}</{kind}>"
+
+
+# --- the beginning ------------------------------------------------------------------------------
+
+
+def _header(results: Results) -> str:
+    machine = dict(machine_lines(results))
+    shown = [machine[name] for name in ("processor", "system") if name in machine]
+    about = " · ".join([results.started[:10], f"aioflow {results.versions.get('aioflow', '?')}", *shown])
+    found = [tag("h1", "aioflow benchmarks"), tag("p", escape(about), css="muted")]
+    if results.quick:
+        found.append(tag("p", tag("strong", "Quick run. "), escape(QUICK), css="banner"))
+    failed = [each.name for each in results.findings if each.failure]
+    if failed:
+        names = ", ".join(tag("a", escape(name), href=f"#{_anchor(name, 'measured')}") for name in failed)
+        found.append(tag("p", tag("strong", f"✗ {len(failed)} failed: "), names, css="banner bad"))
+    return tag("header", *found)
+
+
+def _contents(results: Results) -> str:
+    entries = []
+    origins: tuple[Origin, ...] = ("measured", "simulated")
+    for origin in origins:
+        for each in parts(results, origin):
+            badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
+            entries.append(
+                tag("li", badge, tag("a", escape(each.question), href=f"#{_anchor(each.name, origin)}"))
+            )
+    return tag("nav", tag("h2", "Questions"), tag("ol", *entries)) if entries else ""
+
+
+def _goals(results: Results) -> str:
+    table = goals_table(results)
+    if not table.rows:
+        return ""
+    summary = (
+        "" if results.quick else tag("p", tag("strong", escape(goals_summary(results) + ".")), css="lead")
+    )
+    if not results.quick and has_missed_goals(results):
+        summary += tag("p", "Those missed are marked ✗.")
+    return tag(
+        "section",
+        tag("h2", "Goals", id="goals"),
+        summary,
+        _table(table, [_anchor(each.name, claim.origin) for each, claim in goals(results)]),
+    )
+
+
+# --- an experiment ------------------------------------------------------------------------------
+
+
+def _article(finding: Finding, origin: Origin, quick: bool) -> str:
+    badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
+    inner = [tag("h3", badge, escape(finding.question)), _about(finding, origin)]
+    if finding.failure:
+        inner.append(tag("p", tag("strong", "✗ failed: "), escape(finding.failure), css="banner bad"))
+    if finding.claims:
+        inner.append(_table(claims_table(finding.claims, quick=quick)))
+    inner += _figures(finding, origin)
+    if finding.notes:
+        inner.append(tag("ul", *(tag("li", escape(note)) for note in finding.notes), css="notes"))
+    if finding.samples:
+        inner.append(_folded("Every variant", samples_table(finding.samples, origin)))
+        compared = pairs_table(finding.samples, origin)
+        if compared.rows:
+            inner.append(_folded("Variants against each other: the paper's test, and our ratio", compared))
+    css = "simulated" if origin == "simulated" else ""
+    return tag("article", *inner, id=_anchor(finding.name, origin), css=css)
+
+
+def _about(finding: Finding, origin: Origin) -> str:
+    lines = [("experiment", tag("code", escape(finding.name))), ("work", escape(finding.work))]
+    lines.append(("limit", escape(finding.limit)))
+    if finding.repetitions:
+        lines.append(("rounds", str(finding.repetitions)))
+    if origin == "measured":
+        lines.append(("meanwhile", escape(" · ".join(condition_lines(finding)))))
+    return tag("dl", *(tag("dt", name) + tag("dd", value) for name, value in lines if value))
+
+
+def _figures(finding: Finding, origin: Origin) -> Iterator[str]:
+    for plot in finding.plots:
+        yield _figure(plot.title, line_plot(plot), origin)
+    for figure in figures(finding.samples, origin):
+        if is_worth_dots(figure):
+            yield _figure(_dots_title(figure), dot_plot(figure), origin)
+
+
+def is_worth_dots(figure: Figure) -> bool:
+    """Whether there is something to lay side by side: variants, or a limit."""
+    several = len(figure.samples) > 1 or figure.samples[0].limit is not None
+    return several and len(figure.samples) <= _MOST_DOTTED
+
+
+def _dots_title(figure: Figure) -> str:
+    name = figure.name or "Every round"
+    return name[:1].upper() + name[1:]
+
+
+def _figure(title: str, drawing: str, origin: Origin) -> str:
+    badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
+    return tag("figure", tag("figcaption", badge, escape(title)), tag("div", drawing, css="frame"))
+
+
+def _folded(title: str, table: Table) -> str:
+    if len(table.rows) <= _SHOWN_ROWS:
+        return tag("h4", escape(title)) + _table(table)
+    return tag("details", tag("summary", f"{escape(title)} ({len(table.rows)})"), _table(table))
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _table(table: Table, anchors: Sequence[str] = ()) -> str:
+    """A table; with anchors the first cell of each row leads there."""
+    head = tag(
+        "tr",
+        *(
+            tag("th", escape(heading), css="n" if place in table.numeric else "", scope="col")
+            for place, heading in enumerate(table.headings)
+        ),
+    )
+    rows = [_row(table, row, anchor) for row, anchor in zip_longest(table.rows, anchors, fillvalue="")]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), css="scroll")
+
+
+def _row(table: Table, row: Sequence[str], anchor: str) -> str:
+    cells = []
+    for place, value in enumerate(row):
+        if anchor and place == 0:
+            cells.append(tag("td", tag("a", escape(value), href=f"#{anchor}")))
+        elif value[:1] in ("✓", "✗", "–") and place not in table.numeric:
+            kind = {"✓": "reached", "✗": "missed"}.get(value[0], "muted")
+            cells.append(tag("td", tag("span", escape(value)), css=f"verdict {kind}"))
+        else:
+            cells.append(tag("td", escape(value), css="n" if place in table.numeric else ""))
+    return tag("tr", *cells, css="missed" if any(value.startswith("✗") for value in row) else "")
+
+
+def _anchor(name: str, origin: Origin) -> str:
+    return name if origin == "measured" else f"{name}-simulated"
+
+
+# --- the end ------------------------------------------------------------------------------------
+
+
+def _method() -> str:
+    paragraphs = [tag("p", tag("strong", escape(title)), " ", escape(text)) for title, text in METHOD]
+    return tag("section", tag("h2", "Method", id="method"), *paragraphs)
+
+
+def _machine(results: Results) -> str:
+    lines = [*machine_lines(results), *results.versions.items()]
+    entries = [tag("dt", escape(name)) + tag("dd", escape(value)) for name, value in lines]
+    return tag("section", tag("h2", "Machine and versions", id="machine"), tag("dl", *entries))

@@ -1,0 +1,168 @@
+"""Figures in words: quantities with their units, intervals, goals and tests, alike in all reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from aioflow.bench.results import Claim, Finding, Goal, Results, Samples, Unit
+from aioflow.bench.statistics import Interval, Test
+
+MULTIPLY = "×"
+_SIGNS: Mapping[str, str] = {"us": "µs"}
+_SIGNIFICANT = 3
+
+
+def number(value: float) -> str:
+    """Three significant digits, never an exponent: `0.201`, `12.3`, `5,120`."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    if round(abs(value), 1) >= 100:
+        return f"{value:,.0f}"
+    places = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    # 0.9996 is 1.00, not 1.000.
+    places = _SIGNIFICANT - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:.{max(0, min(places, 9))}f}"
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """`1.04×`, `1.34 s`, `5,120 rows/s`."""
+    if unit == "x":
+        return number(value) + MULTIPLY
+    if unit in ("rows", "requests", "tuples", "bytes"):
+        shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value)
+        return f"{shown} {unit}"
+    return f"{number(value)} {unit_sign(unit)}"
+
+
+def unit_sign(unit: Unit) -> str:
+    return MULTIPLY if unit == "x" else _SIGNS.get(unit, unit)
+
+
+def bounds(found: Interval | Claim, unit: Unit | None = None) -> str:
+    """`1.32 – 1.36`, or nothing when there is no interval."""
+    if found.low is None or found.high is None:
+        return ""
+    sign = f" {unit_sign(unit)}" if unit and unit != "x" else MULTIPLY if unit else ""
+    return f"{number(found.low)} – {number(found.high)}{sign}"
+
+
+def mean_text(values: Sequence[float]) -> str:
+    """`8.531 ± 0.011`: the deviation with two digits, and the mean as exactly."""
+    mean = fmean(values)
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    if not deviation:
+        return number(mean)
+    places = max(0, 1 - math.floor(math.log10(deviation)))
+    return f"{mean:,.{places}f} ± {deviation:,.{places}f}"
+
+
+def goal_text(goal: Goal | None, unit: Unit) -> str:
+    """`at most 1.10×`: as it was set, not rounded."""
+    if goal is None:
+        return ""
+    value = goal.value
+    exact = (
+        f"{value:,.0f}"
+        if value == round(value)
+        else f"{value:.2f}"
+        if round(value, 2) == value
+        else f"{value:g}"
+    )
+    return f"{goal.direction} {exact}{MULTIPLY if unit == 'x' else f' {unit_sign(unit)}'}"
+
+
+def value_text(claim: Claim) -> str:
+    return "not found" if claim.value is None else quantity(claim.value, claim.unit)
+
+
+def verdict(claim: Claim, *, quick: bool) -> str:
+    """Whether the goal is reached, in a word with a sign: never by a colour alone."""
+    if claim.goal is None:
+        return ""
+    if claim.reached is None:
+        return "– unknown"
+    if quick:
+        return "– quick run"
+    return "✓ reached" if claim.reached else "✗ missed"
+
+
+def p_text(p: float) -> str:
+    """As papers write it."""
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" if p < 0.01 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def difference_text(test: Test) -> str:
+    """`t(17.3) = 5.21, p = 0.0024`."""
+    if math.isinf(test.degrees):
+        return f"no spread, p {_equals(p_text(test.p))}"
+    return f"t({number(test.degrees)}) = {number(test.t)}, p {_equals(p_text(test.p))}"
+
+
+def _equals(text: str) -> str:
+    return text if text.startswith("<") else f"= {text}"
+
+
+def variant(samples: Samples) -> str:
+    """The name without what it shares with the other variants of its figure."""
+    short = samples.name.removesuffix(f", {samples.figure}") if samples.figure else samples.name
+    return short or samples.name
+
+
+def goals_summary(results: Results) -> str:
+    """`17 of 18 goals reached, 1 missed`."""
+    claims = [claim for finding in results.findings for claim in finding.claims if claim.goal is not None]
+    reached = sum(claim.reached is True for claim in claims)
+    missed = sum(claim.reached is False for claim in claims)
+    unknown = len(claims) - reached - missed
+    parts = [f"{reached} of {len(claims)} goals reached"]
+    parts += [f"{missed} missed"] if missed else []
+    parts += [f"{unknown} unknown"] if unknown else []
+    return ", ".join(parts)
+
+
+def has_missed_goals(results: Results) -> bool:
+    return any(claim.reached is False for finding in results.findings for claim in finding.claims)
+
+
+def commit_text(results: Results) -> str:
+    if not results.commit:
+        return "none: an installed package"
+    return results.commit[:12] + (", with changes" if results.dirty else "")
+
+
+def machine_lines(results: Results) -> list[tuple[str, str]]:
+    """What was measured on, as names and values."""
+    machine, lines = results.machine, []
+    if "processor" in machine:
+        lines.append(("processor", f"{machine['processor']}, {machine.get('cores', '?')} cores"))
+    if machine.get("memory_megabytes"):
+        lines.append(("memory", f"{machine['memory_megabytes'] / 1000:.1f} GB"))
+    if "system" in machine:
+        lines.append(("system", f"{machine['system']}, {machine.get('architecture', '')}".rstrip(", ")))
+    lines.append(("commit", commit_text(results)))
+    lines.append(("started", results.started.replace("T", " ")))
+    return lines
+
+
+def condition_lines(finding: Finding) -> list[str]:
+    """What else went on while an experiment ran."""
+    told: Mapping[str, Any] = finding.conditions
+    lines = [f"took {finding.seconds:.1f} s"]
+    if "load_before" in told:
+        lines.append(f"load {told['load_before']} before, {told.get('load_after', '?')} after")
+    if "others_share" in told:
+        lines.append(f"other programs took {told['others_share']:.0%} of the processors")
+    if told.get("stolen_share", 0) >= 0.01:
+        lines.append(f"the host below took {told['stolen_share']:.0%}")
+    if "collections" in told:
+        lines.append(f"garbage collections here {' / '.join(map(str, told['collections']))}")
+    if "megahertz" in told:
+        low, high = told["megahertz"]
+        lines.append(f"{low} MHz" if low == high else f"{low} – {high} MHz")
+    return lines
