@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 
-from aioflow.bench.dots import dot_plot
+from aioflow.bench.drawings import Drawing, drawings
 from aioflow.bench.method import METHOD, QUICK, SIMULATED
 from aioflow.bench.page_style import page_style
-from aioflow.bench.pairs import Figure, figures
-from aioflow.bench.plots import line_plot
 from aioflow.bench.results import Finding, Origin, Results
 from aioflow.bench.tables import Table, claims_table, goals, goals_table, pairs_table, parts, samples_table
 from aioflow.bench.wording import condition_lines, goals_summary, has_missed_goals, machine_lines
 
 # Longer tables are folded away.
 _SHOWN_ROWS = 16
-_MOST_DOTTED = 24
 
 
 def html_page(results: Results) -> str:
@@ -73,10 +70,8 @@ def _contents(results: Results) -> str:
     origins: tuple[Origin, ...] = ("measured", "simulated")
     for origin in origins:
         for each in parts(results, origin):
-            badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
-            entries.append(
-                tag("li", badge, tag("a", escape(each.question), href=f"#{_anchor(each.name, origin)}"))
-            )
+            link = tag("a", escape(each.question), href=f"#{_anchor(each.name, origin)}")
+            entries.append(tag("li", _badge(origin), link))
     return tag("nav", tag("h2", "Questions"), tag("ol", *entries)) if entries else ""
 
 
@@ -101,13 +96,12 @@ def _goals(results: Results) -> str:
 
 
 def _article(finding: Finding, origin: Origin, quick: bool) -> str:
-    badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
-    inner = [tag("h3", badge, escape(finding.question)), _about(finding, origin)]
+    inner = [tag("h3", _badge(origin), escape(finding.question)), _about(finding, origin)]
     if finding.failure:
         inner.append(tag("p", tag("strong", "✗ failed: "), escape(finding.failure), css="banner bad"))
     if finding.claims:
         inner.append(_table(claims_table(finding.claims, quick=quick)))
-    inner += _figures(finding, origin)
+    inner += [_figure(each, origin) for each in drawings(finding, origin)]
     if finding.notes:
         inner.append(tag("ul", *(tag("li", escape(note)) for note in finding.notes), css="notes"))
     if finding.samples:
@@ -129,28 +123,13 @@ def _about(finding: Finding, origin: Origin) -> str:
     return tag("dl", *(tag("dt", name) + tag("dd", value) for name, value in lines if value))
 
 
-def _figures(finding: Finding, origin: Origin) -> Iterator[str]:
-    for plot in finding.plots:
-        yield _figure(plot.title, line_plot(plot), origin)
-    for figure in figures(finding.samples, origin):
-        if is_worth_dots(figure):
-            yield _figure(_dots_title(figure), dot_plot(figure), origin)
+def _figure(drawing: Drawing, origin: Origin) -> str:
+    caption = tag("figcaption", _badge(origin), escape(drawing.title))
+    return tag("figure", caption, tag("div", drawing.svg, css="frame"))
 
 
-def is_worth_dots(figure: Figure) -> bool:
-    """Whether there is something to lay side by side: variants, or a limit."""
-    several = len(figure.samples) > 1 or figure.samples[0].limit is not None
-    return several and len(figure.samples) <= _MOST_DOTTED
-
-
-def _dots_title(figure: Figure) -> str:
-    name = figure.name or "Every round"
-    return name[:1].upper() + name[1:]
-
-
-def _figure(title: str, drawing: str, origin: Origin) -> str:
-    badge = tag("span", "simulated", css="badge") if origin == "simulated" else ""
-    return tag("figure", tag("figcaption", badge, escape(title)), tag("div", drawing, css="frame"))
+def _badge(origin: Origin) -> str:
+    return tag("span", "simulated", css="badge") if origin == "simulated" else ""
 
 
 def _folded(title: str, table: Table) -> str:

@@ -63,6 +63,7 @@ summary { cursor: pointer; font-size: .95rem; font-weight: 600; padding: .2rem 0
 @media (max-width: 40rem) { body { padding-top: 1.25rem; } h1 { font-size: 1.6rem; }
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .4rem; } }
+@media (max-width: 40rem) { td:not(.n):not(.verdict) { min-width: 8.5rem; } }
 @media print { body { max-width: none; } article { break-inside: avoid-page; } nav { display: none; } }
 """
 

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 from time import perf_counter
@@ -99,15 +100,14 @@ def run_experiments(
     )
     results = replace(results, dirty=dirty)
     for each in chosen:
-        finding = run_experiment(each, quick=quick, told=told)
+        finding = run_experiment(each, Bench(quick, partial(told, each.name)))
         results = replace(results, findings=(*results.findings, finding))
         kept(results)
     return results
 
 
-def run_experiment(experiment: Experiment, *, quick: bool, told: Told) -> Finding:
+def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
     """Run one; what it found before it failed stays in the finding."""
-    bench = Bench(quick, lambda text: told(experiment.name, text))
     failure = ""
     watch, started = Watch(), perf_counter()
     bench.tell("begins")

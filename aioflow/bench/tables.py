@@ -81,6 +81,28 @@ def goals_table(results: Results) -> Table:
     return Table(headings, tuple(rows), frozenset({2, 3, 4}))
 
 
+def all_claims_table(results: Results) -> Table:
+    """Every claim of every experiment, and which experiments have none."""
+    rows: list[tuple[str, ...]] = []
+    for finding in results.findings:
+        rows += [
+            (
+                finding.name,
+                claim.what + (" (simulated)" if claim.origin == "simulated" else ""),
+                value_text(claim),
+                bounds(claim, claim.unit),
+                goal_text(claim.goal, claim.unit),
+                verdict(claim, quick=results.quick),
+                claim.remark,
+            )
+            for claim in finding.claims
+        ]
+        if finding.failure:
+            rows.append((finding.name, "", "", "", "", "✗ failed", ""))
+    headings = ("experiment", "figure", "found", "95 % interval", "goal", "verdict", "remark")
+    return Table(headings, tuple(rows), frozenset({2, 3, 4})).without_empty_columns()
+
+
 def samples_table(samples: Sequence[Samples], origin: Origin) -> Table:
     """Every variant: our figures and the paper's, beside the limit."""
     headings = (

@@ -1,0 +1,36 @@
+"""The drawings of a finding: its plots, then the rounds of its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aioflow.bench.dots import dot_plot
+from aioflow.bench.pairs import Figure, figures
+from aioflow.bench.plots import line_plot
+from aioflow.bench.results import Finding, Origin
+
+_MOST_ROWS = 24
+
+
+@dataclass(frozen=True)
+class Drawing:
+    title: str
+    svg: str
+
+
+def drawings(finding: Finding, origin: Origin) -> Iterator[Drawing]:
+    """What there is to see in the part of a finding that has an origin."""
+    for plot in finding.plots:
+        if plot.origin == origin and any(curve.points for curve in plot.curves):
+            yield Drawing(plot.title, line_plot(plot))
+    for figure in figures(finding.samples, origin):
+        if _is_worth_seeing(figure):
+            name = figure.name or "Every round"
+            yield Drawing(name[:1].upper() + name[1:], dot_plot(figure))
+
+
+def _is_worth_seeing(figure: Figure) -> bool:
+    """Whether there is something to lay side by side: variants, or a limit."""
+    several = len(figure.samples) > 1 or figure.samples[0].limit is not None
+    return several and len(figure.samples) <= _MOST_ROWS

@@ -1,0 +1,102 @@
+"""The report as Markdown, for the documentation; its drawings are files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aioflow.bench.drawings import drawings
+from aioflow.bench.method import METHOD, QUICK, SIMULATED
+from aioflow.bench.results import Finding, Origin, Results
+from aioflow.bench.svg import standalone
+from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
+from aioflow.bench.wording import condition_lines, goals_summary, machine_lines
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A text, and the files that it shows, by their names relative to it."""
+
+    text: str
+    files: dict[str, str]
+
+
+def markdown_report(results: Results, folder: str | None) -> Markdown:
+    """The whole report; without a folder for its drawings it has none."""
+    files: dict[str, str] = {}
+    blocks = ["# Benchmarks", _about(results)]
+    if results.quick:
+        blocks.append(f"> **Quick run.** {QUICK}")
+    goals = goals_table(results)
+    if goals.rows:
+        blocks += ["## Goals", *([] if results.quick else [f"**{goals_summary(results)}.**"]), _table(goals)]
+    blocks += _part("Measured", "measured", results, folder, files)
+    blocks += _part("Simulated", "simulated", results, folder, files)
+    blocks += ["## Method", *(f"**{title}** {text}" for title, text in METHOD)]
+    lines = [*machine_lines(results), *results.versions.items()]
+    blocks += ["## Machine and versions", _table(Table(("", ""), tuple(lines)))]
+    return Markdown("\n\n".join(blocks) + "\n", files)
+
+
+def _about(results: Results) -> str:
+    version = results.versions.get("aioflow", "?")
+    made = "Made by `aioflow bench` and `aioflow bench report --format markdown`."
+    return f"Measured on {results.started[:10]} with aioflow {version}. {made}"
+
+
+def _part(
+    title: str, origin: Origin, results: Results, folder: str | None, files: dict[str, str]
+) -> Iterator[str]:
+    found = parts(results, origin)
+    if not found:
+        return
+    yield f"## {title}"
+    if origin == "simulated":
+        yield f"> {SIMULATED}"
+    for finding in found:
+        yield from _experiment(finding, origin, results.quick, folder, files)
+
+
+def _experiment(
+    finding: Finding, origin: Origin, quick: bool, folder: str | None, files: dict[str, str]
+) -> Iterator[str]:
+    label = "Simulated: " if origin == "simulated" else ""
+    yield f"### {label}{_escaped(finding.question)}"
+    yield _facts(finding, origin)
+    if finding.failure:
+        yield f"**✗ failed:** {_escaped(finding.failure)}"
+    if finding.claims:
+        yield _table(claims_table(finding.claims, quick=quick))
+    for number, drawing in enumerate(drawings(finding, origin), 1):
+        if folder is not None:
+            name = f"{folder}/{finding.name}-{origin}-{number}.svg"
+            files[name] = standalone(drawing.svg)
+            yield f"![{_escaped(label + drawing.title)}]({name})"
+    yield from (f"- {_escaped(note)}" for note in finding.notes)
+    if finding.samples:
+        yield _table(samples_table(finding.samples, origin))
+        compared = pairs_table(finding.samples, origin)
+        if compared.rows:
+            yield "The paper's test, and our ratio:"
+            yield _table(compared)
+
+
+def _facts(finding: Finding, origin: Origin) -> str:
+    facts = [f"- experiment: `{finding.name}`", f"- work: {_escaped(finding.work)}"]
+    facts += [f"- limit: {_escaped(finding.limit)}"] if finding.limit else []
+    facts += [f"- rounds: {finding.repetitions}"] if finding.repetitions else []
+    facts += [f"- meanwhile: {' · '.join(condition_lines(finding))}"] if origin == "measured" else []
+    return "\n".join(facts)
+
+
+def _table(table: Table) -> str:
+    rules = ("--:" if place in table.numeric else "---" for place in range(len(table.headings)))
+    rows = [table.headings, tuple(rules), *(tuple(map(_escaped, row)) for row in table.rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _escaped(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    for sign in "\\`*_[]<>|#":
+        text = text.replace(sign, "\\" + sign)
+    return " ".join(text.split())
