@@ -1,1 +1,4 @@
-"""The same jobs done without aioflow, as an expert in the other tool would."""
+"""The same jobs as an expert in another tool would do them; `python -m benchmarks.peers` runs one.
+
+Modules whose tool is not installed with aioflow begin with an underscore: nobody else imports them.
+"""

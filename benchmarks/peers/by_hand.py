@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urljoin
 
 import aiohttp
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
-House = dict[str, Any]
+from .house import NEXT, PHOTO, RESULT, House, read_house, search_url
 
 
 async def houses(site: str, workers: int, found: Callable[[House], None]) -> None:
@@ -26,50 +25,26 @@ async def houses(site: str, workers: int, found: Callable[[House], None]) -> Non
             found(_house(await fetch(url), url))
 
         async with asyncio.TaskGroup() as tasks:
-            url: str | None = f"{site}/search?{urlencode({'city': 'Irvine', 'max-price': 550_000})}"
+            url: str | None = search_url(site)
             while url is not None:
                 page = await fetch(url)
-                following = page.css_first("a.next")
-                details = [urljoin(url, link.attributes["href"]) for link in page.css("li.house a.title")]
-                for detail in details:
-                    tasks.create_task(look_at(detail))
-                url = None if following is None else urljoin(url, following.attributes["href"])
+                following = _link(page, NEXT, url)
+                for result in page.css(RESULT):
+                    tasks.create_task(look_at(urljoin(url, result.attributes["href"])))
+                url = following
 
 
 def _house(page: LexborHTMLParser, url: str) -> House:
-    return {
-        "house-url": url,
-        "address": _text(page, "h1.address"),
-        "city": _text(page, ".place .city"),
-        "zip": _text(page, ".place .zip"),
-        "price": _number(_text(page, ".asking")),
-        "beds": _number(_text(page, ".facts .beds .value")),
-        "baths": _number(_text(page, ".facts .baths .value")),
-        "square-feet": _number(_text(page, ".facts .area .value")),
-        "year-built": _number(_text(page, ".facts .built .value")),
-        "listed": _text(page, ".facts .listed .value"),
-        "mls": _text(page, ".facts .mls .value"),
-        "agent": _text(page, ".agent .name"),
-        "phone": _text(page, ".agent .phone"),
-        "picture": _attribute(page, ".gallery a.photo", "href"),
-    }
+    def text(selector: str) -> str | None:
+        node = page.css_first(selector)
+        return None if node is None else node.text(strip=True)
+
+    return read_house(url, text, _link(page, PHOTO, url))
 
 
-def _text(page: LexborHTMLParser, selector: str) -> str | None:
-    node: LexborNode | None = page.css_first(selector)
-    return None if node is None else node.text(strip=True)
-
-
-def _attribute(page: LexborHTMLParser, selector: str, name: str) -> str | None:
-    node: LexborNode | None = page.css_first(selector)
-    return None if node is None else node.attributes.get(name)
-
-
-def _number(text: str | None) -> float | None:
-    if not text:
-        return None
-    digits = "".join(character for character in text.split("+")[0] if character.isdigit() or character == ".")
-    return float(digits) if digits else None
+def _link(page: LexborHTMLParser, selector: str, url: str) -> str | None:
+    node = page.css_first(selector)
+    return None if node is None else urljoin(url, node.attributes["href"])
 
 
 async def crawl(start: str, workers: int, found: Callable[[str], None]) -> None:
@@ -96,8 +71,8 @@ async def crawl(start: str, workers: int, found: Callable[[str], None]) -> None:
                 found(url)
                 waiting.task_done()
 
-        tasks = [asyncio.create_task(work()) for _ in range(workers)]
-        await waiting.join()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(work()) for _ in range(workers)]
+            await waiting.join()
+            for task in running:
+                task.cancel()
