@@ -55,10 +55,11 @@ def _limit(samples: Samples) -> tuple[float, ...]:
 def _row(samples: Samples, scale: Scale, y: float, place: int) -> list[str]:
     series, found = place % SERIES + 1, median_of(samples.values)
     step = max(1, len(samples.values) // _MOST_DOTS)
+    every = samples.values[::step] if len(samples.values) > 1 else ()
     parts = [
         # A little above and below each other, so that equal ones can be counted.
         element("circle", css=f"each f{series}", cx=scale(value), cy=y + (count % 5 - 2) * 2.6, r=2.2)
-        for count, value in enumerate(samples.values[::step])
+        for count, value in enumerate(every)
     ]
     if found.low is not None and found.high is not None:
         parts.append(line(scale(found.low), y, scale(found.high), y, f"interval s{series}"))

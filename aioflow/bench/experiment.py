@@ -86,8 +86,8 @@ class Bench:
     ) -> None:
         """One value of a variant in this round.
 
-        Variants of one figure are compared in the report. Unless it is given, it is what names share after
-        a comma: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
+        Variants of one figure are compared in the report. Unless it is given, it is what follows the comma
+        in the name: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
         """
         if self._warming_up:
             return
@@ -159,15 +159,24 @@ class Bench:
 
 
 def with_figures(samples: Sequence[Samples]) -> tuple[Samples, ...]:
-    """Those without a figure get the one that their names share after a comma."""
-    ends = Counter((each.unit, end) for each in samples if (end := _end(each)))
+    """Those without a figure get what follows the comma in their names.
+
+    Where some names of a unit have no comma, only what several share after it: `Scrapy, tuned` is a variant
+    beside `aioflow`.
+    """
+    unnamed = [each for each in samples if not each.figure]
+    ends = Counter((each.unit, _end(each)) for each in unnamed)
+    mixed = {each.unit for each in unnamed if not _end(each)}
     return tuple(
-        replace(each, figure=_end(each)) if ends[each.unit, _end(each)] > 1 else each for each in samples
+        replace(each, figure=_end(each))
+        if not each.figure and (each.unit not in mixed or ends[each.unit, _end(each)] > 1)
+        else each
+        for each in samples
     )
 
 
 def _end(samples: Samples) -> str:
-    return "" if samples.figure else samples.name.rpartition(", ")[2] if ", " in samples.name else ""
+    return samples.name.rpartition(", ")[2] if ", " in samples.name else ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from aioflow.version import __version__
@@ -31,8 +30,8 @@ _PACKAGES = (
     "asyncpg",
     "aiosqlite",
 )
-# Others that take more than this share of the machine are told of.
-BUSY_SHARE = 0.1
+# The machine counts in hundredths of a second: a share of less than this says nothing.
+_LEAST_SECONDS = 1
 
 
 def is_checkout() -> bool:
@@ -119,7 +118,6 @@ class Watch:
         self._megahertz = _megahertz()
         self._collections = _collections()
         self._machine, self._own = _machine_seconds(), _own_seconds()
-        self._started = perf_counter()
 
     def conditions(self) -> Mapping[str, Any]:
         """What was found; what a system does not tell is left out."""
@@ -139,7 +137,7 @@ class Watch:
             return {}
         busy, idle, stolen = (one - other for one, other in zip(now, self._machine, strict=True))
         total = busy + idle + stolen
-        if total <= 0:
+        if total < _LEAST_SECONDS:
             return {}
         own = _own_seconds() - self._own
         shares = {

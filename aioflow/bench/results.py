@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 FORMAT = 1
 
+# `power` is an exponent of growth: time that grows linearly with tuples has power 1.
 Unit: TypeAlias = Literal[
-    "x", "s", "ms", "us", "MB", "bytes", "rows", "rows/s", "pages/s", "requests", "tuples"
+    "x", "s", "ms", "us", "MB", "bytes", "rows", "rows/s", "pages/s", "requests", "tuples", "power"
 ]
 # A simulation runs on the virtual clock: it is never mixed with what a clock on the wall said.
 Origin: TypeAlias = Literal["measured", "simulated"]

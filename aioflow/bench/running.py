@@ -27,11 +27,12 @@ Told: TypeAlias = Callable[[str, str], None]
 Kept: TypeAlias = Callable[[Results], None]
 
 
-def load_experiments(package: str = PACKAGE) -> Mapping[str, Experiment]:
+def load_experiments(package: str | None = None) -> Mapping[str, Experiment]:
     """All experiments, by their names: those of the modules in the `__all__` of their package come first.
 
     A module that cannot be imported is an experiment that fails.
     """
+    package = package or PACKAGE
     try:
         found = import_module(package)
     except ModuleNotFoundError as error:
@@ -62,7 +63,7 @@ def _load(module: str) -> Experiment | None:
     return None
 
 
-def choose(names: Sequence[str], package: str = PACKAGE) -> list[Experiment]:
+def choose(names: Sequence[str], package: str | None = None) -> list[Experiment]:
     """The experiments of these names, or all that can run here, in their order."""
     known = load_experiments(package)
     here = is_checkout()
@@ -85,7 +86,7 @@ def run_experiments(
     told: Told = lambda name, text: None,
     *,
     kept: Kept = lambda results: None,
-    package: str = PACKAGE,
+    package: str | None = None,
 ) -> Results:
     """Run the experiments of these names, or all; `kept` has what was found even when it is interrupted."""
     chosen = choose(names, package)
@@ -126,10 +127,10 @@ def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
 
 
 def described(error: BaseException) -> str:
-    """What went wrong, in words: those of our own errors, else with their kind and place."""
-    if isinstance(error, AioflowError):
+    """What went wrong, in words; those of errors that are not ours with their kind and place."""
+    if isinstance(error, AioflowError | ModuleNotFoundError):
         return str(error)
     said = str(error) or "no more is known"
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<")]
     place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {said}{place}"

@@ -69,7 +69,7 @@ def _powers_of_two(values: Sequence[float], most: int) -> list[float]:
     """The values themselves when all are powers of two, as numbers of workers are."""
     if len(values) > most or any(value < 1 or not math.log2(value).is_integer() for value in values):
         return []
-    return list(values) if len(values) > 2 else []
+    return list(values) if len(values) > 1 else []
 
 
 def _decades(low: float, high: float, most: int) -> list[float]:

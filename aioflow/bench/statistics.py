@@ -93,10 +93,10 @@ def t_test(values: Sequence[float], others: Sequence[float]) -> Test | None:
         return Test(difference, math.inf if difference else 0.0, math.inf, 0.0 if difference else 1.0)
     t = difference / math.sqrt(one + other)
     degrees = (one + other) ** 2 / (one**2 / (len(values) - 1) + other**2 / (len(others) - 1))
-    return Test(difference, t, degrees, _two_tailed(abs(t), degrees))
+    return Test(difference, t, degrees, two_tailed(abs(t), degrees))
 
 
-def _two_tailed(t: float, degrees: float) -> float:
+def two_tailed(t: float, degrees: float) -> float:
     """How likely Student's t is at least so far from 0."""
     return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 

@@ -139,7 +139,7 @@ def _samples_row(samples: Samples) -> tuple[str, ...]:
 
 def pairs_table(samples: Sequence[Samples], origin: Origin) -> Table:
     """Variants against each other: the paper's test beside our ratio."""
-    rows = tuple(_pair_row(each) for each in pairs(samples, origin) if each.test or each.ratio)
+    rows = tuple(_pair_row(each) for each in pairs(samples, origin) if each.test)
     headings = (
         "figure",
         "variant",

@@ -13,6 +13,7 @@ from aioflow.bench.statistics import Interval, Test
 MULTIPLY = "×"
 _SIGNS: Mapping[str, str] = {"us": "µs"}
 _SIGNIFICANT = 3
+_DISTURBING_SHARE = 0.1
 
 
 def number(value: float) -> str:
@@ -29,9 +30,11 @@ def number(value: float) -> str:
 
 
 def quantity(value: float, unit: Unit) -> str:
-    """`1.04×`, `1.34 s`, `5,120 rows/s`."""
+    """`1.04×`, `1.34 s`, `5,120 rows/s`, `n^1.02`."""
     if unit == "x":
         return number(value) + MULTIPLY
+    if unit == "power":
+        return f"n^{value:.2f}"
     if unit in ("rows", "requests", "tuples", "bytes"):
         shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value)
         return f"{shown} {unit}"
@@ -46,7 +49,7 @@ def bounds(found: Interval | Claim, unit: Unit | None = None) -> str:
     """`1.32 – 1.36`, or nothing when there is no interval."""
     if found.low is None or found.high is None:
         return ""
-    sign = f" {unit_sign(unit)}" if unit and unit != "x" else MULTIPLY if unit else ""
+    sign = {"x": MULTIPLY, "power": "", None: ""}.get(unit, f" {unit_sign(unit)}" if unit else "")
     return f"{number(found.low)} – {number(found.high)}{sign}"
 
 
@@ -72,6 +75,8 @@ def goal_text(goal: Goal | None, unit: Unit) -> str:
         if round(value, 2) == value
         else f"{value:g}"
     )
+    if unit == "power":
+        return f"{goal.direction} n^{exact}"
     return f"{goal.direction} {exact}{MULTIPLY if unit == 'x' else f' {unit_sign(unit)}'}"
 
 
@@ -150,6 +155,12 @@ def machine_lines(results: Results) -> list[tuple[str, str]]:
     return lines
 
 
+def is_disturbed(finding: Finding) -> bool:
+    """Whether other programs took so much of the machine that the figures may be theirs as well."""
+    told = finding.conditions
+    return float(told.get("others_share", 0)) + float(told.get("stolen_share", 0)) > _DISTURBING_SHARE
+
+
 def condition_lines(finding: Finding) -> list[str]:
     """What else went on while an experiment ran."""
     told: Mapping[str, Any] = finding.conditions
@@ -157,7 +168,8 @@ def condition_lines(finding: Finding) -> list[str]:
     if "load_before" in told:
         lines.append(f"load {told['load_before']} before, {told.get('load_after', '?')} after")
     if "others_share" in told:
-        lines.append(f"other programs took {told['others_share']:.0%} of the processors")
+        sign = "⚠ " if is_disturbed(finding) else ""
+        lines.append(f"{sign}other programs took {told['others_share']:.0%} of the processors")
     if told.get("stolen_share", 0) >= 0.01:
         lines.append(f"the host below took {told['stolen_share']:.0%}")
     if "collections" in told:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from aioflow.bench.results import Results
-from aioflow.bench.wording import goals_summary, has_missed_goals, number, p_text, quantity
+from aioflow.bench.wording import goals_summary, has_missed_goals, is_disturbed, number, p_text, quantity
 from aioflow.cli.ending import FAILED, OK, tell
 from aioflow.errors import InputError
 from aioflow.quantities import count_text
@@ -92,6 +92,9 @@ def _status(results: Results) -> int:
     failed = [finding for finding in results.findings if finding.failure]
     for finding in failed:
         tell("error", f"{finding.name} failed: {finding.failure}")
+    disturbed = [finding.name for finding in results.findings if is_disturbed(finding)]
+    if disturbed and not results.quick:
+        tell("warning", f"other programs were busy meanwhile, measure again: {', '.join(disturbed)}")
     missed = has_missed_goals(results) and not results.quick
     return FAILED if failed or missed else OK
 
