@@ -14,14 +14,14 @@ from tests.kills.commands import NEWER_TABLES, Commands
 from tests.kills.moments import all_moments
 from tests.kills.receivers import Receivers, receivers
 from tests.kills.stores import PostgresStore, SqliteStore, Store
-from tests.kills.world import CHANNELS, MONITOR, STREAM, World
+from tests.kills.world import CHANNELS, MONITOR, NOTICES, STREAM, World
 from tests.servers.postgres import Postgres
 
 Kind: TypeAlias = Literal["sqlite", "postgresql"]
 
 # Where a moment passes: in the first run on a database, in an upgrade, or by the channel that it belongs to.
 TABLES, COPIED = "tables ", "tables copied"
-_OTHER_CHANNELS = ("gateway-", "apprise-", "maildir-")
+_PASS_IN = {CHANNELS: ("gateway-", "maildir-"), NOTICES: ("apprise-",)}
 _OF_DELIVERIES = ("message ", "smtp-")
 _STREAMED = Changes(new=30, changed=0, gone=0)
 _LOAD = Changes(new=20, changed=5, gone=2)
@@ -44,13 +44,14 @@ class Harness:
     def kill_at_all_moments(self, kind: Kind, *, passings: tuple[int, ...] = (1,), chained: bool) -> None:
         """Kill runs at every moment, each where it passes."""
         moments = list(all_moments())
-        others = [name for name in moments if name.startswith(_OTHER_CHANNELS)]
-        ordinary = [name for name in moments if not name.startswith((TABLES, *_OTHER_CHANNELS))]
         self._kill_while_tables_are_made(kind, [name for name in moments if name.startswith(TABLES)])
+        elsewhere = (TABLES, *(prefix for prefixes in _PASS_IN.values() for prefix in prefixes))
+        ordinary = [name for name in moments if not name.startswith(elsewhere)]
         with self.campaign(kind, chained=chained) as campaign:
             campaign.kill_at_moments(ordinary, passings)
-        with self.campaign(kind, CHANNELS, chained=chained) as campaign:
-            campaign.kill_at_moments(others, passings)
+        for plan, prefixes in _PASS_IN.items():
+            with self.campaign(kind, plan, chained=chained) as campaign:
+                campaign.kill_at_moments([name for name in moments if name.startswith(prefixes)], passings)
 
     def _kill_while_tables_are_made(self, kind: Kind, moments: list[str]) -> None:
         """The first run on a database, and the first of a newer aioflow; they are made when all were hit."""
@@ -96,12 +97,15 @@ class Harness:
         random = Random(f"{self.seed} {self._worlds}")
         world = World(folder, store, self.commands, self.receivers, random, plan, self.variables)
         campaign = Campaign(world, self.report, changes, chained=chained)
+        known = len(self.report.problems)
         try:
             yield campaign
             campaign.finish()
         finally:
             store.close()
         self.tell(f"{kind}, {plan}: {self.report.kills} kills, {len(self.report.problems)} problems")
+        for problem in self.report.problems[known:]:
+            self.tell(f"  {problem}")
 
 
 @contextmanager

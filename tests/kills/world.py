@@ -16,7 +16,7 @@ from tests.kills.source import Source
 from tests.kills.stores import Store
 from tests.servers.smtp import CA_FILE
 
-MONITOR, CHANNELS, STREAM = "monitor.plan", "channels.plan", "stream.plan"
+MONITOR, CHANNELS, NOTICES, STREAM = "monitor.plan", "channels.plan", "notices.plan", "stream.plan"
 
 # Checkpoints come once a second.
 _STREAM_SECONDS = 3.5
@@ -115,15 +115,16 @@ class World:
 
     def expected(self) -> set[str]:
         """What everybody must have been told by now."""
-        if self.plan != CHANNELS:
+        if self.plan in (MONITOR, STREAM):
             return self.source.told
         return {text for text in self.source.told if text.startswith("new ")}
 
     def _received(self) -> dict[str, list[Receipt]]:
-        if self.plan != CHANNELS:
-            return {"mail": self.receivers.mails()}
-        requests = {path: self.receivers.requests(path) for path in (SMS, HOOK)}
-        return {"maildir": read_maildir(self.folder / "box"), **requests}
+        if self.plan == NOTICES:
+            return {"webhook": self.receivers.requests(HOOK)}
+        if self.plan == CHANNELS:
+            return {"maildir": read_maildir(self.folder / "box"), "phone": self.receivers.requests(SMS)}
+        return {"mail": self.receivers.mails()}
 
     def undelivered(self) -> int:
         rows = self.store.rows("select count(*) from aioflow_outbox where state in ('waiting', 'sending')")
