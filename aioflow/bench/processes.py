@@ -195,7 +195,8 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 def _environment() -> dict[str, str]:
     """The environment of this process; the other finds the same package in it."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    # Byte code is kept, as that of installed packages is: nobody's start has compiling in it.
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _expect_success(command: Sequence[str], status: int, errors: IO[bytes]) -> None:
