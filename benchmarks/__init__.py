@@ -1,1 +1,26 @@
-"""Experiments on speed and memory, one module for each question: `python -m benchmarks [name …]`."""
+"""Experiments on speed and memory, one for each question: `aioflow bench [name …]`."""
+
+__all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
+    "figure14",
+    "figure15",
+    "figure17",
+    "simulations",
+    "homeseekers",
+    "crawl",
+    "shell",
+    "startup",
+    "workers",
+    "site_size",
+    "pipeline",
+    "queues",
+    "latency",
+    "runs",
+    "join",
+    "shapes",
+    "recursion",
+    "memory",
+    "in_flight",
+    "sqlite_store",
+    "postgres_store",
+    "diff_memory",
+]

@@ -10,7 +10,7 @@ from importlib import import_module
 from time import process_time
 from typing import Any
 
-from benchmarks.fivestages import Work, brief, computed, is_new, is_wanted, numbers
+from aioflow.benchmarks.fivestages import Work, brief, computed, is_new, is_wanted, numbers
 
 
 async def count(work: Work) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
+from aioflow.bench import Bench, at_least, at_most, experiment
+from aioflow.benchmarks.web_runs import run_job
 from aioflow.demo.running import running_site
-from aioflow.demo.site.farm import PAGES
-from benchmarks.experiment import Effort, Line, at_least, at_most, experiment
-from benchmarks.processes import run_apart
+from aioflow.demo.site.farm import LINKS, PAGES
 
 WORKERS = 64
 TOOLS = ("aioflow", "by_hand")
@@ -15,24 +15,29 @@ TOOLS = ("aioflow", "by_hand")
 BYTES_A_PAGE = 4000
 
 
-@experiment("How many pages a second without latency, and how much memory for each?")
-def measure(effort: Effort) -> list[Line]:
-    rates: dict[str, list[float]] = {tool: [] for tool in TOOLS}
-    grown: list[float] = []
+@experiment(
+    "How many pages a second without latency, and how much memory for each?",
+    work=f"a crawl of {PAGES:,} pages of two kilobytes with {LINKS} links each, {WORKERS} workers, by "
+    "aioflow and by hand with aiohttp, selectolax and cheap resolution of links; each in its own process",
+    limit="code by hand",
+    needs_checkout=True,
+)
+def crawl(bench: Bench) -> None:
     with running_site() as site:
-        for _ in range(effort.rounds(7)):
+        for each in bench.rounds(7):
+            start = f"{site.farm_url}/farm/0"
+            runs = {
+                tool: run_job("crawl", start, WORKERS, tool=tool, expected=PAGES)
+                for tool in each.shuffled(TOOLS)
+            }
             for tool in TOOLS:
-                found = run_apart("benchmarks.web_jobs", tool, "crawl", f"{site.farm_url}/farm/0", WORKERS)
-                if found["count"] != PAGES:
-                    raise AssertionError(f"{tool} found {found['count']} of {PAGES} pages")
-                rates[tool].append(found["count"] / found["whole"])
-                if tool == "aioflow":
-                    grown.append(found["grown"])
-    ours, hand = rates["aioflow"], rates["by_hand"]
-    ratio = median(mine / other for mine, other in zip(ours, hand, strict=True))
-    return [
-        Line(f"{PAGES:,} pages with 20 links, of code by hand", ratio, "x", at_least(0.8)),
-        Line("pages a second", median(ours), "rows/s"),
-        Line("pages a second by hand", median(hand), "rows/s"),
-        Line("memory, grown by", median(grown), "MB", at_most(PAGES * BYTES_A_PAGE / 1e6 + 40)),
-    ]
+                bench.sample(f"{tool}, speed", "pages/s", PAGES / runs[tool].whole_seconds)
+                bench.sample(f"{tool}, memory grown by", "MB", runs[tool].grown_megabytes)
+    bench.claim_ratio("speed, of code by hand", "aioflow, speed", "by_hand, speed", at_least(0.8))
+    bench.claim_median("speed", "aioflow, speed")
+    bench.claim(
+        "memory grown by",
+        median(bench.values("aioflow, memory grown by")),
+        "MB",
+        at_most(PAGES * BYTES_A_PAGE / 1e6 + 40),
+    )

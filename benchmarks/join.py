@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import median
 
 import aioflow
 from aioflow import Row, Schema
-from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.pipeline import run_inside
-from benchmarks.sources import offer
-from benchmarks.timing import best_seconds
+from aioflow.bench import Bench, at_most, experiment
+from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.pipeline import run_inside
+from aioflow.benchmarks.sources import offer
 
 PLAN = """
 PLAN joined { OUTPUT: count BODY {
@@ -35,19 +36,23 @@ def dict_join(left: Iterable[Row], right: Iterable[Row]) -> list[Row]:
     return [partner + row[1:] for row in right for partner in partners.get(row[0], ())]
 
 
-@experiment("What does a hash join cost beside one written by hand with a dict?")
-def measure(effort: Effort) -> list[Line]:
-    count = effort.size(200_000, 2_000)
+@experiment(
+    "What does a hash join cost beside one written by hand with a dict?",
+    work="2 x 200,000 tuples with one partner each; processor time",
+    limit="the join by hand, which remembers one input, and reads that to its end first",
+)
+def join(bench: Bench) -> None:
+    count = bench.size(200_000, 2_000)
     houses: list[Row] = [(n, f"street {n % 1000}") for n in range(count)]
     sales: list[Row] = [(n * 7919 % count, n % 100) for n in range(count)]
     offer("houses", Schema(("id", "street")), houses)
     offer("sales", Schema(("id", "price")), sales)
     program = aioflow.loads(PLAN)
-    best = best_seconds(
+    sample_all(
+        bench,
         {"by hand": lambda: len(dict_join(houses, sales)), "engine": lambda: run_inside(program)},
-        effort.rounds(7),
+        rounds=7,
     )
-    return [
-        Line("dict join by hand", count / best["by hand"], "rows/s"),
-        Line("join inside the engine", best["engine"] / best["by hand"], "x", at_most(2)),
-    ]
+    bench.moved(count * bench.rounds_done)
+    bench.claim_ratio("join inside the engine, of the dict join by hand", "engine", "by hand", at_most(2))
+    bench.claim("speed inside the engine", count / median(bench.values("engine")), "rows/s")

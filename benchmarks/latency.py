@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncGenerator
+from importlib import import_module
 from statistics import median
 from time import perf_counter
 
 import aioflow
 from aioflow import Engine
+from aioflow.bench import Bench, at_most, experiment
 from aioflow.plan import Program
-from benchmarks.experiment import Effort, Line, at_most, experiment
+
+import_module("aioflow.benchmarks.pipeline")  # registers the function of the plan
 
 # `given` is the moment at which the source gives the tuple.
 PLAN = """
@@ -41,18 +44,20 @@ async def delays(program: Program, count: int) -> list[float]:
         return [perf_counter() - row["given"] async for row in stream]
 
 
-@experiment("How long is a tuple under way through five operators?")
-def measure(effort: Effort) -> list[Line]:
-    import benchmarks.pipeline  # noqa: F401  # registers the function
-
+@experiment(
+    "How long is a tuple under way through five operators?",
+    work="a source that gives a tuple every 3 ms, so that nothing else holds it up: the first tuple of a "
+    "run, and later ones",
+    limit="none: nothing is waited for but the operators",
+)
+def latency(bench: Bench) -> None:
     program = aioflow.loads(PLAN)
-    runs = []
-    for _ in range(effort.rounds(101)):
+    runs, count = bench.size(9, 1), bench.size(101, 5)
+    for _ in bench.rounds(11):
         gc.collect()
-        runs.append(asyncio.run(delays(program, 1)))
-    first = [run[0] for run in runs]
-    later = asyncio.run(delays(program, effort.size(1001, 5)))[1:]
-    return [
-        Line("first tuple of a run, median", median(first) * MILLISECONDS, "ms", at_most(1)),
-        Line("later tuples of a slow source, median", median(later) * MILLISECONDS, "ms"),
-    ]
+        first = [asyncio.run(delays(program, 1))[0] for _ in range(runs)]
+        later = asyncio.run(delays(program, count))[1:]
+        bench.sample("first tuple of a run", "ms", median(first) * MILLISECONDS)
+        bench.sample("later tuples", "ms", median(later) * MILLISECONDS)
+    bench.claim_median("first tuple of a run", "first tuple of a run", at_most(1))
+    bench.claim_median("later tuples of a slow source", "later tuples")

@@ -1,7 +1,7 @@
 """How much memory a million tuples take on their way through operators that must remember them, and how
 far a source gets ahead of a slow consumer.
 
-`python -m benchmarks.memory ROWS MEMORY_BYTES` is the process whose memory is measured.
+`python -m aioflow.benchmarks.memory ROWS MEMORY_BYTES` is the process whose memory is measured.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from time import perf_counter
 
 import aioflow
 from aioflow import Engine
-from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.processes import peak_megabytes, run_apart
+from aioflow.bench import Bench, at_most, experiment
+from aioflow.bench.processes import peak_megabytes, run_apart
+from aioflow.benchmarks.growth import claim_growth, curve
 
 DEFAULT_MEMORY_BYTES = 32 * 1024 * 1024  # of an Engine
 
@@ -98,19 +99,37 @@ async def greatest_lead(consumed: int, *, slow_seconds: float) -> int:
     return lead
 
 
-@experiment("How much memory do a million tuples take, and does a slow consumer hold its source back?")
-def measure(effort: Effort) -> list[Line]:
-    count = effort.size(1_000_000, 2_000)
-    passage = Passage(**run_apart("benchmarks.memory", count, DEFAULT_MEMORY_BYTES))
+@experiment(
+    "How do time and memory grow with the number of tuples, and does a slow consumer hold its source back?",
+    work="1,000 to 1,000,000 tuples through twelve operators, of which three must remember all of them: what "
+    "does not fit into 32 MB goes to disk; each size in a process of its own",
+    limit="linear in time, and at most the memory that the engine may use",
+)
+def memory(bench: Bench) -> None:
+    counts: tuple[int, ...] = bench.size((1_000, 10_000, 100_000, 1_000_000), (500, 2_000))
+    for each in bench.rounds(1, warm_up=0):
+        found = {count: _apart(count) for count in each.shuffled(counts)}
+        for count in counts:
+            bench.sample(f"{count:,} tuples, time", "s", found[count].seconds)
+            bench.sample(f"{count:,} tuples, memory", "MB", found[count].growth_megabytes)
+            bench.sample(f"{count:,} tuples, rows on disk", "rows", found[count].spilled_rows)
+    most = counts[-1]
+    bench.claim_median(f"memory for {most:,} tuples", f"{most:,} tuples, memory", at_most(50))
+    bench.claim("speed", most / bench.values(f"{most:,} tuples, time")[0], "rows/s")
+    time = curve(bench, "time", counts, [f"{count:,} tuples, time" for count in counts])
+    grown = curve(bench, "memory", counts, [f"{count:,} tuples, memory" for count in counts])
+    claim_growth(bench, "time with tuples", time)
+    bench.plot("Time over tuples", "tuples", "seconds", [time], logarithmic_x=True, logarithmic_y=True)
+    bench.plot("Memory over tuples", "tuples", "MB", [grown], logarithmic_x=True)
+    lead = asyncio.run(greatest_lead(bench.size(2_000, 100), slow_seconds=0.001))
+    bench.claim("lead of a source over a consumer 100 times slower", lead, "rows", at_most(16 * 256))
+
+
+def _apart(count: int) -> Passage:
+    passage = Passage(**run_apart("aioflow.benchmarks.memory", count, DEFAULT_MEMORY_BYTES))
     if passage.rows != count:
         raise AssertionError(f"{passage.rows} of {count} tuples came through")
-    lead = asyncio.run(greatest_lead(effort.size(2_000, 100), slow_seconds=0.001))
-    return [
-        Line(f"{count:,} tuples through 12 operators", passage.growth_megabytes, "MB", at_most(50)),
-        Line("rows that were on disk", passage.spilled_rows, "rows"),
-        Line("speed", count / passage.seconds, "rows/s"),
-        Line("lead of a source over a consumer 100 times slower", lead, "rows", at_most(16 * 256)),
-    ]
+    return passage
 
 
 if __name__ == "__main__":

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import aioflow
 from aioflow import Engine, Schema, function
+from aioflow.bench import Bench, at_most, experiment
+from aioflow.benchmarks import fivestages
+from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.fivestages import Row, Work
+from aioflow.benchmarks.sources import offer
 from aioflow.plan import Program
 from aioflow.relation import type_of_value
-from benchmarks import fivestages
-from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.fivestages import Row, Work
-from benchmarks.sources import offer
-from benchmarks.timing import best_seconds
 
 # The generators keep what they have seen in memory, so the engine is not to spill either.
 MEMORY_BYTES = 1 << 30
@@ -95,23 +96,29 @@ def run_through(
     return asyncio.run(main())
 
 
-@experiment("What do five operators cost beside the same work as chained synchronous generators?")
-def measure(effort: Effort) -> list[Line]:
-    work = fivestages.houses(effort.size(200_000, 2_000))
+@experiment(
+    "What do five operators cost beside the same work as chained synchronous generators?",
+    work="200,000 houses through select, project, apply, distinct and union: inside the engine as plain "
+    "tuples, and through engine.stream as mappings in and out; processor time",
+    limit="the generators: they hand on plain tuples, without a loop, a queue, or anything at the same time",
+)
+def pipeline(bench: Bench) -> None:
+    work = fivestages.houses(bench.size(200_000, 2_000))
     inside, through = inside_engine(work), through_engine(work)
     rows = [dict(zip(("key", "group", "value"), row, strict=True)) for row in work.rows]
     known = [dict(zip(("key", "value", "result"), row, strict=True)) for row in work.known]
-    best = best_seconds(
-        {
-            "generators": lambda: fivestages.chained(work),
-            "inside": lambda: run_inside(inside),
-            "through": lambda: run_through(through, rows, known),
-        },
-        effort.rounds(9),
+    contenders = {
+        "generators": lambda: fivestages.chained(work),
+        "inside the engine": lambda: run_inside(inside),
+        "engine.stream": lambda: run_through(through, rows, known),
+    }
+    sample_all(bench, contenders, rounds=9)
+    bench.moved(len(rows) * len(contenders) * bench.rounds_done)
+    bench.claim_ratio(
+        "inside the engine, of generators, plain tuples", "inside the engine", "generators", at_most(1.3)
     )
-    base = best["generators"]
-    return [
-        Line("chained generators, plain tuples", len(rows) / base, "rows/s"),
-        Line("inside the engine, plain tuples", best["inside"] / base, "x", at_most(1.3)),
-        Line("engine.stream, mappings in and out", best["through"] / base, "x", at_most(2.5)),
-    ]
+    bench.claim_ratio(
+        "engine.stream, of generators, mappings in and out", "engine.stream", "generators", at_most(2.5)
+    )
+    for name in contenders:
+        bench.claim(f"speed of {name}", len(rows) / median(bench.values(name)), "rows/s")

@@ -1,6 +1,7 @@
-"""The five stages inside the engine, against a task for each stage with an asyncio.Queue between two of
-them, and against aiostream. Both hand on tuple by tuple; the work done to a tuple is small here, for it
-is the handing on that is compared. A queue holds as many rows as one between two steps of the engine.
+"""What it costs to hand a tuple on: the five stages inside the engine, as chained synchronous generators,
+as tasks with an asyncio.Queue between two of them, and with aiostream. The last two hand on tuple by tuple;
+the work done to a tuple is small here, for it is the handing on that is compared. A queue holds as many rows
+as one between two steps of the engine.
 
 aiostream is under the GPL and no dependency of aioflow: it is installed into an environment that only
 this experiment uses, and runs in a process of its own.
@@ -13,15 +14,17 @@ from asyncio import Queue
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from benchmarks.environments import EnvironmentMissingError, python_with
-from benchmarks.experiment import Effort, Line, at_least, experiment
-from benchmarks.fivestages import Row, Work, brief, computed, is_new, is_wanted, numbers
-from benchmarks.pipeline import inside_engine, run_inside
-from benchmarks.processes import run_apart
-from benchmarks.timing import best_seconds
+from aioflow.bench import Bench, at_least, experiment
+from aioflow.bench.environments import EnvironmentMissingError, python_with
+from aioflow.bench.processes import run_apart
+from aioflow.benchmarks.contenders import Contender, expect_same, timed
+from aioflow.benchmarks.fivestages import Row, Work, brief, chained, computed, is_new, is_wanted, numbers
+from aioflow.benchmarks.pipeline import inside_engine, run_inside
 
 AIOSTREAM = "aiostream==0.8.1"
 _QUEUE_ROWS = 256
+_HOPS = 5
+_MICROSECONDS = 1e6
 
 Rows: TypeAlias = "Queue[Row | None]"  # None is the end of the rows
 
@@ -81,31 +84,43 @@ async def through_queues(work: Work) -> int:
     return counted.result()
 
 
-@experiment("How much faster is the engine than what hands on tuple by tuple?")
-def measure(effort: Effort) -> list[Line]:
-    size = effort.size(200_000, 1_000)
+@experiment(
+    "What does it cost to hand one tuple on, and how much faster is that than tuple by tuple?",
+    work="100,000 tuples through five stages that do next to nothing, inside the engine, as synchronous "
+    "generators, with asyncio.Queue and with aiostream; processor time for each tuple and stage",
+    limit="synchronous generators",
+)
+def queues(bench: Bench) -> None:
+    size = bench.size(100_000, 1_000)
     work = numbers(size)
     program = inside_engine(work)
-    best = best_seconds(
-        {
-            "engine": lambda: run_inside(program),
-            "queues": lambda: asyncio.run(through_queues(work)),
-        },
-        effort.rounds(5),
-    )
-    return [
-        Line("inside the engine", size / best["engine"], "rows/s"),
-        Line("against asyncio.Queue", best["queues"] / best["engine"], "x", at_least(5)),
-        _against_aiostream(size, best["engine"], effort),
-    ]
+    contenders: dict[str, Contender] = {
+        "generators": lambda: chained(work),
+        "engine": lambda: run_inside(program),
+        "asyncio.Queue": lambda: asyncio.run(through_queues(work)),
+    }
+    python, missing = _python_with_aiostream(bench)
+    for each in bench.rounds(5):
+        found = {name: timed(contenders[name]) for name in each.shuffled(contenders)}
+        expect_same({name: result for name, (_, result) in found.items()})
+        seconds = {name: found[name][0] for name in contenders}
+        if python is not None:
+            seconds["aiostream"] = run_apart("aioflow.benchmarks.aiostream_stages", size, python=python)
+        for name, taken in seconds.items():
+            bench.sample(name, "us", taken / size / _HOPS * _MICROSECONDS, figure="for each tuple and stage")
+    bench.moved(size * len(contenders) * bench.rounds_done)
+    bench.claim_median("a tuple and stage inside the engine", "engine")
+    bench.claim_ratio("the engine, of synchronous generators", "engine", "generators")
+    bench.claim_ratio("asyncio.Queue, of the engine", "asyncio.Queue", "engine", at_least(5))
+    if python is None:
+        bench.claim(f"{AIOSTREAM}, of the engine", None, "x", at_least(5), missing)
+    else:
+        bench.claim_ratio(f"{AIOSTREAM}, of the engine", "aiostream", "engine", at_least(5))
 
 
-def _against_aiostream(size: int, engine_seconds: float, effort: Effort) -> Line:
-    what = f"against {AIOSTREAM.replace('==', ' ')}"
+def _python_with_aiostream(bench: Bench) -> tuple[str | None, str]:
+    """The interpreter, or why there is none."""
     try:
-        python = python_with("aiostream", AIOSTREAM, may_install=not effort.quick)
+        return python_with("aiostream", AIOSTREAM, may_install=not bench.quick), ""
     except EnvironmentMissingError as error:
-        return Line(what, None, "x", at_least(5), str(error))
-    module = "benchmarks.aiostream_stages"
-    seconds = min(run_apart(module, size, python=python) for _ in range(effort.rounds(3)))
-    return Line(what, seconds / engine_seconds, "x", at_least(5))
+        return None, str(error)

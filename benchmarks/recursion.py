@@ -1,7 +1,7 @@
 """Deep recursions: how long they take, and whether memory stays flat while they go on.
 
 Each runs in a process of its own, which looks at its memory as the results of its levels arrive.
-`python -m benchmarks.recursion NAME LEVELS` is that process.
+`python -m aioflow.benchmarks.recursion NAME LEVELS` is that process.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import asyncio
 import gc
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
 from typing import Any
 
 import aioflow
 from aioflow import Engine, function
-from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.processes import resident_megabytes, run_apart
+from aioflow.bench import Bench, Curve, at_most, experiment
+from aioflow.bench.processes import resident_megabytes, run_apart
+from aioflow.benchmarks.growth import claim_growth, curve
 
 PLANS = {
     # A tail call: each level's tuple goes straight to the outermost union.
@@ -54,8 +55,17 @@ PLAN way_back { INPUT: level OUTPUT: result BODY {
 }
 # Flat: what 90,000 more levels may add, in megabytes, is noise of the allocator.
 FLAT_MEGABYTES = 2
+DEPTHS = {
+    "countdown": (100, 1_000, 10_000, 100_000),
+    "pages": (100, 1_000, 10_000),
+    "way_back": (100, 1_000, 10_000),
+}
+MEANT = {"countdown": "tail recursion", "pages": "shape of get_urls", "way_back": "no tail call"}
 # So many levels pass before memory is first looked at: caches and queues have their size by then.
 _WARM_UP = 10
+_FIRST_LEVELS = 5
+_MODULE = "aioflow.benchmarks.recursion"
+_GROWN = "memory of the late levels"
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,9 @@ async def descend(name: str, levels: int) -> Descent:
     """Run a recursion of so many levels."""
     program = aioflow.loads(PLANS[name])
     early, rows = 0.0, 0
-    started = process_time()
     async with Engine() as engine:
+        await engine.run(program, first_input(name, _FIRST_LEVELS))  # loads what is loaded late
+        started = process_time()
         async for _ in engine.stream(program, first_input(name, levels)):
             rows += 1
             if rows == levels // _WARM_UP:
@@ -100,28 +111,38 @@ async def descend(name: str, levels: int) -> Descent:
     return Descent(seconds, rows, early, resident_megabytes())
 
 
-@experiment("How long do deep recursions take, and does their memory stay flat?")
-def measure(effort: Effort) -> list[Line]:
-    deep, less_deep = effort.size(100_000, 200), effort.size(10_000, 100)
-    rounds = effort.rounds(3)
-    countdowns = [_apart("countdown", deep) for _ in range(rounds)]
-    growth = min(descent.late_megabytes - descent.early_megabytes for descent in countdowns)
-    lines = [
-        Line(f"tail recursion, {deep:,} levels", _fastest(countdowns), "s", at_most(5)),
-        Line(f"its memory from level {deep // 10:,} on", growth, "MB", at_most(FLAT_MEGABYTES)),
-    ]
-    for name, what in (("pages", "shape of get_urls"), ("way_back", "no tail call")):
-        descents = [_apart(name, less_deep) for _ in range(rounds)]
-        lines.append(Line(f"{what}, {less_deep:,} levels", _fastest(descents), "s"))
-    return lines
+@experiment(
+    "How long do deep recursions take, and does their memory stay flat?",
+    work="recursions of 100 to 100,000 levels, each level a few operators: a tail call, the shape of "
+    "get_urls, and one that must come back; processor time, each in a process of its own",
+    limit="linear in the depth, and for a tail call no memory for a level",
+)
+def recursion(bench: Bench) -> None:
+    depths = {name: bench.size(DEPTHS[name], (50, 200)) for name in DEPTHS}
+    chosen: list[str] = bench.size(list(DEPTHS), ["countdown"])
+    for each in bench.rounds(2, warm_up=0):
+        cases = [(name, levels) for name in chosen for levels in depths[name]]
+        found = {case: Descent(**run_apart(_MODULE, *case)) for case in each.shuffled(cases)}
+        for name, levels in cases:
+            descent = found[name, levels]
+            bench.sample(f"{levels:,} levels, {MEANT[name]}", "s", descent.seconds)
+            if name == "countdown" and levels == depths[name][-1]:
+                bench.sample(_GROWN, "MB", max(0.0, descent.late_megabytes - descent.early_megabytes))
+    deepest = depths["countdown"][-1]
+    bench.claim_median(
+        f"tail recursion, {deepest:,} levels", f"{deepest:,} levels, tail recursion", at_most(5)
+    )
+    bench.claim_median(f"its memory from level {deepest // 10:,} on", _GROWN, at_most(FLAT_MEGABYTES))
+    curves = [_curve(bench, name, depths[name]) for name in chosen]
+    for drawn in curves:
+        claim_growth(bench, f"time with depth, {drawn.name}", drawn)
+    bench.plot(
+        "Processor time over depth", "levels", "seconds", curves, logarithmic_x=True, logarithmic_y=True
+    )
 
 
-def _apart(name: str, levels: int) -> Descent:
-    return Descent(**run_apart("benchmarks.recursion", name, levels))
-
-
-def _fastest(descents: list[Descent]) -> float:
-    return min(descent.seconds for descent in descents)
+def _curve(bench: Bench, name: str, depths: Sequence[int]) -> Curve:
+    return curve(bench, MEANT[name], depths, [f"{levels:,} levels, {MEANT[name]}" for levels in depths])
 
 
 if __name__ == "__main__":

@@ -5,14 +5,12 @@ Processor time, as elsewhere: what other programs take from the machine does not
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 
-from benchmarks.experiment import Effort, Line, at_most, experiment
-from benchmarks.processes import ROOT
+from aioflow.bench import Bench, at_most, experiment
+from aioflow.bench.processes import run_command
 
 
 def long_plan(statements: int) -> str:
@@ -32,29 +30,28 @@ def long_plan(statements: int) -> str:
     return f"PLAN long\n{{\n{heading}BODY\n{{\n" + "\n".join(body) + "\n}\n}\n"
 
 
-def seconds_of(*arguments: str) -> float:
-    """The processor time that Python takes with these arguments."""
-    before = _of_children()
-    subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return _of_children() - before
-
-
-def _of_children() -> float:
-    used = getrusage(RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@experiment("How long does the command line take to answer?")
-def measure(effort: Effort) -> list[Line]:
-    statements = effort.size(2000, 20)
+@experiment(
+    "How long does the command line take to answer?",
+    work="`aioflow check` of a plan with 2,000 statements, and `aioflow --version`; processor time, with the "
+    "start of the interpreter",
+    limit="the interpreter alone, which has nothing to do",
+)
+def startup(bench: Bench) -> None:
+    statements = bench.size(2000, 20)
     with TemporaryDirectory() as folder:
         plan = Path(folder, "long.plan")
         plan.write_text(long_plan(statements))
-        check = min(seconds_of("-m", "aioflow", "check", str(plan)) for _ in range(effort.rounds(7)))
-    version = min(seconds_of("-m", "aioflow", "--version") for _ in range(effort.rounds(15)))
-    bare = min(seconds_of("-c", "") for _ in range(effort.rounds(15)))
-    return [
-        Line(f"aioflow check, {statements:,} statements", check, "s", at_most(1)),
-        Line("aioflow --version", version, "s", at_most(0.2)),
-        Line("the interpreter alone", bare, "s"),
-    ]
+        commands = {
+            "aioflow check": ("-m", "aioflow", "check", str(plan)),
+            "aioflow --version": ("-m", "aioflow", "--version"),
+            "the interpreter alone": ("-c", ""),
+        }
+        for each in bench.rounds(7):
+            used = {
+                name: run_command([sys.executable, *commands[name]]).processor_seconds
+                for name in each.shuffled(commands)
+            }
+            for name in commands:
+                bench.sample(name, "s", used[name])
+    bench.claim_median(f"aioflow check, {statements:,} statements", "aioflow check", at_most(1))
+    bench.claim_median("aioflow --version", "aioflow --version", at_most(0.2))

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.web_jobs TOOL JOB …`: one job by one tool, in a process of its own; prints JSON.
+"""`python -m aioflow.benchmarks.web_jobs TOOL JOB ADDRESS WORKERS …`: one job, in a process of its own.
 
-The clock starts when everything is imported: what is compared is the work, not the start-up.
+Prints when each tuple came, as JSON. The clock starts when everything is imported and plans are read: what is
+compared is the work, not the start-up. The tool `by_hand` is one of the peers, so there in a checkout only.
 """
 
 from __future__ import annotations
@@ -8,125 +9,213 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode, urlsplit
 
-import aiohttp  # noqa: F401  # imported before the clock starts, for all tools
-import selectolax.lexbor  # noqa: F401
+from aioflow.bench.processes import peak_megabytes, resident_megabytes
 
-from benchmarks.processes import peak_megabytes, resident_megabytes
+if TYPE_CHECKING:
+    from aioflow.plan import Program
 
-HOMESEEKERS = Path(__file__).parents[1] / "plans" / "homeseekers" / "get_houses.plan"
+Found: TypeAlias = Callable[[Any], None]
+Job: TypeAlias = Callable[..., Awaitable[None]]
+Given: TypeAlias = Mapping[type[Any], Any]  # services in place of the engine's own
+
+PLANS = Path(__file__).parents[1] / "plans"
+HOMESEEKERS = PLANS / "homeseekers" / "get_houses.plan"
 SEARCH = {"city": "Irvine", "max-price": 550_000}
-CRAWL = """
-WRAPPER page (url char)
-{
-  GET: "{+url}"
-  EACH: "a"
-  link: "@href" url
-}
+CRAWL = Path(__file__).with_name("crawl.plan")
+# What a system without loops can express: one result page and what it links to.
+ONE_PAGE = """
+USE "homeseekers/wrappers.plan"
 
-PLAN crawl
+PLAN one_page
 {
-  INPUT: pages (url char)
-  OUTPUT: found
-  ONCE: "url"
+  INPUT: page (next-page-link char)
+  OUTPUT: houses, following
   BODY
   {
-    wrapper ("page", pages : links)
-    project (links, "link as url" : following)
-    crawl (following : further)
-    union (pages, further : found) {ALL}
+    wrapper ("result-page", page : results)
+    project (results, "house-url" : urls)
+    distinct (results, "next-page-link" : following)
+    wrapper ("detail", urls : houses)
+  }
+}
+"""
+# The plan of plans/contributions, but the third source is on a site of its own, so that it can be slower.
+CONTRIBUTIONS = """
+USE "contributions/wrappers.plan"
+
+PLAN contributions
+{
+  INPUT: campaign (year number, site char, crime-site char)
+  OUTPUT: contributors
+  BODY
+  {
+    wrapper ("fec", campaign : all-contributions)
+    select (all-contributions, "zip < '%(below)s'" : contributions)
+    project (contributions, "zip, site, crime-site" : places)
+    distinct (places : zips)
+    wrapper ("yahoo", zips : neighborhoods) {%(each)s}
+    project (zips, "zip, crime-site as site" : crime-zips)
+    wrapper ("crime", crime-zips : risks) {%(each)s}
+    project (neighborhoods, "zip, income" : incomes)
+    project (risks, "zip, crime" : crimes)
+    join (contributions, incomes, "left.zip = right.zip" : with-income)
+    join (with-income, crimes, "left.zip = right.zip" : joined)
+    project (joined, "name, crime, income" : contributors)
   }
 }
 """
 
 
-def configuration(*hosts: str, concurrency: int) -> dict[str, Any]:
-    """May ask these hosts as often as it likes."""
+def configuration(*urls: str, concurrency: int) -> dict[str, Any]:
+    """May ask the hosts of these URLs as often as it likes."""
+    hosts = [urlsplit(url).netloc for url in urls]
     return {
-        "http": {"allow": list(hosts), "health": False},
+        "http": {"allow": hosts, "health": False},
         "host": {host: {"concurrency": concurrency, "robots": False} for host in hosts},
     }
 
 
-async def houses_by_aioflow(
-    site: str, workers: int, found: Callable[[Any], None], mode: Any = "D+S+"
-) -> None:
-    import aioflow
+def search_url(site: str) -> str:
+    return f"{site}/search?{urlencode(SEARCH)}"
 
-    settings = configuration(site.removeprefix("http://"), concurrency=workers)
-    async with aioflow.Engine(workers=workers, configuration=settings, mode=mode) as engine:
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+async def houses(
+    found: Found, site: str, workers: int, mode: Any = "D+S+", services: Given | None = None
+) -> None:
+    """Homeseekers."""
+    from aioflow import Engine
+
+    settings = configuration(site, concurrency=workers)
+    async with Engine(workers=workers, configuration=settings, mode=mode, services=services) as engine:
         async for house in engine.stream(_loaded(HOMESEEKERS), criteria=[{**SEARCH, "site": site}]):
             found(house)
 
 
-async def crawl_by_aioflow(start: str, workers: int, found: Callable[[Any], None]) -> None:
-    import aioflow
+async def houses_by_page(found: Found, site: str, workers: int, services: Given | None = None) -> None:
+    """Homeseekers as a network query engine would do it: the next page when this one's houses are there."""
+    from aioflow import Engine
 
-    host = start.split("/")[2]
-    settings = configuration(host, concurrency=workers)
-    async with aioflow.Engine(workers=workers, configuration=settings) as engine:
+    settings = configuration(site, concurrency=workers)
+    page: str | None = search_url(site)
+    async with Engine(workers=workers, configuration=settings, services=services) as engine:
+        while page is not None:
+            following = None
+            stream = engine.stream(_loaded(ONE_PAGE), page=[{"next-page-link": page}])
+            async for name, row in stream.named():
+                if name == "houses":
+                    found(row)
+                else:
+                    following = row["next-page-link"]
+            page = following
+
+
+async def crawl(found: Found, start: str, workers: int) -> None:
+    from aioflow import Engine
+
+    settings = configuration(start, concurrency=workers)
+    async with Engine(workers=workers, configuration=settings) as engine:
         async for page in engine.stream(_loaded(CRAWL), pages=[{"url": start}]):
             found(page)
 
 
+async def contributions(
+    found: Found,
+    site: str,
+    workers: int,
+    crime_site: str,
+    below: str,
+    each: str,
+    services: Given | None = None,
+) -> None:
+    """Contributors who live where zip codes are below a bound; `each` is a setting of the index sources."""
+    from aioflow import Engine
+
+    settings = configuration(site, crime_site, concurrency=workers)
+    campaign = {"year": 2000, "site": site, "crime-site": crime_site}
+    plan = _loaded(_contributions(below, each))
+    async with Engine(workers=workers, configuration=settings, services=services) as engine:
+        async for row in engine.stream(plan, campaign=[campaign]):
+            found(row)
+
+
+def _contributions(below: str, each: str) -> str:
+    return CONTRIBUTIONS % {"below": below, "each": each}
+
+
+JOBS: dict[str, tuple[Job, Path | str]] = {
+    "houses": (houses, HOMESEEKERS),
+    "houses_by_page": (houses_by_page, ONE_PAGE),
+    "crawl": (crawl, CRAWL),
+    "contributions": (contributions, CONTRIBUTIONS),
+}
+
+
 @cache
-def _loaded(plan: Path | str) -> Any:
+def _loaded(plan: Path | str) -> Program:
     import aioflow
 
-    return aioflow.load(plan) if isinstance(plan, Path) else aioflow.loads(plan, "crawl.plan")
+    return aioflow.load(plan) if isinstance(plan, Path) else aioflow.loads(plan, "benchmark.plan")
 
 
-def job(tool: str, name: str) -> Callable[..., Any]:
+# --- the process --------------------------------------------------------------------------------
+
+
+def prepared(tool: str, name: str, more: Sequence[str]) -> Job:
+    """The job, with all that it needs imported and read: nobody's start-up is measured."""
+    import aiohttp  # noqa: F401
+    import selectolax.lexbor  # noqa: F401
+
     if tool == "by_hand":
-        from benchmarks.peers import by_hand
-
-        jobs: dict[str, Callable[..., Any]] = {"houses": by_hand.houses, "crawl": by_hand.crawl}
-        return jobs[name]
+        peer = import_module("aioflow.benchmarks.peers.by_hand")
+        work: Job = getattr(peer, name)
+        return lambda found, address, workers: work(address, workers, found)
     for module in (
         "operators",
         "expressions.calls",
         "web.client",
         "web.transport",
         "wrappers.calls",
+        "wrappers.readers.csv",
         "wrappers.readers.html",
     ):
         import_module(f"aioflow.{module}")
     from aioflow import Engine
 
-    # Plans are read before the clock starts, as code by hand is.
-    Engine().check(_loaded(HOMESEEKERS if name == "houses" else CRAWL))
-    return houses_by_aioflow if name == "houses" else crawl_by_aioflow
+    job, plan = JOBS[name]
+    Engine().check(_loaded(_contributions(*more[1:]) if plan is CONTRIBUTIONS else plan))
+    return job
 
 
 def main(tool: str, name: str, address: str, workers: str, *more: str) -> None:
-    work = job(tool, name)
+    job = prepared(tool, name, more)
     before = resident_megabytes()
     arrivals: list[float] = []
 
     async def timed() -> tuple[float, float]:
         started, used = perf_counter(), process_time()
-        await work(address, int(workers), lambda found: arrivals.append(perf_counter() - started), *more)
+        await job(lambda found: arrivals.append(perf_counter() - started), address, int(workers), *more)
         return perf_counter() - started, process_time() - used
 
     whole, processor = asyncio.run(timed())
-    print(
-        json.dumps(
-            {
-                "count": len(arrivals),
-                "first": arrivals[0],
-                "last": arrivals[-1],
-                "whole": whole,
-                "processor": processor,
-                "grown": peak_megabytes() - before,
-            }
-        )
-    )
+    found = {
+        "count": len(arrivals),
+        "arrivals": [round(seconds, 5) for seconds in arrivals],
+        "whole": whole,
+        "processor": processor,
+        "grown": peak_megabytes() - before,
+    }
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,65 +1,85 @@
 """Every experiment runs in its quick form; what it measures then means nothing, so it is not looked at."""
 
-import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main
-from benchmarks.experiment import NAMES, Effort, Finding, Line, at_least, at_most, find
-from benchmarks.report import as_json, goal_of, value_of
-from benchmarks.timing import best_seconds
+import aioflow.benchmarks
+from aioflow.bench.experiment import Bench, Experiment, experiments
+from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.growth import exponent
+from aioflow.benchmarks.limits import limit_of, limit_of_drawn
 
-ROOT = Path(__file__).parents[1]
+FOLDER = Path(aioflow.benchmarks.__file__).parent
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_experiment_runs_and_names_its_goals(name: str) -> None:
-    found = find(name).run(Effort(quick=True))
-    assert found.command == f"python -m benchmarks {name}"
-    assert found.question.endswith("?")
-    assert any(line.goal is not None for line in found.lines)
+def in_module(name: str) -> list[Experiment]:
+    module = import_module(f"aioflow.benchmarks.{name}")
+    return [each for each in experiments.values() if each.measure.__module__ == module.__name__]
+
+
+ALL = [each for name in aioflow.benchmarks.__all__ for each in in_module(name)]
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)
+def test_an_experiment_runs_and_finds_what_it_claims(experiment: Experiment) -> None:
+    bench = Bench(quick=True)
+    experiment.measure(bench)
+    found = bench.finding(experiment)
+    assert found.claims
+    assert all(claim.value is not None or claim.remark for claim in found.claims)
+    assert found.samples or all(claim.value is None for claim in found.claims)
+    names = [claim.what for claim in found.claims]
+    assert len(set(names)) == len(names)
+    assert all(claim.origin == "simulated" for claim in found.claims) is found.name.startswith("simulated")
+    assert all(plot.curves for plot in found.plots)
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)
+def test_an_experiment_says_what_it_asks_what_it_does_and_what_the_limit_is(experiment: Experiment) -> None:
+    assert experiment.question.endswith("?")
+    assert experiment.work
+    assert experiment.limit
 
 
 def test_every_experiment_is_listed() -> None:
-    asked = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "@experiment(" in path.read_text()}
-    assert asked == set(NAMES)
-
-
-def test_the_command_prints_a_table_and_writes_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "found.json"
-    assert main(["join", "--quick", "--json", str(target)]) == 0
-    table = capsys.readouterr().out
-    assert "python -m benchmarks join" in table
-    assert "at most 2.00x" in table
-    (found,) = json.loads(target.read_text())
-    assert found["name"] == "join"
-    assert [line["unit"] for line in found["lines"]] == ["rows/s", "x"]
-
-
-def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["jion"]) == 2
-    assert "unknown experiment 'jion'" in capsys.readouterr().err
-
-
-def test_a_goal_is_reached_on_its_side_of_the_bound() -> None:
-    assert Line("time", 1.2, "x", at_most(1.3)).reached is True
-    assert Line("time", 1.4, "x", at_most(1.3)).reached is False
-    assert Line("speed", 6, "x", at_least(5)).reached is True
-    assert Line("speed", 4, "x", at_least(5)).reached is False
-    assert Line("speed", 4, "x").reached is None
-
-
-def test_what_could_not_be_measured_is_neither_reached_nor_missed() -> None:
-    line = Line("speed", None, "x", at_least(5), "it is not installed")
-    assert line.reached is None
-    assert (goal_of(line), value_of(line)) == ("at least 5.00x", "not measured")
-    finding = json.loads(as_json([Finding("some", "How fast?", (line,))]))[0]
-    assert finding["lines"][0]["reached"] is None
+    asked = {path.stem for path in FOLDER.glob("*.py") if "\n@experiment(" in path.read_text()}
+    assert asked == set(aioflow.benchmarks.__all__)
 
 
 def test_contenders_must_do_the_same_work() -> None:
     with pytest.raises(AssertionError, match="do not do the same work"):
-        best_seconds({"one": lambda: 1, "two": lambda: 2}, rounds=1)
+        sample_all(Bench(quick=True), {"one": lambda: 1, "two": lambda: 2}, rounds=1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "per_page", "workers", "first", "last"),
+    [
+        ("D-", 6, 15, 8.4, 8.4),
+        ("D+S-", 6, 15, 1.7, 1.7),
+        ("D+S+", 6, 15, 0.2, 1.3),
+        ("D+S+", 30, 15, 0.2, 2.6),
+        ("D+S+", 30, 1, 0.2, 37.2),
+        ("D+S+", 30, 128, 0.2, 1.3),
+    ],
+)
+def test_the_limit_of_homeseekers_is_that_of_its_requests(
+    mode: str, per_page: int, workers: int, first: float, last: float
+) -> None:
+    limit = limit_of(mode, 12, per_page, workers, 0.1)
+    assert limit.first == pytest.approx(first)
+    assert limit.last == pytest.approx(last)
+
+
+@pytest.mark.parametrize("mode", ["D-", "D+S+"])
+def test_the_limit_of_drawn_latencies_is_the_same_when_all_are_equal(mode: str) -> None:
+    drawn = limit_of_drawn(mode, [0.1] * 12, [[0.1] * 6] * 12, 15)
+    limit = limit_of(mode, 12, 6, 15, 0.1)
+    assert drawn.first == pytest.approx(limit.first)
+    assert drawn.last == pytest.approx(limit.last)
+
+
+def test_the_exponent_of_a_power_law_is_found() -> None:
+    assert exponent([(x, 3 * x**2) for x in (1, 10, 100)]) == pytest.approx(2)
+    assert exponent([(x, 5.0) for x in (1, 10, 100)]) == pytest.approx(0)

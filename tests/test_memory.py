@@ -1,6 +1,6 @@
 """Memory stays bounded: what must be remembered goes to disk, and a slow consumer holds its source back.
 
-The full form, a million tuples, is `python -m benchmarks memory`.
+The full form, a million tuples, is `aioflow bench memory`.
 """
 
 import asyncio
@@ -8,16 +8,16 @@ from collections.abc import AsyncGenerator
 
 import aioflow
 from aioflow import Engine
+from aioflow.bench.processes import run_apart
+from aioflow.benchmarks.memory import SLOW, Passage, visits
 from aioflow.testing import assert_nothing_left, run
-from benchmarks.memory import SLOW, Passage, visits
-from benchmarks.processes import run_apart
 
 MEBIBYTE = 1024 * 1024
 CAPACITY_ROWS = 64
 
 
 def test_operators_that_remember_a_hundred_thousand_tuples_spill() -> None:
-    passage = Passage(**run_apart("benchmarks.memory", 100_000, 2 * MEBIBYTE))
+    passage = Passage(**run_apart("aioflow.benchmarks.memory", 100_000, 2 * MEBIBYTE))
     assert passage.rows == 100_000
     assert passage.spilled_rows > 300_000  # distinct, union and at least one side of the join
     assert passage.growth_megabytes < 20  # in memory they would take 57

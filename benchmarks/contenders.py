@@ -1,0 +1,47 @@
+"""Contenders that do the same work in the same rounds: what disturbs the machine disturbs all of them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from time import process_time
+from typing import TypeAlias
+
+from aioflow.bench import Bench
+from aioflow.bench.results import Unit
+
+# Does the work and returns its result, which all contenders must agree on.
+Contender: TypeAlias = Callable[[], object]
+
+
+def sample_all(
+    bench: Bench,
+    contenders: Mapping[str, Contender],
+    rounds: int,
+    *,
+    figure: str = "processor time",
+    unit: Unit = "s",
+    scale: float = 1,
+) -> None:
+    """Sample the processor time of each, in an order of each round; raises when their results differ."""
+    for each in bench.rounds(rounds):
+        found = {name: timed(contenders[name]) for name in each.shuffled(contenders)}
+        expect_same({name: result for name, (_, result) in found.items()})
+        for name in contenders:
+            bench.sample(name, unit, found[name][0] * scale, figure=figure)
+
+
+def timed(work: Contender) -> tuple[float, object]:
+    """The processor time that some work takes, and its result.
+
+    They compute and never wait, so what other programs take from the machine does not count.
+    """
+    gc.collect()  # nobody pays for what the one before left behind
+    started = process_time()
+    result = work()
+    return process_time() - started, result
+
+
+def expect_same(results: Mapping[str, object]) -> None:
+    if len(set(map(repr, results.values()))) > 1:
+        raise AssertionError(f"the contenders do not do the same work: {dict(results)}")

@@ -1,0 +1,43 @@
+"""From a shell to the first tuple: `aioflow run` beside a program by hand, both with all that they import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aioflow.bench import Bench, at_most, experiment
+from aioflow.bench.processes import run_command
+from aioflow.benchmarks.web_runs import LATENCY_SECONDS, QUICK_LATENCY_SECONDS, WORKERS
+from aioflow.demo.running import running_site
+
+HOUSES = 72
+TOOLS = ("aioflow run", "by hand")
+
+
+@experiment(
+    "How long from the shell to the first tuple?",
+    work=f"Homeseekers by `aioflow run` and by a program written by hand, 100 ms a request, {WORKERS} "
+    "workers: from the start of the process to the first line that it prints, and to its end",
+    limit="a page and a house: 0.2 s, and the start of the interpreter",
+    needs_checkout=True,
+)
+def shell(bench: Bench) -> None:
+    from aioflow.benchmarks.peers.running import Job, Peer, aioflow_run, program
+
+    latency = bench.size(LATENCY_SECONDS, QUICK_LATENCY_SECONDS)
+    with running_site(latency=latency, results=HOUSES) as site, TemporaryDirectory() as folder:
+        job = Job("Homeseekers", "houses", site.url, WORKERS, HOUSES)
+        by_hand = program(Peer("by hand", "benchmarks.peers.by_hand"), job)
+        commands = dict(zip(TOOLS, (aioflow_run(site, WORKERS, Path(folder)), by_hand), strict=True))
+        for each in bench.rounds(7):
+            runs = {tool: run_command(commands[tool]) for tool in each.shuffled(TOOLS)}
+            for tool in TOOLS:
+                run = runs[tool]
+                if run.first_line_seconds is None or run.lines != HOUSES:
+                    raise AssertionError(f"{tool} printed {run.lines} of {HOUSES} houses")
+                bench.sample(f"{tool}, first tuple", "s", run.first_line_seconds)
+                bench.sample(f"{tool}, all of it", "s", run.seconds)
+                bench.sample(f"{tool}, processor time", "s", run.processor_seconds)
+    for figure, goal in (("first tuple", at_most(1.3)), ("all of it", None), ("processor time", None)):
+        bench.claim_ratio(f"{figure}, of code by hand", f"aioflow run, {figure}", f"by hand, {figure}", goal)
+    bench.claim_median("to the first tuple", "aioflow run, first tuple")
