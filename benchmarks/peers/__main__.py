@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers measure|print MODULE JOB ADDRESS WORKERS`: one job by one tool, in this process.
+"""`python -m benchmarks.peers measure|print MODULE JOB ADDRESS WORKERS`: does one job by one tool.
 
 Measured, it prints at its end what was found and when, as JSON; the clock starts when everything is imported.
 Printed, it prints each tuple as a line of JSON when it is there, as a program for the shell would.
@@ -50,8 +50,7 @@ def measure_job(job: Job, address: str, workers: int) -> None:
     whole, processor = perf_counter() - started, process_time() - used
     report = {
         "count": len(rows),
-        "first": arrivals[0] - started if arrivals else None,
-        "last": arrivals[-1] - started if arrivals else None,
+        "arrivals": [round(when - started, 5) for when in arrivals],
         "whole": whole,
         "processor": processor,
         "contents": fingerprint(rows),

@@ -1,7 +1,7 @@
 """Homeseekers and the crawl by Crawlee with Parsel: tuned, and idiomatic.
 
-Both have all storages in memory and a fixed concurrency. Tuned means moreover that links which were seen are never
-made requests, which Crawlee validates one by one, and that what these jobs do not need is switched off.
+Both have all storages in memory and a fixed concurrency. Tuned means moreover that links which were seen are
+never made requests, which Crawlee validates one by one, and that what these jobs do not need is switched off.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _DETAIL = "detail"
 async def houses(site: str, workers: int, found: Found) -> None:
     crawler = _tuned(workers)
 
-    @crawler.router.default_handler
     async def read_results(context: Any) -> None:
         page, url = context.selector, context.request.url
         following = page.css(f"{NEXT}::attr(href)").get()
         if following is not None:
-            # What leads to more comes first; at once, where the context would wait for the end of this function.
+            # What leads to more comes first, and at once: the context would wait for the end of this function.
             await crawler.add_requests([_absolute(following, url)], forefront=True)
         links = page.css(f"{RESULT}::attr(href)").getall()
         await context.add_requests([Request.from_url(_absolute(link, url), label=_DETAIL) for link in links])
 
-    @crawler.router.handler(_DETAIL)
     async def read_detail(context: Any) -> None:
         found(_house(context.selector, context.request.url))
 
+    crawler.router.default_handler(read_results)
+    crawler.router.handler(_DETAIL)(read_detail)
     await crawler.run([search_url(site)])
 
 
@@ -47,7 +47,6 @@ async def crawl(start: str, workers: int, found: Found) -> None:
     crawler = _tuned(workers)
     seen = {start}
 
-    @crawler.router.default_handler
     async def follow(context: Any) -> None:
         url = context.request.url
         found(url)
@@ -60,42 +59,43 @@ async def crawl(start: str, workers: int, found: Found) -> None:
         if new:
             await context.add_requests(new)
 
+    crawler.router.default_handler(follow)
     await crawler.run([start])
 
 
 async def idiomatic_houses(site: str, workers: int, found: Found) -> None:
     crawler = _crawler(workers)
 
-    @crawler.router.default_handler
     async def read_results(context: Any) -> None:
         await context.enqueue_links(selector=RESULT, label=_DETAIL)
         await context.enqueue_links(selector=NEXT)
 
-    @crawler.router.handler(_DETAIL)
     async def read_detail(context: Any) -> None:
         house = _house(context.selector, context.request.url)
         await context.push_data(house)
         found(house)
 
+    crawler.router.default_handler(read_results)
+    crawler.router.handler(_DETAIL)(read_detail)
     await crawler.run([search_url(site)])
 
 
 async def idiomatic_crawl(start: str, workers: int, found: Found) -> None:
     crawler = _crawler(workers)
 
-    @crawler.router.default_handler
     async def follow(context: Any) -> None:
         await context.push_data({"url": context.request.url})
         await context.enqueue_links()
         found(context.request.url)
 
+    crawler.router.default_handler(follow)
     await crawler.run([start])
 
 
 def _crawler(workers: int, **more: Any) -> ParselCrawler:
     logging.getLogger().setLevel(logging.ERROR)  # failures are told
     return ParselCrawler(
-        # From the first moment and to the last: else it begins with 10 and adapts to what the machine seems to bear.
+        # From the first moment to the last: else it begins with 10 and adapts to what the machine bears.
         concurrency_settings=ConcurrencySettings(
             min_concurrency=workers, max_concurrency=workers, desired_concurrency=workers
         ),
@@ -109,7 +109,7 @@ def _crawler(workers: int, **more: Any) -> ParselCrawler:
 def _tuned(workers: int) -> ParselCrawler:
     return _crawler(
         workers,
-        # No cookies and no identities are needed, and the site blocks nobody: pages need not be searched for that.
+        # Neither cookies nor identities are needed, and pages need not be searched for signs of being blocked.
         use_session_pool=False,
         retry_on_blocked=False,
         # It fails never.

@@ -1,8 +1,8 @@
 """Homeseekers and the crawl by Scrapy: tuned as its documentation on optimization says, and idiomatic.
 
-Tuned means for these jobs: what they do not need is switched off, as its documentation advises, and links that were
-seen are never made requests. Neither the handler for aiohttp (experimental) nor running without Twisted's reactor
-made the crawl faster.
+Tuned means that what these jobs do not need is switched off, that pages which lead to more come first, and that
+links which were seen are never made requests. Neither the handler for aiohttp, which is experimental, nor running
+without Twisted's reactor made the crawl faster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TUNED: Mapping[str, Any] = {
     # No waits between requests; this is the default, but not that of new projects.
     "DOWNLOAD_DELAY": 0,
     "ROBOTSTXT_OBEY": False,
-    # What a callback yields is handled by so many tasks, made anew for every response: 100 unless told otherwise.
+    # What a callback yields is handled by so many tasks, made anew for every response; the default is 100.
     "CONCURRENT_ITEMS": 4,
     # The spiders remember the URLs that they saw: the filter would parse, normalise and hash each link again.
     "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",

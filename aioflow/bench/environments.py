@@ -1,0 +1,93 @@
+"""Environments of their own for packages that an experiment compares with and that aioflow never needs.
+
+They are made with venv and pip, once, inside the environment that runs the benchmark: who removes that one,
+as `make clean` does, removes them too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+
+from aioflow.bench.processes import ProcessError, run_silently
+from aioflow.errors import AioflowError
+from aioflow.folders import cache_folder
+
+_STAMP = "installed"
+# Results are published: neither where packages came from nor where things lie on this machine is told.
+_PLACE = re.compile(r"(\w+:)?/[^\s'\",;)]+|(?<=host=)'[^']*'")
+
+
+class EnvironmentMissingError(AioflowError):
+    """The environment is not there and could not, or was not to be, made."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter, and the versions of all packages that it finds."""
+
+    python: str
+    versions: Mapping[str, str]
+
+
+def environments_folder() -> Path:
+    """Where environments are made."""
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix, "benchmarks")
+    return cache_folder() / "benchmarks"  # the system's own Python is nobody's to write to
+
+
+def python_with(name: str, *requirements: str, may_install: bool) -> str:
+    """The interpreter of the environment `name`, in which these requirements are installed."""
+    return environment_with(name, *requirements, may_install=may_install).python
+
+
+def environment_with(name: str, *requirements: str, may_install: bool) -> Environment:
+    """The environment `name` with these requirements; made when it is not there or has others."""
+    folder = environments_folder() / name
+    stamp = folder / _STAMP
+    wanted = "\n".join([sys.version, *requirements])
+    if not (stamp.is_file() and stamp.read_text() == wanted):
+        if not may_install:
+            raise EnvironmentMissingError("is not installed, and only a run that is not quick installs it")
+        _make(folder, requirements)
+        stamp.write_text(wanted)
+    return Environment(str(_python(folder)), _versions(folder))
+
+
+def _make(folder: Path, requirements: tuple[str, ...]) -> None:
+    try:
+        run_silently([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
+        run_silently([*_pip(folder), "install", "--quiet", "--no-input", *requirements])
+    except (OSError, ProcessError) as error:
+        rmtree(folder, ignore_errors=True)
+        raise EnvironmentMissingError(f"could not be installed: {_reason(error)}") from error
+
+
+def _pip(folder: Path) -> list[str]:
+    """The pip that is here: one in each environment would take longer to install than most packages."""
+    if find_spec("pip") is None:
+        raise EnvironmentMissingError("could not be installed: there is no pip in the environment of aioflow")
+    return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(_python(folder))]
+
+
+def _python(folder: Path) -> Path:
+    return folder / "Scripts" / "python.exe" if sys.platform == "win32" else folder / "bin" / "python"
+
+
+def _versions(folder: Path) -> Mapping[str, str]:
+    packages = [str(path) for path in sorted(folder.glob("[Ll]ib/**/site-packages"))]
+    return {each.name: each.version for each in distributions(path=packages)}
+
+
+def _reason(error: Exception) -> str:
+    """The last thing that pip calls an error, or the last line, without places."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return _PLACE.sub("…", (errors or lines or ["no more is known"])[-1])
