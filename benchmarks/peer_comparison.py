@@ -207,8 +207,8 @@ def claim_memory(bench: Bench, peers: Peers, figure: str) -> None:
     "How does aioflow compare with Scrapy, Crawlee and code by hand?",
     work=f"Homeseekers with {PAGES * PER_PAGE} and {PAGES * LARGE_PER_PAGE} houses on {PAGES} pages, "
     f"{WORKERS} connections, 100 ms a request; and a crawl of {FARM_PAGES:,} pages with {LINKS} links each, "
-    f"{CRAWL_WORKERS} connections, no latency. Scrapy and Crawlee are tuned as an expert would, and idiomatic "
-    "as well; each run and the site have a process of their own, and all must find the same",
+    f"{CRAWL_WORKERS} connections, no latency. Scrapy and Crawlee are tuned as an expert would, and "
+    "idiomatic as well; each run and the site have a process of their own, and all must find the same",
     limit="1.3 s and 2.6 s to the last house, 0.2 s to the first; of the crawl, code by hand with aiohttp, "
     "selectolax and cheap resolution of links",
     needs_checkout=True,

@@ -30,7 +30,7 @@ async def houses(site: str, workers: int, found: Found) -> None:
         page, url = context.selector, context.request.url
         following = page.css(f"{NEXT}::attr(href)").get()
         if following is not None:
-            # What leads to more comes first, and at once: the context would wait for the end of this function.
+            # What leads to more comes first, and at once: the context would wait until this function ends.
             await crawler.add_requests([_absolute(following, url)], forefront=True)
         links = page.css(f"{RESULT}::attr(href)").getall()
         await context.add_requests([Request.from_url(_absolute(link, url), label=_DETAIL) for link in links])
@@ -109,7 +109,7 @@ def _crawler(workers: int, **more: Any) -> ParselCrawler:
 def _tuned(workers: int) -> ParselCrawler:
     return _crawler(
         workers,
-        # Neither cookies nor identities are needed, and pages need not be searched for signs of being blocked.
+        # Neither cookies nor identities are needed, nor a search of each page for signs of being blocked.
         use_session_pool=False,
         retry_on_blocked=False,
         # It fails never.

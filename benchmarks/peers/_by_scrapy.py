@@ -1,8 +1,7 @@
 """Homeseekers and the crawl by Scrapy: tuned as its documentation on optimization says, and idiomatic.
 
-Tuned means that what these jobs do not need is switched off, that pages which lead to more come first, and that
-links which were seen are never made requests. Neither the handler for aiohttp, which is experimental, nor running
-without Twisted's reactor made the crawl faster.
+Tuned means that what these jobs do not need is switched off, that pages which lead to more come first, and
+that links which were seen are never made requests.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MIDDLEWARES = "scrapy.downloadermiddlewares"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 
 TUNED: Mapping[str, Any] = {
-    # Debug messages cost a fifth of the time; failures are still told.
+    # The default is to tell of every request and item; failures are still told.
     "LOG_LEVEL": "ERROR",
     # No waits between requests; this is the default, but not that of new projects.
     "DOWNLOAD_DELAY": 0,
