@@ -33,7 +33,7 @@ def key_of(row: Row) -> object:
 
 
 ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=20, unique_by=key_of)
-LIMITS = st.sampled_from([0, 700, 1 << 20])  # nothing, something and everything is kept in memory
+LIMITS = st.sampled_from([0, 1500, 1 << 20])  # nothing, something and everything is kept in memory
 
 
 @settings(deadline=None)
