@@ -42,12 +42,13 @@ Firing: TypeAlias = Literal["stream", "tuple", "end"]
 class StoreUse:
     """How a statement uses a store, such as a database: `name` is None for the one taken by default.
 
-    What is written takes hold when the run has ended well, and later reads of the same run see it; what is
-    posted (a message) nobody reads. An "update" is done at once, and other writers wait from then to the end.
+    What is written takes hold when the run has ended well, and later reads of the same run see it; "compare"
+    both reads and writes; what is posted (a message) nobody reads. An "update" is done at once, and other
+    writers wait from then to the end.
     """
 
     name: str | None
-    access: Literal["read", "write", "post", "update"]
+    access: Literal["read", "compare", "write", "post", "update"]
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,9 @@ async def _asked_for_each(
     queries = TupleQueries(sql, db, context)
     try:
         with DependentJoin(rel.schema, None, outer, context.memory) as joining:
-            called = map_concurrently(queries.ask, rel, context, window=queries.window)
+            # In the run's own view it takes permits itself, when the view is there.
+            own = context.sees_own_writes
+            called = map_concurrently(queries.ask, rel, context, permit=not own, window=queries.window)
             async with aclosing(called.batches()) as answers:
                 async for found in answers:
                     joined: Batch = []
@@ -295,10 +297,9 @@ async def dbupdate(
         dbupdate ("update runs set last = current_timestamp")
         dbupdate ("delete from houses where url = :url", sold : gone) {ERRORS: failed}
     """
-    updates = Updates(sql, context.service(Transaction), db)
+    updates = Updates(sql, db, context)
     if rel is None:
-        async with context.permit():
-            outcomes = await updates.run([()])
+        outcomes = await updates.run([()])
         with DependentJoin(Schema(()), None, False, context.memory) as joining:
             for item in _joined(outcomes, joining, context):
                 yield item
@@ -307,8 +308,7 @@ async def dbupdate(
         return
     with DependentJoin(rel.schema, None, False, context.memory) as joining:
         async for batch in rel.batches():
-            async with context.permit():
-                outcomes = await updates.run(batch)
+            outcomes = await updates.run(batch)
             for item in _joined(outcomes, joining, context):
                 yield item
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
@@ -12,6 +14,7 @@ from aioflow.operators.quantities import Share
 from aioflow.services import ServiceHost
 from aioflow.state import (
     SHARE,
+    Connection,
     Databases,
     Difference,
     Suspect,
@@ -62,7 +65,7 @@ def _requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
     schema=_diff_schema,
     firing="end",
     effects=True,
-    store=lambda settings: StoreUse(settings["db"], "write"),
+    store=lambda settings: StoreUse(settings["db"], "compare"),
     requires=_requires,
 )
 async def diff(
@@ -107,8 +110,7 @@ async def diff(
     settings = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
     wish = _wish({**settings, "guard": guard, "duplicates": duplicates})
     transaction = context.service(Transaction)
-    read = transaction.own_view if context.sees_own_writes else transaction.snapshot
-    async with context.permit(label=f"read {table}"), read(db) as connection:
+    async with _view(transaction, table, db, context) as connection:
         opened = await open_difference(connection, wish, rel.schema, context.where, context.memory)
     if opened is None:
         return
@@ -133,6 +135,20 @@ async def diff(
                 await context.sleep(0)
         difference.finish(mark)
         await transaction.complete(difference.write)
+
+
+@asynccontextmanager
+async def _view(
+    transaction: Transaction, table: str, db: str | None, context: Context
+) -> AsyncIterator[Connection]:
+    """What the table is compared in: behind writes of this run as they made it, else as it is now."""
+    permit = partial(context.permit, label=f"read {table}")
+    if context.sees_own_writes:
+        async with transaction.own_view(db, permit) as connection:
+            yield connection
+        return
+    async with permit(), transaction.snapshot(db) as connection:
+        yield connection
 
 
 async def _mark(difference: Difference, context: Context) -> Suspect | None:

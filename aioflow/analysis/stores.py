@@ -66,7 +66,7 @@ def reads_after_writes(
         for index, statement in enumerate(resolved)
         if (key in late or index in behind[key])
         and (use := store_use(statement)) is not None
-        and use.access == "read"
+        and use.access in ("read", "compare")
     )
 
 
@@ -82,7 +82,7 @@ def _writing_plans(plans: Mapping[str, tuple[Plan, Sequence[Resolved]]]) -> set[
 
 def _writes(resolved: Resolved) -> bool:
     use = store_use(resolved)
-    return use is not None and use.access in ("write", "update")
+    return use is not None and use.access in ("compare", "write", "update")
 
 
 def _calls(resolved: Iterable[Resolved]) -> set[str]:

@@ -126,7 +126,7 @@ def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, A
             most = min(step.workers or limits["workers"], limits["workers"])
             yield f"up to {count_text(most, 'permit')}"
         effects = target.has("effects", activation.bound.get(step.index) or {})
-        yield from _store_notes(step, activation)
+        yield from _store_notes(step, activation, graph.program.main.commits_in_batches)
     if step.urgent:
         yield "goes first: leads into a recursive call"
     if effects:
@@ -139,7 +139,7 @@ def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, A
         yield "drops what fails"
 
 
-def _store_notes(step: Step, activation: Activation) -> Iterator[str]:
+def _store_notes(step: Step, activation: Activation, commits_in_batches: bool) -> Iterator[str]:
     use = store_use(step.resolved, activation.bound.get(step.index))
     if use is None:
         return
@@ -151,7 +151,8 @@ def _store_notes(step: Step, activation: Activation) -> Iterator[str]:
     elif use.access == "read":
         yield f"reads the {name} as it is when this fires"
     else:
-        yield f"writes to the {name} when the run has ended well"
+        when = "as the plan streams" if commits_in_batches else "when the run has ended well"
+        yield f"writes to the {name} {when}"
 
 
 def _schema(schema: Schema | None) -> str:

@@ -3,6 +3,7 @@
 from aioflow.state.appending import Append
 from aioflow.state.databases import Databases
 from aioflow.state.differing import Difference, open_difference
+from aioflow.state.driver import Connection
 from aioflow.state.errors import (
     BusyError,
     CommitError,
@@ -32,6 +33,7 @@ __all__ = [
     "Change",
     "CommitError",
     "ConflictError",
+    "Connection",
     "DamagedError",
     "DatabaseError",
     "Databases",

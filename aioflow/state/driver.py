@@ -53,6 +53,8 @@ class Dialect:
     row_id_shown: str = "_rowid_"
     row_id_type: str = "bigint"
     row_id_value: str = "{}"
+    # Whether a write transaction keeps all other writers out by itself.
+    locks_database: bool = True
 
     def placeholders(self, count: int, first: int = 1) -> str:
         """`?, ?` or `$1, $2`."""

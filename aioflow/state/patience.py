@@ -13,6 +13,7 @@ from aioflow.state.errors import BusyError, StateError
 _SHORTEST_SECONDS = 0.02
 _LONGEST_SECONDS = 0.5
 _TELL_AFTER_SECONDS = 1.0
+_OTHERS = "another run is writing to it"
 
 
 class Patience:
@@ -27,12 +28,30 @@ class Patience:
         self._has_told = False
         self._is_over = False
 
-    async def enter(self, connection: Connection, stack: AsyncExitStack) -> None:
-        """Begin a write transaction, as soon as nobody else writes."""
+    async def take_turn(self, turn: asyncio.Lock, stack: AsyncExitStack) -> None:
+        """Take one's turn among the runs of this engine."""
+        telling = asyncio.get_running_loop().call_later(_TELL_AFTER_SECONDS, self._tell, _OTHERS)
+        try:
+            async with asyncio.timeout(self._seconds):
+                await stack.enter_async_context(turn)
+        except TimeoutError:
+            waited = duration_text(self._seconds)
+            raise BusyError(
+                f"{self._address.shown}: {_OTHERS} (waited {waited}, as database wait_seconds says)"
+            ) from None
+        finally:
+            telling.cancel()
+
+    async def enter(self, connection: Connection, stack: AsyncExitStack, lock: str | None = None) -> None:
+        """Begin a write transaction, as soon as nobody else writes; `lock` keeps others from it, if given."""
         while True:
             try:
-                await stack.enter_async_context(connection.transaction("write"))
-                return
+                async with AsyncExitStack() as attempt:
+                    await attempt.enter_async_context(connection.transaction("write"))
+                    if lock is not None:
+                        await connection.run(lock)
+                    stack.push_async_exit(attempt.pop_all().__aexit__)
+                    return
             except BusyError as error:
                 await self.pause(error)
 
@@ -44,10 +63,13 @@ class Patience:
             self._is_over = True
             waited = duration_text(self._waited)
             raise type(error)(f"{error} (waited {waited}, as database wait_seconds says)") from error
-        if self._waited >= _TELL_AFTER_SECONDS and not self._has_told:
-            self._has_told = True
-            reason = "another run is writing to it" if isinstance(error, BusyError) else str(error)
-            self._warn(f"waiting for the database {self._address.shown}: {reason}")
+        if self._waited >= _TELL_AFTER_SECONDS:
+            self._tell(_OTHERS if isinstance(error, BusyError) else str(error))
         await asyncio.sleep(self._pause)
         self._waited += self._pause
         self._pause = min(2 * self._pause, _LONGEST_SECONDS)
+
+    def _tell(self, reason: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            self._warn(f"waiting for the database {self._address.shown}: {reason}")

@@ -23,6 +23,7 @@ DIALECT = Dialect(
     row_id_shown="ctid::text as ctid",
     row_id_type="text",
     row_id_value="{}::text::tid",
+    locks_database=False,
 )
 
 _PIPELINED_ROWS = 10_000

@@ -85,8 +85,7 @@ async def _collected(
 ) -> Results:
     """What is read in the run's own view, all of it before anything is handed on."""
     with RowBuffer(context.memory) as kept:
-        async with context.permit():
-            schema = await _collect(read_from, transaction, database, kept)
+        schema = await _collect(read_from, transaction, database, context, kept)
         if schema is not None:
             yield schema
             for batch in kept.batches():
@@ -97,12 +96,13 @@ async def _collect(
     read_from: Callable[[Connection], Results],
     transaction: Transaction,
     database: str | None,
+    context: Context,
     kept: RowBuffer,
 ) -> Schema | None:
     schema = None
     # A query that fails must leave the transaction as it was: ERRORS may take the failure.
     async with (
-        transaction.own_view(database) as connection,
+        transaction.own_view(database, context.permit) as connection,
         connection.savepoint(),
         aclosing(read_from(connection)) as results,
     ):
@@ -156,6 +156,7 @@ class TupleQueries:
                 lambda connection: query_rows(connection, self._sql, row),
                 self._transaction,
                 self._database,
+                self._context,
                 kept,
             )
             if schema is not None:

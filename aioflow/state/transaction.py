@@ -7,10 +7,10 @@ writes before, through `own_view`, opens the transaction earlier and keeps other
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from aioflow.context import RunInfo
 from aioflow.errors import AioflowError
@@ -21,6 +21,7 @@ from aioflow.state.errors import BusyError, CommitError, DisconnectedError, Stat
 from aioflow.state.moments import moment
 from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
+from aioflow.state.versions import META
 from aioflow.state.writes import Write
 
 AfterCommit: TypeAlias = Callable[[], Awaitable[None]]
@@ -52,6 +53,7 @@ class Transaction:
         self._after: dict[AfterCommit, None] = {}
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
+        self._broken: AioflowError | None = None  # what kept a write from being applied early
         self._using = asyncio.Lock()
 
     @classmethod
@@ -77,22 +79,26 @@ class Transaction:
         self._complete.append(write)
         if self._live is not None:
             async with self._using:
-                await self._apply_complete()
+                await _to_the_end(self._apply_complete())
 
     @asynccontextmanager
-    async def own_view(self, database: str | None) -> AsyncIterator[Connection]:
+    async def own_view(
+        self, database: str | None, permit: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> AsyncIterator[Connection]:
         """The database as the run's own writes make it, for one user at a time.
 
         From the first time on the run holds the write lock. Hand nothing on before this is left again: who
-        reads it may itself wait for the view.
+        reads it may itself wait for the view. The permit is taken last: whoever it would keep waiting may be
+        the one who holds the lock.
         """
         self._bind(database)
         async with self._using:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await self._apply_complete()
-            yield self._connection
+            await _to_the_end(self._apply_complete())
+            async with permit():
+                yield self._connection
 
     @asynccontextmanager
     async def snapshot(self, database: str | None) -> AsyncIterator[Connection]:
@@ -171,7 +177,8 @@ class Transaction:
         patience = self._patience()
         now = datetime.now(UTC)
         lost = False
-        async with self._databases.turn(self._address):
+        async with AsyncExitStack() as stack:
+            await _committing(patience.take_turn(self._databases.turn(self._address), stack))
             while True:
                 try:
                     async with self._connected() as connection:
@@ -189,7 +196,7 @@ class Transaction:
         self, connection: Connection, writes: Sequence[Write], now: datetime, patience: Patience
     ) -> None:
         async with AsyncExitStack() as stack:
-            await _committing(patience.enter(connection, stack))
+            await patience.enter(connection, stack, _lock(connection))
             _BEGUN()
             for write in writes:
                 await _apply(write, connection)
@@ -203,22 +210,32 @@ class Transaction:
     async def _open_early(self) -> None:
         assert self._address is not None
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._databases.turn(self._address))
+            patience = self._patience()
+            await patience.take_turn(self._databases.turn(self._address), stack)
             connection = await stack.enter_async_context(self._connected())
-            await self._patience().enter(connection, stack)
+            await patience.enter(connection, stack, _lock(connection))
             _BEGUN()
             self._connection, self._live = connection, stack.pop_all()
 
     async def _apply_complete(self) -> None:
+        """Apply what is complete; once something cannot be, nothing of the run ever takes hold."""
         assert self._connection is not None
+        if self._broken is not None:
+            raise CommitError(str(self._broken)) from self._broken
         while self._applied < len(self._complete):
-            await _apply(self._complete[self._applied], self._connection)
+            try:
+                async with self._connection.savepoint():
+                    await _apply(self._complete[self._applied], self._connection)
+            except AioflowError as error:
+                self._broken = error
+                raise
             self._applied += 1
 
     async def _commit_early(self, writes: Sequence[Write]) -> None:
         assert self._connection is not None
         now = datetime.now(UTC)
         try:
+            await self._apply_complete()
             for write in writes[self._applied :]:
                 await _apply(write, self._connection)
             await _committing(self._note(self._connection, now))
@@ -287,6 +304,27 @@ class Transaction:
             yield connection
         finally:
             await connection.close()
+
+
+def _lock(connection: Connection) -> str | None:
+    """Where a transaction does not keep other writers out, all that write take the lock of one row."""
+    if connection.dialect.locks_database:
+        return None
+    return f"select version from {META} for update nowait"
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await something that must not be left half-done, however often whoever waits for it is cancelled."""
+    task = asyncio.get_running_loop().create_task(work)
+    interrupted: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            interrupted = error
+    task.result()
+    if interrupted is not None:
+        raise interrupted
 
 
 async def _apply(write: Write, connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from aioflow.context import Context
 from aioflow.relation import Batch, Row, Schema
 from aioflow.state.driver import Connection
 from aioflow.state.errors import BusyError, DamagedError, DisconnectedError, DiskFullError
@@ -31,14 +32,15 @@ class Outcome:
 class Updates:
     """One statement of SQL, for tuples in their order."""
 
-    def __init__(self, sql: Sql, transaction: Transaction, database: str | None) -> None:
+    def __init__(self, sql: Sql, database: str | None, context: Context) -> None:
         self._sql = sql
-        self._transaction = transaction
         self._database = database
+        self._permit = context.permit
+        self._transaction = context.service(Transaction)
 
     async def run(self, rows: Batch) -> list[Outcome]:
         """Execute for each tuple. One that fails leaves no trace, and the others are not touched by it."""
-        async with self._transaction.own_view(self._database) as connection:
+        async with self._transaction.own_view(self._database, self._permit) as connection:
             try:
                 async with connection.savepoint():
                     return [await self._execute(connection, row) for row in rows]

@@ -142,6 +142,46 @@ def test_writes_after_an_update_follow_it(file: Path) -> None:
     assert rows(file) == [7]
 
 
+def test_a_reader_that_leaves_does_not_have_writes_applied_twice(file: Path) -> None:
+    text = plan(
+        """
+        dbappend (x, "t") {DONE: kept}
+        dbimport ("t" : read) {WAIT: kept}
+        limit (read, 1 : out)
+        dbquery ("select count(*) as n from t" : counted) {WAIT: out}
+        """,
+        "out, counted",
+    )
+    numbers = [{"n": number} for number in range(3000)]
+    for _ in range(5):
+        file.unlink(missing_ok=True)
+        asyncio.run(engaged(text, file, x=numbers))
+        assert rows(file, "select count(*) from t") == [3000]
+
+
+def test_a_write_that_cannot_be_applied_early_fails_the_run_whoever_takes_the_error(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("create table t (n integer check (n < 2))")
+    connection.commit()
+    connection.close()
+    text = plan(
+        'dbappend (x, "t") {DONE: d} dbquery ("select :n as m", x : out) {WAIT: d; ERRORS: skip}', "out"
+    )
+    with pytest.raises(CommitError, match="refused row 2"):
+        run(engaged(text, file))
+    assert rows(file) == []
+
+
+def test_diff_behind_a_write_compares_with_what_was_written(file: Path) -> None:
+    text = plan(
+        'dbappend (x, "t") {DONE: d} diff (x, "t" : added, changed, removed) {KEY: "n"; WAIT: d}',
+        "added, removed",
+    )
+    result = run(engaged(text, file))
+    assert result.outputs["added"] == []
+    assert rows(file) == [1, 2]
+
+
 # --- waiting for others -------------------------------------------------------------------------
 
 
@@ -182,6 +222,45 @@ def test_runs_of_one_engine_commit_one_after_the_other(file: Path) -> None:
 
     run(main())
     assert rows(file, "select n from c order by n") == list(range(10))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_that_wait_for_the_lock_hold_no_permit_that_its_holder_needs(file: Path, workers: int) -> None:
+    update = plan('dbupdate ("create table if not exists c (n)", x : y)')
+    view = plan('dbappend (x, "t") {DONE: d} dbquery ("select :n as m", x : out) {WAIT: d}', "out")
+
+    async def slowly() -> AsyncIterator[dict[str, int]]:
+        for number in range(4):
+            await asyncio.sleep(1)
+            yield {"n": number}
+
+    async def main() -> None:
+        async with Engine(workers, configuration=configuration(file)) as engine:
+            texts = [update, view] * 3
+            await asyncio.gather(*(engine.run(loads(text), x=slowly()) for text in texts))
+
+    run(main())
+    assert rows(file, "select count(*) from t") == [12]
+
+
+def test_a_run_waits_for_another_one_of_its_engine_and_says_so(file: Path) -> None:
+    update = plan('dbupdate ("create table if not exists c (n)", x : y)')
+
+    async def slowly() -> AsyncIterator[dict[str, int]]:
+        for number in range(4):
+            await asyncio.sleep(1)
+            yield {"n": number}
+
+    async def main() -> list[str]:
+        async with Engine(configuration=configuration(file)) as engine:
+            first = asyncio.create_task(engine.run(loads(update), x=slowly()))
+            await asyncio.sleep(1.5)
+            second = await engine.run(loads(plan('dbappend (x, "t")')), x=[{"n": 1}])
+            await first
+            return list(second.warnings)
+
+    (warning,) = run(main())
+    assert "another run is writing to it" in warning
 
 
 # --- lost connections ---------------------------------------------------------------------------
