@@ -87,10 +87,10 @@ async def diff(
     names of those that differ (`price, agent`). A removed one is as the table had it. In the first run, when
     there is no such table, everything is added.
 
-    When more than a third or so of the table would vanish at once, and at least 20 rows, the source may have
-    been cut short: nothing is deleted, `removed` is empty, and the table is marked as suspect (`aioflow
-    suspects list`). The next run in which nearly the same rows vanish deletes them, as does the next one
-    after `aioflow suspects confirm TABLE`.
+    When more than 30 % of the table's rows would vanish at once, and at least 20, the source may have been
+    cut short: nothing is deleted, `removed` is empty, and the table is marked as suspect (`aioflow suspects
+    list`). The next run deletes them if nearly the same rows vanish again (to 90 %), or whatever vanishes
+    then after `aioflow suspects confirm TABLE`. A run in which less vanishes takes the mark off.
 
     Arguments:
         rel: the tuples as they are now, each key once; the same tuple several times counts once.

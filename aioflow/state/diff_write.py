@@ -15,7 +15,6 @@ from aioflow.state.suspects import Suspect, forget_suspect, mark_suspect
 from aioflow.state.tables import ensure_key, fit_table
 from aioflow.state.upserting import comparable
 from aioflow.state.values import observe
-from aioflow.state.versions import META
 from aioflow.state.wish import Wish
 
 _CHUNK_ROWS = 256
@@ -124,8 +123,6 @@ class DiffWrite:
         """What is new has not been added by somebody else meanwhile."""
         if not len(self._inserts) or not self._rows.is_there:
             return
-        # Where a database lets several write at the same time, all but one of those who add wait here.
-        await connection.run(f"UPDATE {META} SET version = version")
         ((count,),) = await connection.fetch(f"SELECT count(*) FROM {quote_name(self._table)}")
         if count == self._total:
             return  # where others added as much as they removed, the index on KEY knows

@@ -22,7 +22,7 @@ from aioflow.session import MODES, Mode
 from aioflow.state.databases import Databases
 from aioflow.state.errors import CommitError
 from aioflow.state.suspects import confirm_suspect, read_suspects
-from aioflow.testing import run_plan
+from aioflow.testing import assert_nothing_left, run_plan
 from tests.operators.database_plans import configuration, run_on, table
 from tests.operators.diff_oracle import DiffOracle
 from tests.operators.running import NO_MEMORY, bag
@@ -355,7 +355,51 @@ async def test_what_others_write_to_other_rows_is_no_conflict(database_url: str)
     ]
 
 
-# --- failures -----------------------------------------------------------------------------------
+def test_diff_sees_what_its_own_run_has_written_before(database_url: str) -> None:
+    diff(database_url, (1, 1, 0), (2, 2, 0))
+    update = 'dbupdate ("update t set a = 5 where k = 1") {DONE: updated}'
+    statement = STATEMENT.replace("{", "{WAIT: updated; ", 1)
+    found = diff(database_url, (1, 1, 0), (2, 2, 0), statement=f"{update} {statement}")
+    assert found == ([], [(1, 1, 0, 5, 0, "a")], [])
+    assert table(database_url) == [(1, 1, 0), (2, 2, 0)]
+
+
+def test_a_second_comparison_with_a_table_sees_the_first(database_url: str) -> None:
+    statements = (
+        'select (rel, "k < 2" : low) diff (low, "t") {KEY: "k"; DONE: done} '
+        'diff (rel, "t" : added, changed, removed) {KEY: "k"; WAIT: done}'
+    )
+    assert diff(database_url, (1, 1, 0), (2, 2, 0), statement=statements)[0] == [(2, 2, 0)]
+    assert table(database_url) == [(1, 1, 0), (2, 2, 0)]
+
+
+# --- readers and failures -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_reader_that_stops_early_leaves_nothing_out(database_url: str, mode: Mode) -> None:
+    statement = STATEMENT.replace("added, changed, removed", "new") + " limit (new, 1 : out)"
+    result = asyncio.run(run_on(database_url, statement, outputs="out", rel=records(*many(30)), mode=mode))
+    assert len(result.outputs["out"]) == 1
+    assert len(table(database_url)) == 30
+
+
+async def test_a_run_that_is_cancelled_leaves_the_table_as_it_was(database_url: str) -> None:
+    await diff_on(database_url, (1, 1, 0))
+
+    async def rel() -> AsyncIterator[dict[str, Any]]:
+        yield records((2, 2, 0))[0]
+        await asyncio.Event().wait()
+
+    program = loads(f"PLAN test {{ INPUT: rel OUTPUT: added BODY {{ {STATEMENT} }} }}")
+    async with Engine(configuration=configuration(database_url)) as engine:
+        async with engine.stream(program, rel=rel()) as stream:
+            async for row in stream:
+                assert row["k"] == 2
+                break
+        assert_nothing_left(engine)
+        found = await engine.run(loads('PLAN look { OUTPUT: out BODY { dbimport ("t" : out) } }'))
+    assert [record.row for record in found] == [(1, 1, 0)]
 
 
 def test_a_run_that_fails_leaves_the_table_as_it_was(database_url: str) -> None:
