@@ -12,7 +12,7 @@ import aioflow
 _ROOT = Path(__file__).parents[2]
 _PLANS = {
     "houses": _ROOT / "plans" / "homeseekers" / "get_houses.plan",
-    "crawl": _ROOT / "benchmarks" / "crawl.plan",
+    "crawl": Path(__file__).with_name("crawl.plan"),
 }
 # What a run would import when it first needs it.
 _LATE = (
