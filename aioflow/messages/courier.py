@@ -33,6 +33,9 @@ _FAILURES_IN_A_ROW = 3
 _LOOK_SECONDS = 2.0
 _NOT_CONFIGURED_SECONDS = 60.0
 _TIDY_SECONDS = 3600.0
+# Before a message is taken over. Whoever waits for the database looks at it twice in such a time.
+_NOTICES = 2
+_NOTICE_SECONDS = 1.0
 
 _CLAIMING = moment("message claiming", "a message is due, nobody has claimed it")
 _CLAIMED = moment("message claimed", "the lease is durable, the channel has not been called")
@@ -267,8 +270,39 @@ class Courier:
             _CLAIMING()
             now = self._now()
             try:
-                return await self._table.claim(
-                    key, self._desk.owner, now, now + timedelta(seconds=self._settings.lease_seconds)
-                )
+                claimed = await self._table.claim(key, self._desk.owner, now, self._lease_end(now))
+                return claimed or await self._take_over(key, patience)
             except BusyError as error:
                 await patience.pause(error)
+
+    def _lease_end(self, now: datetime) -> datetime:
+        return now + timedelta(seconds=self._settings.lease_seconds)
+
+    async def _take_over(self, key: str, patience: Patience) -> bool:
+        """Claim a message whose lease has ended, unless its owner lives and notes what became of it.
+
+        The owner may only have waited for a run that was writing. It is given notice, and time in which the
+        database is free: whenever it is not, that time begins anew.
+        """
+        given = self._notice_end()
+        has_notice = await self._table.give_notice(key, self._now(), given)
+        free = 0
+        while has_notice:
+            await asyncio.sleep(_NOTICE_SECONDS)
+            if self._is_over:
+                return False
+            try:
+                if free == _NOTICES - 1:
+                    until = self._lease_end(self._now())
+                    return await self._table.take_over(key, given, self._desk.owner, until)
+                until = self._notice_end()
+                has_notice = await self._table.repeat_notice(key, given, until)
+                given, free = until, free + 1
+            except BusyError as error:
+                free = 0
+                await patience.pause(error)
+        return False
+
+    def _notice_end(self) -> datetime:
+        # Later than it is looked at, so that nobody else gives notice in between.
+        return self._now() + timedelta(seconds=3 * _NOTICE_SECONDS)

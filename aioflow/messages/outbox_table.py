@@ -37,6 +37,9 @@ _FREE = "leased_by = NULL, leased_until = NULL"
 _DUE = "state = 'waiting' AND due <= {}"
 _EXPIRED = "state = 'sending' AND leased_until < {}"
 _LOST = f"{_EXPIRED} AND delivery = 'at-least-once'"
+_TAKEN = "state = 'sending', leased_by = {}, leased_until = {}, attempts = attempts + 1"
+# Notices have different ends: nobody gives one before the last has ended.
+_NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 # A message that was given up because its process seemed dead, and then turns out to be delivered after all.
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
 _KEYS_AT_ONCE = 32
@@ -122,12 +125,22 @@ class OutboxTable:
         return [row[2] for row in rows]
 
     async def claim(self, key: str, owner: str, now: datetime, until: datetime) -> bool:
-        """Take a message for oneself until then; whether it was still to be had."""
+        """Take a message that is due for oneself until then; whether it was still to be had."""
+        return await self._changes(_TAKEN, f"key = {{}} AND {_DUE}", owner, stamp(until), key, stamp(now))
+
+    async def give_notice(self, key: str, now: datetime, until: datetime) -> bool:
+        """Tell the owner of a lease that has ended to note the outcome until then; whether there is one."""
         return await self._changes(
-            "state = 'sending', leased_by = {}, leased_until = {}, attempts = attempts + 1",
-            f"key = {{}} AND ({_DUE} OR {_LOST})",
-            *(owner, stamp(until), key, stamp(now), stamp(now)),
+            "leased_until = {}", f"key = {{}} AND {_LOST}", stamp(until), key, stamp(now)
         )
+
+    async def repeat_notice(self, key: str, given: datetime, until: datetime) -> bool:
+        """Put the end of one's notice off; a BusyError when that cannot be done at once."""
+        return await self._changes_at_once("leased_until = {}", _NOTICED, stamp(until), key, stamp(given))
+
+    async def take_over(self, key: str, given: datetime, owner: str, until: datetime) -> bool:
+        """Claim a message of which one has given notice; a BusyError when that cannot be done at once."""
+        return await self._changes_at_once(_TAKEN, _NOTICED, owner, stamp(until), key, stamp(given))
 
     async def read(self, key: str, owner: str) -> Message | None:
         """A message that was claimed, as it is since then."""
@@ -257,6 +270,16 @@ class OutboxTable:
 
     async def _change(self, changes: str, condition: str, *values: Any) -> int:
         return await self._run(f"UPDATE {OUTBOX} SET {changes} WHERE {condition}", *values)
+
+    async def _changes_at_once(self, changes: str, condition: str, *values: Any) -> bool:
+        """As `_changes`, for who must not be faster than others that wait for the same lock."""
+        sql = f"UPDATE {OUTBOX} SET {changes} WHERE {condition}"
+
+        async def work(connection: Connection) -> int:
+            async with connection.transaction("write"):
+                return await connection.run(_bound(connection.dialect, sql), values)
+
+        return await self._on(work) == 1
 
     async def _run(self, sql: str, *values: Any) -> int:
         return await self._on(lambda connection: connection.run(_bound(connection.dialect, sql), values))

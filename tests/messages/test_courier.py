@@ -156,9 +156,14 @@ async def test_a_message_over_which_every_process_dies_is_given_up(database_url:
     async with opened_post(database_url) as post:
         key, _ = await post.put("poison", "after it")
         table = post.table()
-        for _ in range(SETTINGS.most_attempts):
+        for attempt in range(SETTINGS.most_attempts):
             now = post.clock.now
-            assert await table.claim(key, "somebody who died", now, now + timedelta(seconds=100))
+            until = now + timedelta(seconds=100)
+            if attempt == 0:
+                assert await table.claim(key, "somebody who died", now, until)
+            else:
+                assert await table.give_notice(key, now, now + timedelta(seconds=3))
+                assert await table.take_over(key, now + timedelta(seconds=3), "another who died", until)
             post.clock.pass_seconds(101)
         assert (await post.courier().deliver()).dead == 1
         assert await post.states() == {"poison": "dead", "after it": "sent"}

@@ -132,6 +132,83 @@ async def test_a_note_waits_for_a_run_that_is_writing(tmp_path: Path) -> None:
         assert noticed.is_set()
 
 
+async def test_who_waited_for_a_writer_notes_the_outcome_before_another_can_deliver(
+    database_url: str,
+) -> None:
+    async with opened_post(database_url) as post:
+        await post.put("hello")
+        touched = asyncio.Event()  # the message, by who comes later
+
+        async def blocked() -> Any:
+            connection = await post.connect()
+
+            async def run(sql: str, values: Any = ()) -> int:
+                if "state = 'sent'" in sql and not touched.is_set():
+                    raise BusyError("another run is writing")
+                return await connection.run(sql, values)
+
+            return Changed(connection, run=run)
+
+        async def faster() -> Any:
+            connection = await post.connect()
+
+            async def run(sql: str, values: Any = ()) -> int:
+                changed = await connection.run(sql, values)
+                if changed:
+                    touched.set()
+                return changed
+
+            return Changed(connection, run=run)
+
+        async with asyncio.TaskGroup() as group:
+
+            async def begins_another(message: Message) -> None:
+                if len(post.channel.delivered) == 1:
+                    post.clock.pass_seconds(101)  # the lease is over, with nothing noted
+                    group.create_task(post.courier(post.table(faster)).deliver())
+                    await asyncio.sleep(0)
+
+            post.channel.does = begins_another
+            report = await post.courier(post.table(blocked)).deliver()
+        assert touched.is_set()
+        assert (report.sent, post.channel.subjects) == (1, ["hello"])
+        assert (await post.only()).state == "sent"
+
+
+def test_a_message_is_taken_over_after_its_owner_had_time_in_which_the_database_was_free(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            (key,) = await post.put("hello")
+            await post.table().claim(key, "somebody who died", NOON, NOON)
+            post.clock.pass_seconds(1)
+            happened: list[str] = []
+
+            async def connect() -> Any:
+                connection = await post.connect()
+                begin = connection.transaction
+
+                async def run(sql: str, values: Any = ()) -> int:
+                    changed = await connection.run(sql, values)
+                    if changed and "leased_until = ?" in sql:
+                        happened.append("taken" if "attempts + 1" in sql else "notice")
+                    return changed
+
+                def transaction(kind: Any) -> Any:
+                    if happened == ["notice", "notice"]:  # when the message is to be taken over
+                        happened.append("busy")
+                        raise BusyError("another run is writing")
+                    return begin(kind)
+
+                return Changed(connection, run=run, transaction=transaction)
+
+            report = await post.courier(post.table(connect)).deliver()
+            assert (report.sent, happened) == (1, ["notice", "notice", "busy", "notice", "taken"])
+
+    on_virtual_time(main)
+
+
 # --- time -----------------------------------------------------------------------------------------
 
 
