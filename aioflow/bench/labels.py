@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Literal, TypeAlias
 
 from aioflow.bench.svg import text_width
 
 Point: TypeAlias = tuple[float, float]
+Segment: TypeAlias = tuple[Point, Point]
 
 _HEIGHT = 13
 _GAP = 7
 _PADDING = 3
 _PLACES_A_CURVE = 40
+_NEAR = 9
+_COARSE = 3
+_ENOUGH = 40  # places to choose from
+_MOST_CURVES = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Box:
 
     def is_crossed(self, one: Point, other: Point) -> bool:
         """Whether a line between two points goes through (Liang and Barsky)."""
+        if max(one[0], other[0]) < self.left or min(one[0], other[0]) > self.right:
+            return False  # nearly always
         (x, y), dx, dy = one, other[0] - one[0], other[1] - one[1]
         enter, leave = 0.0, 1.0
         sides = ((-dx, x - self.left), (dx, self.right - x), (-dy, y - self.top), (dy, self.bottom - y))
@@ -75,17 +82,16 @@ class Label:
 
 def place_labels(texts: Sequence[str], curves: Sequence[Sequence[Point]], area: Box) -> list[Label] | None:
     """A label for each curve; None when one of them has no place."""
-    segments = [segment for curve in curves for segment in pairwise(curve)]
-    free: dict[int, list[Label]] = {}
-    for number, (text, curve) in enumerate(zip(texts, curves, strict=True)):
-        free[number] = [
-            label
-            for label in _candidates(text, curve)
-            if area.contains(label.box) and not any(label.box.is_crossed(*segment) for segment in segments)
-        ]
+    if len(curves) > _MOST_CURVES:
+        return None
+    segments = [list(pairwise(thinned(curve, _COARSE))) for curve in curves]
+    free = [
+        list(islice(_free(text, curves[number], number, segments, area), _ENOUGH))
+        for number, text in enumerate(texts)
+    ]
     placed: dict[int, Label] = {}
     # Who has the least choice chooses first.
-    for number in sorted(free, key=lambda number: len(free[number])):
+    for number in sorted(range(len(free)), key=lambda number: len(free[number])):
         taken = [label.box for label in placed.values()]
         left = [each for each in free[number] if not any(each.box.overlaps(box) for box in taken)]
         if not left:
@@ -94,19 +100,47 @@ def place_labels(texts: Sequence[str], curves: Sequence[Sequence[Point]], area: 
     return [placed[number] for number in range(len(texts))]
 
 
-def _candidates(text: str, curve: Sequence[Point]) -> Iterator[Label]:
-    """Places beside a curve, the best first: at its end, then along it from there."""
-    for number, (x, y) in enumerate(_along(curve)):
-        if number == 0:
-            yield Label(text, x + _GAP, y + 4, "start")
-        yield Label(text, x + _GAP, y + _HEIGHT, "start")
-        yield Label(text, x - _GAP, y - _GAP, "end")
-        yield Label(text, x + _GAP, y + 4, "start")
-        yield Label(text, x - _GAP, y + 4, "end")
-        yield Label(text, x, y - _GAP - 2, "middle")
-        yield Label(text, x, y + _HEIGHT + 4, "middle")
-        yield Label(text, x + _GAP, y - _GAP, "start")
-        yield Label(text, x - _GAP, y + _HEIGHT, "end")
+def _free(
+    text: str, curve: Sequence[Point], number: int, segments: Sequence[Sequence[Segment]], area: Box
+) -> Iterator[Label]:
+    """The places of a label that cover nothing and are nearer to its own curve than to another."""
+    others = [each for place, every in enumerate(segments) if place != number for each in every]
+    for point in _along(curve):
+        if _is_near(point, others):
+            continue
+        for label in _candidates(text, *point):
+            box = label.box
+            if area.contains(box) and not any(
+                box.is_crossed(*segment) for segment in chain(segments[number], others)
+            ):
+                yield label
+
+
+def _is_near(point: Point, segments: Sequence[Segment]) -> bool:
+    x, y = point
+    around = Box(x - _NEAR, y - _NEAR, x + _NEAR, y + _NEAR)
+    return any(around.is_crossed(*segment) for segment in segments)
+
+
+def thinned(points: Sequence[Point], distance: float) -> list[Point]:
+    """The points without those that are so near to the one before that nobody could tell."""
+    kept = list(points[:1])
+    for x, y in points[1:]:
+        if abs(x - kept[-1][0]) >= distance or abs(y - kept[-1][1]) >= distance:
+            kept.append((x, y))
+    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]
+
+
+def _candidates(text: str, x: float, y: float) -> Iterator[Label]:
+    """Places beside a point of a curve, the best first."""
+    yield Label(text, x + _GAP, y + 4, "start")
+    yield Label(text, x + _GAP, y + _HEIGHT, "start")
+    yield Label(text, x - _GAP, y - _GAP, "end")
+    yield Label(text, x - _GAP, y + 4, "end")
+    yield Label(text, x, y - _GAP - 2, "middle")
+    yield Label(text, x, y + _HEIGHT + 4, "middle")
+    yield Label(text, x + _GAP, y - _GAP, "start")
+    yield Label(text, x - _GAP, y + _HEIGHT, "end")
 
 
 def _along(curve: Sequence[Point]) -> Iterator[Point]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.bench.labels import Box, Label, Point, place_labels
+from aioflow.bench.labels import Box, Label, Point, place_labels, thinned
 from aioflow.bench.results import Plot
 from aioflow.bench.scales import Scale, linear, logarithmic, tick_text
 from aioflow.bench.svg import DASHES, SERIES, drawing, element, line, mark, text, text_width
@@ -16,6 +16,7 @@ _LEGEND_ROW = 18
 _MARKED_POINTS = 24
 _LABEL_GAP = 15
 _MOST_SHIFT = 14
+_INVISIBLE = 0.4
 
 
 def line_plot(plot: Plot) -> str:
@@ -49,7 +50,7 @@ class _Chart:
         self.curves = [self._laid_out(curve.points) for curve in plot.curves]
 
     def _laid_out(self, points: Sequence[Point]) -> list[Point]:
-        placed = [(self.x(x), self.y(y)) for x, y in points]
+        placed = thinned([(self.x(x), self.y(y)) for x, y in points], _INVISIBLE)
         if not self._plot.steps:
             return placed
         steps = placed[:1]
