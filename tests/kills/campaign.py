@@ -14,6 +14,7 @@ from tests.kills.world import World
 KILLED = -9
 
 _DELIVERIES = 5
+_MOST_PROBLEMS = 50
 # Starting a process takes half of its life; there is more to be hit in the other half.
 _EARLY_SHARE, _LATE_FROM = 0.2, 0.4
 _DELIVERY_SHARE = 0.25
@@ -93,7 +94,7 @@ class Campaign:
         """Kill runs, and deliveries now and then, at any time of their lives."""
         until = self._report.random_kills + count
         random, seconds = self._world.random, self._measure()
-        while self._report.random_kills < until:
+        while self._report.random_kills < until and len(self._oracle.problems) < _MOST_PROBLEMS:
             is_delivery = random.random() < _DELIVERY_SHARE
             early = random.random() < _EARLY_SHARE
             after = seconds * random.uniform(0 if early else _LATE_FROM, 1.0)
