@@ -44,11 +44,12 @@ class StoreUse:
 
     What is written takes hold when the run has ended well, and later reads of the same run see it; "compare"
     both reads and writes; what is posted (a message) nobody reads. An "update" is done at once, and other
-    writers wait from then to the end.
+    writers wait from then to the end. What acts on a relation as a `whole` does so when its input has ended.
     """
 
     name: str | None
     access: Literal["read", "compare", "write", "post", "update"]
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,10 @@ from aioflow.state import (
 )
 
 
-def _uses(access: Literal["read", "write", "update"]) -> Callable[[Settings], StoreUse]:
-    return lambda settings: StoreUse(settings.get("db"), access)
+def _uses(
+    access: Literal["read", "write", "update"], *, whole: bool = False
+) -> Callable[[Settings], StoreUse]:
+    return lambda settings: StoreUse(settings.get("db"), access, whole)
 
 
 def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
@@ -238,7 +240,7 @@ async def _staged(
     schema=lambda inputs, settings: inputs[0],
     firing="end",
     effects=True,
-    store=_uses("write"),
+    store=_uses("write", whole=True),
     requires=_missing,
 )
 async def dbexport(

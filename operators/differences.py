@@ -65,7 +65,7 @@ def _requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
     schema=_diff_schema,
     firing="end",
     effects=True,
-    store=lambda settings: StoreUse(settings["db"], "compare"),
+    store=lambda settings: StoreUse(settings["db"], "compare", whole=True),
     requires=_requires,
 )
 async def diff(

@@ -58,7 +58,7 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
     schema=_schema,
     firing=_fires,
     effects=True,
-    store=lambda settings: StoreUse(settings.get("db"), "post"),
+    store=lambda settings: StoreUse(settings.get("db"), "post", whole=not settings.get("each")),
     requires=_missing,
 )
 async def email(

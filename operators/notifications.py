@@ -34,7 +34,7 @@ def _fires(settings: Settings) -> Firing:
 
 
 def _posts(settings: Settings) -> StoreUse:
-    return StoreUse(settings.get("db"), "post")
+    return StoreUse(settings.get("db"), "post", whole=not settings.get("each"))
 
 
 def _check_each(settings: Settings) -> None:

@@ -28,7 +28,7 @@ from aioflow.analysis.reachability import (
 )
 from aioflow.analysis.repair import supply_missing_colons, without_excess
 from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
-from aioflow.analysis.stores import check_stores
+from aioflow.analysis.stores import check_stores, warn_of_late_acts
 from aioflow.analysis.wiring import Wiring
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.operator import Operator, Registry
@@ -77,7 +77,8 @@ class _Check:
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
-        check_stores(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
+        for look in (check_stores, warn_of_late_acts):
+            look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)
         return self.findings.in_order()
 

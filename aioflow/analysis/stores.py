@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.infer import Activation, reachable
@@ -11,6 +12,8 @@ from aioflow.analysis.wiring import Wiring, downstream
 from aioflow.errors import Diagnostic
 from aioflow.operator import Operator, Settings, StoreUse
 from aioflow.plan import Plan
+
+ResolvedOf: TypeAlias = Callable[[Plan], Sequence[Resolved | None]]
 
 _DEFAULT = "default"
 
@@ -25,28 +28,51 @@ def store_use(resolved: Resolved | None, bound: Settings | None = None) -> Store
     return target.store(bound)
 
 
-def check_stores(
-    root: Activation, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
-) -> None:
+def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
     """A run writes to one store: two could not take hold together."""
     first: tuple[str, str] | None = None
+    for activation, index, use in _uses(root, resolved_of):
+        if use.access == "read":
+            continue
+        name = use.name or _DEFAULT
+        statement = activation.plan.statements[index]
+        if first is None:
+            place = f" on line {statement.span.line}" if statement.span else ""
+            first = name, f"{statement.operator}{place}"
+        elif name != first[0]:
+            message = (
+                f"a plan writes to one database, so that all of it takes hold or nothing: this goes to "
+                f"{name!r}, {first[1]} to {first[0]!r} (reading others is free)"
+            )
+            findings.at(activation.plan, index)(Diagnostic(message, statement.name_span))
+
+
+def warn_of_late_acts(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
+    """Where a plan commits as it streams, what acts at the end of its input takes hold later."""
+    if not root.plan.commits_in_batches:
+        return
+    told: set[tuple[str, int]] = set()
+    for activation, index, use in _uses(root, resolved_of):
+        if not use.whole or (activation.plan.key, index) in told:
+            continue
+        told.add((activation.plan.key, index))
+        statement = activation.plan.statements[index]
+        message = (
+            f"{statement.operator} acts when its input has ended: after a crash it misses what "
+            "COMMIT: batch has made durable before"
+        )
+        if use.access == "post":
+            message += "; with EACH a message takes hold with its tuple"
+        findings.at(activation.plan, index)(Diagnostic(message, statement.name_span, "warning"))
+
+
+def _uses(root: Activation, resolved_of: ResolvedOf) -> Iterator[tuple[Activation, int, StoreUse]]:
     for activation in reachable([root]):
         for index, resolved in enumerate(resolved_of(activation.plan)):
             bound = activation.bound.get(index)
             use = store_use(resolved, bound) if bound is not None else None
-            if use is None or use.access == "read":
-                continue
-            name = use.name or _DEFAULT
-            statement = activation.plan.statements[index]
-            if first is None:
-                line = f"on line {statement.span.line}" if statement.span else f"{statement.operator}"
-                first = name, f"{statement.operator} {line}" if statement.span else line
-            elif name != first[0]:
-                message = (
-                    f"a plan writes to one database, so that all of it takes hold or nothing: this goes to "
-                    f"{name!r}, {first[1]} to {first[0]!r} (reading others is free)"
-                )
-                findings.at(activation.plan, index)(Diagnostic(message, statement.name_span))
+            if use is not None:
+                yield activation, index, use
 
 
 def reads_after_writes(

@@ -192,6 +192,23 @@ def test_stores_of_called_plans_count_with_their_parameters() -> None:
     ]
 
 
+def test_acts_at_the_end_of_a_plan_that_commits_as_it_streams_are_warned_of() -> None:
+    text = """PLAN p { INPUT: x COMMIT: batch BODY {
+      dbappend (x, "seen")
+      email (x, to="a@example.org", subject="new")
+      email (x, to="a@example.org", subject="new") {EACH}
+      dbexport (x, "all")
+    } }"""
+    warnings = [str(found).splitlines()[0] for found in Engine().check(loads(text))]
+    assert warnings == [
+        "<plan>:3:7: warning: email acts when its input has ended: after a crash it misses what "
+        "COMMIT: batch has made durable before; with EACH a message takes hold with its tuple",
+        "<plan>:5:7: warning: dbexport acts when its input has ended: after a crash it misses what "
+        "COMMIT: batch has made durable before",
+    ]
+    assert Engine().check(loads(text.replace("COMMIT: batch", ""))) == []
+
+
 # --- requirements -------------------------------------------------------------------------------
 
 
