@@ -47,7 +47,11 @@ _EXPECTED = {
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SENSITIVE = re.compile(r"auth|passw|token|secret|credential|cookie$|key$", re.IGNORECASE)
 _BY_REFERENCE = re.compile(r"(\S+ ){0,2}secret:[\w-]+")
-_USERINFO = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+# What is not escaped, as it should be, may hold any sign.
+_USERINFO = re.compile(r"(?<=://)(?:[^/\s@:]*:\S*|[^/\s@]+)(?=@)")
+_OPTION = re.compile(
+    r"(?<=[?&])([^=&\s]*(?:auth|pass|token|secret|credential|key)[^=&\s]*=)(?!secret:)[^&\s]+", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,7 @@ class Setting:
         value = self.value
         if isinstance(value, tuple):
             return tuple(replace(self, value=each).public_value for each in value)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not value:
             return value
         if is_sensitive(self.place) and not _BY_REFERENCE.fullmatch(value):
             return MASK
@@ -299,7 +303,7 @@ class Setting:
 
     def __str__(self) -> str:
         value = self.public_value
-        if value is None or value == () or value == {}:
+        if value is None or value in ((), {}, ""):
             return "-"
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -316,8 +320,8 @@ def place_text(place: Place) -> str:
 
 
 def without_userinfo(text: str) -> str:
-    """A text in which the user and password of a URL are masked."""
-    return _USERINFO.sub(MASK, text)
+    """A text in which the user and password of a URL are masked, and options that may be credentials."""
+    return _OPTION.sub(rf"\g<1>{MASK}", _USERINFO.sub(MASK, text))
 
 
 def is_sensitive(place: Place) -> bool:

@@ -21,7 +21,7 @@ from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.own_tables import OUTBOX as TABLE
-from aioflow.state.own_tables import stamp
+from aioflow.state.own_tables import are_there, stamp
 from aioflow.state.staged import StagedRows, batches_of
 from aioflow.state.transaction import Transaction
 
@@ -70,6 +70,10 @@ class Outbox:
         )
         return key
 
+    def attend(self, database: str | None) -> None:
+        """Have what is due delivered when the run has ended well, even if it posts nothing itself."""
+        self._posted_to(database)
+
     def _posted_to(self, database: str | None) -> _Posted:
         if self._posted is None:
             self._posted = _Posted()
@@ -83,6 +87,8 @@ class Outbox:
         if not self._settings.deliver_seconds:
             return
         assert self._address is not None
+        if self._address.path is not None and not self._address.path.exists():
+            return  # nobody has ever posted anything there, and to look would make it
         try:
             report = await self._delivered(self._address)
         except Exception as error:
@@ -93,6 +99,8 @@ class Outbox:
 
     async def _delivered(self, address: Address) -> Report:
         databases = self._host.service(Databases)
+        if not await self._is_there(databases, address):
+            return Report()
         table = OutboxTable(lambda: databases.connect(address))
         channels = Channels(self._host.configuration)
         try:
@@ -103,6 +111,14 @@ class Outbox:
                 await channels.close()
             finally:
                 await table.close()
+
+
+    async def _is_there(self, databases: Databases, address: Address) -> bool:
+        connection = await databases.connect(address)
+        try:
+            return await are_there(connection, address)
+        finally:
+            await connection.close()
 
 
 class _Posted:

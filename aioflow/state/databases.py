@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,12 +18,12 @@ from aioflow.secrets import Secrets, conceal
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.driver import Address, Connection, Driver
 from aioflow.state.settings import DATABASE, DatabaseSettings
+from aioflow.state.urls import url_parts
 
 ENTRY_POINTS = "aioflow.databases"
 DEFAULT = "default"
 FILE_NAME = "aioflow.db"
 _EMBEDDED = "sqlite"
-_USERINFO = re.compile(r"(?<=://)[^/@]*@")
 
 
 class Databases:
@@ -64,6 +63,12 @@ class Databases:
     def address(self, name: str | None, folder: Path) -> Address:
         """Where a database is. `folder` is that of the plan, in which the embedded default lies."""
         chosen = self.name_of(name)
+        if name is None and len(self._settings) > 1 and DEFAULT not in self._settings:
+            names = ", ".join(self._settings)
+            raise InputError(
+                f"several databases are configured ({names}) and none is called default: say which, as in "
+                f"DB: {next(iter(self._settings))}"
+            )
         settings = self._settings.get(chosen)
         if settings is None and chosen != DEFAULT:
             known = ", ".join(self._settings) or "none"
@@ -81,10 +86,11 @@ class Databases:
         if scheme_of(url) == _EMBEDDED:
             path = self._file(name, url)
             return Address(name, f"{_EMBEDDED}:{path}", shown_path(path), path)
+        if url != settings.url:
+            _conceal_passwords(name, url)
         if settings.password:
-            url = _with_password(url, self._secrets.get(settings.password).reveal())
-        # A URL that is itself a secret may be shown but for the user and password in it.
-        return Address(name, url, _USERINFO.sub("", url) if url != settings.url else url)
+            url = _with_password(name, url, self._secrets.get(settings.password).reveal())
+        return Address(name, url, url_parts(url).shown)
 
     def _file(self, name: str, url: str) -> Path:
         text = url.partition(":")[2]
@@ -142,8 +148,14 @@ def driver_for(url: str) -> Driver:
 
 
 @cache
+def _drivers() -> dict[str, Any]:
+    """Where drivers are, by scheme."""
+    return {point.name: point for point in installed(ENTRY_POINTS)}
+
+
+@cache
 def _driver(scheme: str) -> Driver:
-    points = {point.name: point for point in installed(ENTRY_POINTS)}
+    points = _drivers()
     if scheme not in points:
         known = ", ".join(sorted(points))
         raise InputError(
@@ -153,11 +165,27 @@ def _driver(scheme: str) -> Driver:
     return driver
 
 
-def _with_password(url: str, password: str) -> str:
+def _conceal_passwords(name: str, url: str) -> None:
+    """For a URL that is a secret as a whole: errors of a driver may repeat parts of it."""
+    if scheme_of(url) not in _drivers():  # perhaps it is no URL, and what stands before the colon a password
+        raise InputError(
+            f"[database.{name}]: its secret holds no URL like postgresql://user:password@host/name"
+        )
+    try:
+        passwords = url_parts(url).passwords
+    except InputError as error:
+        raise InputError(f"[database.{name}]: its secret must hold {error}") from None
+    for password in passwords:
+        conceal(password)
+
+
+def _with_password(name: str, url: str, password: str) -> str:
     parts = urlsplit(url)
     user, at, rest = parts.netloc.rpartition("@")
     if not at:
-        raise InputError(f"{url!r}: a password needs a user: postgresql://user@host/name")
+        raise InputError(
+            f"[database.{name}]: a password needs a user in the URL: postgresql://user@host/name"
+        )
     escaped = quote(password, safe="")
     conceal(escaped)
-    return urlunsplit(parts._replace(netloc=f"{user}:{escaped}@{rest}"))
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:{escaped}@{rest}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -10,6 +11,7 @@ from aioflow.quantities import duration_text
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, StateError
 
+_LOG = logging.getLogger("aioflow.state")
 _SHORTEST_SECONDS = 0.02
 _LONGEST_SECONDS = 0.5
 _TELL_AFTER_SECONDS = 1.0
@@ -72,4 +74,7 @@ class Patience:
     def _tell(self, reason: str) -> None:
         if not self._has_told:
             self._has_told = True
-            self._warn(f"waiting for the database {self._address.shown}: {reason}")
+            message = f"waiting for the database {self._address.shown}: {reason}"
+            # At once, for people who wonder; the warnings of a run are shown at its end.
+            _LOG.info(message)
+            self._warn(message)

@@ -123,16 +123,15 @@ class Transaction:
 
     async def close(self) -> None:
         """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
-        committed = False
         try:
             if self._host.ended_well:
-                committed = await self._commit([*self._complete, *self._staged])
+                await self._commit([*self._complete, *self._staged])
             else:
                 await self._leave(_Undo())
         finally:
             for write in (*self._complete, *self._staged):
                 write.close()
-        if committed:
+        if self._host.ended_well:
             await self.after_checkpoint()
 
     @property
@@ -155,21 +154,20 @@ class Transaction:
     def _ready(self) -> list[Write]:
         return [*self._complete, *(write for write in self._staged if not write.whole)]
 
-    async def _commit(self, writes: Sequence[Write]) -> bool:
-        """Make writes durable; whether there were any."""
+    async def _commit(self, writes: Sequence[Write]) -> None:
+        """Make writes durable, if there are any."""
         if self._live is not None:
             await self._commit_early(writes)
         elif any(not write.is_empty for write in writes):
             await self._commit_staged(writes)
         else:
-            return False
+            return
         for write in writes:
             write.forget()
         for write in self._complete:
             write.close()
         self._complete.clear()
         self._applied = 0
-        return True
 
     async def _commit_staged(self, writes: Sequence[Write]) -> None:
         """Everything in one short transaction; a server that goes away meanwhile is waited for."""

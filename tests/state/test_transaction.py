@@ -410,6 +410,12 @@ def test_a_database_that_cannot_be_used_is_told_before_anything_runs(
     assert message in problem
 
 
+def test_without_a_default_a_statement_says_which_of_several_databases_it_means() -> None:
+    tables = {"one": {"url": "sqlite:a.db"}, "two": {"url": "sqlite:b.db"}}
+    (problem,) = Databases({"database": tables}).problems(None, Path())
+    assert problem.startswith("several databases are configured (one, two) and none is called default")
+
+
 def test_the_only_database_that_is_configured_is_the_default(tmp_path: Path) -> None:
     databases = Databases({"database": {"homes": {"url": f"sqlite:{tmp_path / 'h.db'}"}}})
     assert databases.address(None, Path()).path == tmp_path / "h.db"
