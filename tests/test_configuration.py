@@ -409,3 +409,20 @@ def test_credentials_are_not_shown() -> None:
 def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
     urls = ("json://ann:tea@host/a", "json://host/b")
     assert str(Setting(("notify", "team", "url"), urls, "here")) == "json://********@host/a, json://host/b"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:p/tea@host/db", "postgresql://********@host/db"),
+        ("postgresql://ann:p@tea@host/db", "postgresql://********@host/db"),
+        (
+            "postgresql://ann@host/db?a=1&sslpassword=tea&b=2",
+            "postgresql://********@host/db?a=1&sslpassword=********&b=2",
+        ),
+        ("json://host/a?Token=tea", "json://host/a?Token=********"),
+        ("json://host/a?token=secret:TEA", "json://host/a?token=secret:TEA"),
+    ],
+)
+def test_addresses_are_shown_without_what_may_be_a_credential(url: str, shown: str) -> None:
+    assert str(Setting(("notify", "team", "url"), url, "here")) == shown

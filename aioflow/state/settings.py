@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from aioflow.errors import InputError
 from aioflow.section import Section, more_than_nothing
+from aioflow.state.urls import url_parts
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]*:\S.*", re.DOTALL)
 _SECRET = re.compile(r"secret:[A-Za-z_][\w-]*")
-_WITH_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,7 @@ class DatabaseSettings:
 
 
 def _url(text: str) -> str:
-    if not _URL.fullmatch(text):
-        raise InputError("a URL, like 'sqlite:houses.db' or 'postgresql://user@host/name'")
-    if _WITH_PASSWORD.search(text):
+    if url_parts(text).passwords:
         raise InputError(
             "a URL without a password: write password = 'secret:NAME' beside it, or give the whole URL as "
             "'secret:NAME'"
