@@ -1,8 +1,8 @@
 """Homeseekers and the crawl by Scrapy: tuned as its documentation on optimization says, and idiomatic.
 
 Tuned means that what these jobs do not need is switched off, that pages which lead to more come first, and
-that links which were seen are never made requests. Its handler for aiohttp would save a seventh of the crawl's
-processor time, but is experimental, and its documentation does not recommend it yet.
+that links which were seen are never made requests. The handler for aiohttp, which would save a seventh of the
+crawl's processor time, is still experimental in this version.
 """
 
 from __future__ import annotations
