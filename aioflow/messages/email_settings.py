@@ -49,6 +49,8 @@ class EmailSettings:
 
     def allows(self, mailbox: Mailbox) -> bool:
         """Whether a recipient that comes from data may get mail."""
+        if mailbox.is_routed:
+            return mailbox.address.lower() in self.allow
         return not {_ANY_DOMAIN, mailbox.domain, mailbox.address.lower()}.isdisjoint(self.allow)
 
 

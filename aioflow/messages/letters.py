@@ -94,12 +94,14 @@ class Letters:
             found[name] = given.of_row(row) if given is not None else []
             for mailbox in found[name]:
                 if not self._account.settings.allows(mailbox):
-                    allowed = ", ".join(self._account.settings.allow) or "none"
-                    raise AddressError(
-                        f"{mailbox.address!r} comes from data, and is not allowed: "
-                        f"[email.{self._account.name}] allow has {allowed}"
-                    )
+                    raise AddressError(self._not_allowed(mailbox))
         return found
+
+    def _not_allowed(self, mailbox: Mailbox) -> str:
+        told = f"{mailbox.address!r} comes from data, and is not allowed: [email.{self._account.name}] allow "
+        if mailbox.is_routed:
+            return f"{told}must have it as a whole, since % or ! in it can lead elsewhere"
+        return told + "has " + (", ".join(self._account.settings.allow) or "none")
 
     def _addresses(self, from_data: Mapping[str, list[Mailbox]]) -> dict[str, Any]:
         content: dict[str, Any] = {"from": str(self._account.sender)}

@@ -27,6 +27,7 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SPECIAL = re.compile(r"[^\w !#$%&\'*+/=?^`{|}~-]", re.ASCII)
 _ATOM = r"[^\x00-\x20\x7f-\xa0\"(),.:;<>@\[\\\]{}]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
+_ROUTES = frozenset("%!")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
@@ -45,6 +46,11 @@ class Mailbox:
     @property
     def domain(self) -> str:
         return self.address.rpartition("@")[2]
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether a server may send its mail on to another: `ann%there@here`, `there!ann@here`."""
+        return not _ROUTES.isdisjoint(self.address.rpartition("@")[0])
 
     def __str__(self) -> str:
         if not self.name:

@@ -351,6 +351,9 @@ def test_an_account_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path
         (["straße.example"], "ann@xn--strae-oqa.example", True),
         (["*"], "anybody@anywhere.example", True),
         ([], "ann@example.org", False),
+        (["example.org", "*"], "ann%evil.example@example.org", False),
+        (["example.org", "*"], "evil.example!ann@example.org", False),
+        (["Ann%home@example.org"], "ann%home@example.org", True),
     ],
 )
 def test_who_may_get_mail_when_data_say_so(allow: list[str], address: str, allowed: bool) -> None:

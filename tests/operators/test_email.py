@@ -180,6 +180,15 @@ def test_recipients_from_data_must_be_allowed() -> None:
     assert (found["To"], found["Subject"]) == ("Ann <ann@example.org>", "Hello Ann")
 
 
+def test_a_recipient_from_data_must_not_lead_elsewhere_through_an_allowed_domain() -> None:
+    people = [{"name": "Eve", "email": "eve%evil.example@example.org"}]
+    with pytest.raises(
+        RunError, match=r"allow must have it as a whole, since % or ! in it can lead elsewhere"
+    ):
+        run(f"{EACH} {{EACH}}", rel=people, accounts=ALLOWING)
+    assert mails() == []
+
+
 def test_one_recipient_that_is_not_allowed_fails_the_run_and_nothing_is_sent() -> None:
     with pytest.raises(RunError, match="is not allowed") as caught:
         run(f"{EACH} {{EACH}}", rel=PEOPLE, accounts=ALLOWING)
