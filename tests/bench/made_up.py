@@ -1,9 +1,9 @@
 """Results with likely numbers, as a full run would give them, and all that a report has to show."""
 
 import random
-from collections.abc import Sequence
+from functools import cache
 
-from aioflow.bench import Curve, Results, Samples
+from aioflow.bench import Curve, Results
 from aioflow.bench.experiment import Bench, Experiment
 from aioflow.bench.results import Finding, Origin, at_least, at_most
 
@@ -11,6 +11,7 @@ from aioflow.bench.results import Finding, Origin, at_least, at_most
 MODES = (("D-", 8.52, 8.55, 8.3, 8.4), ("D+S-", 1.74, 1.76, 1.6, 1.7), ("D+S+", 0.212, 1.36, 0.2, 1.3))
 
 
+@cache
 def made_up_results(quick: bool = False) -> Results:
     """A run on a machine that does not exist."""
     return Results(
@@ -185,11 +186,3 @@ def broken() -> Finding:
         "None",
         failure="ValueError: it is <broken> & told",
     )
-
-
-def samples(*values: float, name: str = "it", unit: str = "s") -> Samples:
-    return Samples(name, unit, tuple(values))  # type: ignore[arg-type]  # any unit
-
-
-def with_values(results: Sequence[Finding]) -> list[Finding]:
-    return [each for each in results if each.samples]

@@ -1,0 +1,137 @@
+"""Figures in words."""
+
+import pytest
+
+from aioflow.bench import Samples, at_least, at_most
+from aioflow.bench.experiment import Bench, with_figures
+from aioflow.bench.pairs import figures, pair, pairs
+from aioflow.bench.results import Claim, Unit
+from aioflow.bench.statistics import Interval
+from aioflow.bench.wording import (
+    bounds,
+    goal_text,
+    mean_text,
+    number,
+    p_text,
+    quantity,
+    value_text,
+    variant,
+    verdict,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.0123456, "0.0123"),
+        (0.9996, "1.00"),
+        (1.345, "1.34"),
+        (99.96, "100"),
+        (12.34, "12.3"),
+        (5120.4, "5,120"),
+        (-8.25, "-8.25"),
+        (1e-9, "0.000000001"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_exponent(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.04, "x", "1.04×"),
+        (1.3, "s", "1.30 s"),
+        (12, "us", "12.0 µs"),
+        (5119.6, "rows/s", "5,120 rows/s"),
+        (84, "requests", "84 requests"),
+        (1.018, "power", "n^1.02"),
+    ],
+)
+def test_quantities_have_their_units(value: float, unit: Unit, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+def test_goals_are_shown_as_they_were_set() -> None:
+    assert goal_text(at_most(1.10), "x") == "at most 1.10×"
+    assert goal_text(at_least(5), "x") == "at least 5×"
+    assert goal_text(at_most(60), "MB") == "at most 60 MB"
+    assert goal_text(at_most(0.0005), "s") == "at most 0.0005 s"
+    assert goal_text(at_most(1.2), "power") == "at most n^1.20"
+    assert goal_text(None, "x") == ""
+
+
+def test_a_claim_is_reached_missed_unknown_or_not_judged() -> None:
+    reached, missed = Claim("it", 1.0, "x", goal=at_most(1.1)), Claim("it", 1.2, "x", goal=at_most(1.1))
+    unknown = Claim("it", None, "x", goal=at_most(1.1), remark="not installed")
+    assert [verdict(each, quick=False) for each in (reached, missed, unknown, Claim("it", 1, "x"))] == [
+        "✓ reached",
+        "✗ missed",
+        "– unknown",
+        "",
+    ]
+    assert verdict(missed, quick=True) == "– quick run"
+    assert value_text(unknown) == "not found"
+
+
+def test_intervals_means_and_chances() -> None:
+    assert bounds(Interval(1.1, 1.05, 1.234), "x") == "1.05 – 1.23×"
+    assert bounds(Interval(1.1, None, None), "s") == ""
+    assert mean_text((8.5, 8.52, 8.54)) == "8.520 ± 0.020"
+    assert mean_text((2.0,)) == "2.00"
+    assert [p_text(p) for p in (0.00001, 0.0024, 0.0513, 0.4)] == ["< 0.0001", "0.0024", "0.051", "0.40"]
+
+
+def of(*names: str) -> list[Samples]:
+    return [Samples(name, "s", (1.0, 2.0, 3.0)) for name in names]
+
+
+def test_variants_share_what_follows_the_comma() -> None:
+    found = with_figures(of("D-, last tuple", "D-, first tuple", "D+S+, last tuple"))
+    assert [(variant(each), each.figure) for each in found] == [
+        ("D-", "last tuple"),
+        ("D-", "first tuple"),
+        ("D+S+", "last tuple"),
+    ]
+
+
+def test_a_comma_in_the_name_of_a_variant_makes_no_figure() -> None:
+    found = with_figures(of("aioflow", "Scrapy, tuned", "Scrapy, as documented"))
+    assert [each.figure for each in found] == ["", "", ""]
+    assert [len(each.samples) for each in figures(found)] == [3]
+
+
+def test_a_figure_that_is_given_stays() -> None:
+    bench = Bench()
+    bench.sample("Scrapy, tuned", "MB", 97, figure="peak memory")
+    (found,) = with_figures([bench._samples["Scrapy, tuned"]])
+    assert found.figure == "peak memory"
+
+
+def test_few_variants_are_all_compared_and_a_series_with_its_first() -> None:
+    assert len(pairs(of("a", "b", "c", "d"))) == 6
+    series = pairs(of(*map(str, range(8))))
+    assert [(each.one.name, each.other.name) for each in series] == [("0", str(n)) for n in range(1, 8)]
+
+
+def test_measured_and_simulated_variants_are_never_paired() -> None:
+    samples = [Samples("a", "s", (1, 2, 3)), Samples("b", "s", (1, 2, 3), origin="simulated")]
+    assert pairs(samples) == []
+
+
+def test_variants_of_different_numbers_of_rounds_are_compared_without_pairing() -> None:
+    found = pair(Samples("a", "s", (2, 2, 2, 2)), Samples("b", "s", (1, 1, 1)))
+    assert found.ratio is not None
+    assert (found.is_paired, found.ratio.value, found.differs) == (False, 2, True)
+
+
+def test_a_variant_that_is_nothing_has_no_ratio() -> None:
+    assert pair(Samples("a", "MB", (2, 2, 2)), Samples("b", "MB", (1, 0, 1))).ratio is None
+
+
+def test_a_figure_that_is_no_number_fails_its_experiment() -> None:
+    with pytest.raises(ValueError, match="it is nan, which is no figure"):
+        Bench().sample("it", "s", float("nan"))
+    with pytest.raises(ValueError, match="it is inf, which is no figure"):
+        Bench().claim("it", float("inf"), "x")
