@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from statistics import fmean, median, variance
 
 _RESAMPLES = 2000
 _CONFIDENCE = 0.95
 _SEED = 20_261_116
+_KEPT_SIZE = 64
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,29 @@ def bootstrap(values: Sequence[float], figure: Callable[[Sequence[float]], float
     """A figure of samples with its interval; the same samples always give the same."""
     if len(values) < 3:
         return Interval(figure(values), None, None)
-    chance = random.Random(_SEED)
-    found = sorted(figure(chance.choices(values, k=len(values))) for _ in range(_RESAMPLES))
-    cut = int(_RESAMPLES * (1 - _CONFIDENCE) / 2)
-    return Interval(figure(values), found[cut], found[-cut - 1])
+    return _interval(figure(values), [figure(each) for each in _resamples(values)])
+
+
+def _interval(value: float, found: list[float]) -> Interval:
+    """A figure, between the outer percentiles of what resamples gave."""
+    found.sort()
+    cut = int(len(found) * (1 - _CONFIDENCE) / 2)
+    return Interval(value, found[cut], found[-cut - 1])
+
+
+def _resamples(values: Sequence[float], seed: int = _SEED) -> Iterator[Sequence[float]]:
+    """As many values, drawn from them with replacement, over and over."""
+    if len(values) <= _KEPT_SIZE:
+        return (draw(values) for draw in _draws(len(values), seed))
+    chance = random.Random(seed)
+    return (chance.choices(values, k=len(values)) for _ in range(_RESAMPLES))
+
+
+@lru_cache(maxsize=64)
+def _draws(size: int, seed: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
+    """Which places are drawn depends on the number of values alone, and drawing is most of the work."""
+    chance = random.Random(seed)
+    return [itemgetter(*chance.choices(range(size), k=size)) for _ in range(_RESAMPLES)]
 
 
 def median_of(values: Sequence[float]) -> Interval:
@@ -71,13 +92,9 @@ def ratio_of_medians(values: Sequence[float], others: Sequence[float]) -> Interv
     found = median(values) / median(others)
     if min(len(values), len(others)) < 3:
         return Interval(found, None, None)
-    chance = random.Random(_SEED)
-    ratios = sorted(
-        median(chance.choices(values, k=len(values))) / median(chance.choices(others, k=len(others)))
-        for _ in range(_RESAMPLES)
-    )
-    cut = int(_RESAMPLES * (1 - _CONFIDENCE) / 2)
-    return Interval(found, ratios[cut], ratios[-cut - 1])
+    # Two runs have nothing to do with each other: neither have their resamples.
+    draws = zip(_resamples(values), _resamples(others, _SEED + 1), strict=True)
+    return _interval(found, [median(one) / median(other) for one, other in draws])
 
 
 def corrected(chances: Sequence[float]) -> list[float]:
