@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from aioflow.memory import Memory
 from aioflow.relation import Batch, Row, Schema, identities, identity, picker
 from aioflow.spill import KeySet, RowBuffer
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import ConflictError
+from aioflow.state.own_tables import latest_commit
 from aioflow.state.stored_rows import StoredRows, key_text
 from aioflow.state.suspects import Suspect, forget_suspect, mark_suspect
 from aioflow.state.tables import ensure_key, fit_table
@@ -43,6 +44,7 @@ class DiffWrite:
         self._inserts = RowBuffer(memory)
         self._updates = RowBuffer(memory)  # each row: the new values, then the row as it was read
         self._deletes = RowBuffer(memory)  # as they were read
+        self.read_after: str | None = None  # the latest commit of aioflow's before the table was read
         self._total = 0
         self._mark: Suspect | None = None
         self._unmarks = False
@@ -84,11 +86,13 @@ class DiffWrite:
     async def apply(self, connection: Connection) -> None:
         if not self._finished:
             return
-        if self._needs:
-            await self._fit_table(connection)
         await self._check_inserts(connection)
         await self._apply_deletes(connection)
-        await self._apply_updates(connection)
+        for batch in _chunks(self._updates):
+            await self._check_unchanged(connection, [row[len(self._schema) :] for row in batch])
+        # Ids of rows hold no longer than this: a column that becomes wider may have all rows written anew.
+        moved = await self._fit_table(connection)
+        await self._apply_updates(connection, by_key=moved)
         if len(self._inserts):
             await connection.load(self._table, self._schema.names, self._comparable_inserts())
         if self._mark is not None:
@@ -105,35 +109,41 @@ class DiffWrite:
 
     # --- the table ------------------------------------------------------------------------------
 
-    async def _fit_table(self, connection: Connection) -> None:
-        """Have a table that can hold what is to be written."""
-        is_there = await connection.columns(self._table) is not None
-        if is_there and not self._rows.is_there:
-            raise ConflictError(
-                f"the table {self._table!r} was made by another run or statement since this one looked for "
-                "it; run again"
-            )
+    async def _fit_table(self, connection: Connection) -> bool:
+        """Have a table that can hold what is to be written; whether the types of its columns have changed."""
+        if not self._needs:
+            return False
+        before = await connection.columns(self._table)
         await fit_table(connection, self._table, self._needs, evolve=self._evolve)
-        if not is_there and self._unique:
+        if before is None and self._unique:
             with suppress(ConflictError):  # not every database can index every kind of value
                 async with connection.savepoint():
                     await ensure_key(connection, self._table, self._key, self._needs)
+        after = {column.name: column.declared for column in await connection.columns(self._table) or ()}
+        return any(after.get(column.name) != column.declared for column in before or ())
 
     async def _check_inserts(self, connection: Connection) -> None:
-        """What is new has not been added by somebody else meanwhile."""
-        if not len(self._inserts) or not self._rows.is_there:
+        """What is new has not been added by somebody else meanwhile, nor the table made or removed."""
+        is_there = await connection.columns(self._table) is not None
+        if is_there != self._rows.is_there:
+            raise ConflictError(
+                f"the table {self._table!r} was {'made' if is_there else 'removed'} by another run or "
+                "statement since this one looked for it; run again"
+            )
+        if not len(self._inserts) or not is_there:
             return
         ((count,),) = await connection.fetch(f"SELECT count(*) FROM {quote_name(self._table)}")
-        if count == self._total:
-            return  # where others added as much as they removed, the index on KEY knows
+        if count == self._total and await latest_commit(connection) == self.read_after:
+            return
         with KeySet(self._memory) as new:
             for batch in self._inserts.batches():
                 keys = identities(list(map(self._pick_key, batch)))
                 new.add_new(keys, keys)
-            async for batch in self._rows.scan(connection):
-                for row in batch:
-                    if identity(self._pick_key(row)) in new:
-                        raise self._conflict(row, "added")
+            async with aclosing(self._rows.scan(connection)) as batches:
+                async for batch in batches:
+                    for row in batch:
+                        if identity(self._pick_key(row)) in new:
+                            raise self._conflict(row, "added")
 
     def _comparable_inserts(self) -> Iterator[Batch]:
         """What is new, with keys of which a database too sees that they are equal."""
@@ -142,38 +152,40 @@ class DiffWrite:
             yield [comparable(row, places) for row in batch]
 
     async def _apply_deletes(self, connection: Connection) -> None:
-        dialect = connection.dialect
+        dialect = self._rows.dialect(connection)
         place = dialect.row_id_value.format(dialect.placeholders(1))
         sql = f"DELETE FROM {quote_name(self._table)} WHERE {dialect.row_id} = {place}"
         for batch in _chunks(self._deletes):
             await self._check_unchanged(connection, batch)
             self._check_count(await connection.run_each(sql, [row[-1:] for row in batch]), len(batch))
 
-    async def _apply_updates(self, connection: Connection) -> None:
+    async def _apply_updates(self, connection: Connection, *, by_key: bool) -> None:
         """Load new values into a table of their own, in the form of the table's, and move them at once."""
         if not len(self._updates):
             return
-        width = len(self._schema)
-        for batch in _chunks(self._updates):
-            await self._check_unchanged(connection, [row[width:] for row in batch])
-        row = _unused_name("row", self._settable)
-        await self._make_staged(connection, row)
-        values = picker([*(self._schema.position(name) for name in self._settable), -1])
+        names = [*self._settable, *(self._key if by_key else ())]
+        row = _unused_name("row", names)
+        await self._make_staged(connection, names, row)
+        values = picker([*(self._schema.position(name) for name in names), -1])
         batches = (list(map(values, batch)) for batch in self._updates.batches())
-        await connection.load(_STAGED, (*self._settable, row), batches)
+        await connection.load(_STAGED, (*names, row), batches)
         sets = ", ".join(f"{quote_name(name)} = new.{quote_name(name)}" for name in self._settable)
-        same = connection.dialect.row_id_value.format(f"new.{quote_name(row)}")
+        dialect = self._rows.dialect(connection)
+        if by_key:
+            keys = map(quote_name, self._key)
+            same = " AND ".join(f"old.{key} IS NOT DISTINCT FROM new.{key}" for key in keys)
+        else:
+            same = f"old.{dialect.row_id} = {dialect.row_id_value.format(f'new.{quote_name(row)}')}"
         changed = await connection.run(
-            f"UPDATE {quote_name(self._table)} AS old SET {sets} FROM {_STAGED} AS new "
-            f"WHERE old.{connection.dialect.row_id} = {same}"
+            f"UPDATE {quote_name(self._table)} AS old SET {sets} FROM {_STAGED} AS new WHERE {same}"
         )
         self._check_count(changed, len(self._updates))
         await connection.run(f"DROP TABLE {_STAGED}")
 
-    async def _make_staged(self, connection: Connection, row: str) -> None:
+    async def _make_staged(self, connection: Connection, names: Sequence[str], row: str) -> None:
         found = await connection.columns(self._table) or ()
         declared = {column.name: column.declared for column in found}
-        columns = [f"{quote_name(name)} {declared[name]}" for name in self._settable]
+        columns = [f"{quote_name(name)} {declared[name]}" for name in names]
         columns.append(f"{quote_name(row)} {connection.dialect.row_id_type}")
         await connection.run(f"CREATE TEMPORARY TABLE {_STAGED} ({', '.join(columns)})")
 

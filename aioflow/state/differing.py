@@ -7,6 +7,7 @@ gathered in a `DiffWrite`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import aclosing
 from datetime import datetime
 
 from aioflow.errors import InputError
@@ -16,6 +17,7 @@ from aioflow.spill import KeyedRows, KeySet, RowBuffer
 from aioflow.state.diff_write import DiffWrite
 from aioflow.state.driver import Connection
 from aioflow.state.errors import ConflictError
+from aioflow.state.own_tables import latest_commit
 from aioflow.state.remembered import Remembered, SameKeyError
 from aioflow.state.stored_rows import StoredRows, key_text
 from aioflow.state.suspects import Suspect, is_suspect, read_suspects, sampled
@@ -37,6 +39,7 @@ async def open_difference(
     marks = await read_suspects(connection, wish.table)
     difference = Difference(wish, schema, rows, where, memory, marks[0] if marks else None)
     try:
+        difference.write.read_after = await latest_commit(connection)
         await difference.remember(connection)
     except BaseException:
         difference.close()
@@ -91,8 +94,9 @@ class Difference:
     async def remember(self, connection: Connection) -> None:
         """Read the table, row by row."""
         try:
-            async for batch in self._stored.scan(connection):
-                self._remembered.append(batch)
+            async with aclosing(self._stored.scan(connection)) as batches:
+                async for batch in batches:
+                    self._remembered.append(batch)
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None
 

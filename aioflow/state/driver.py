@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -50,11 +50,22 @@ class Dialect:
     # What tells the rows of a table apart, of a row that nobody changes always the same: in conditions, in
     # the list of a SELECT, the type of such a selected one, and that one where it is compared.
     row_id: str = "_rowid_"
-    row_id_shown: str = "_rowid_"
+    row_id_shown: str = '_rowid_ AS "aioflow-row-id"'
     row_id_type: str = "bigint"
     row_id_value: str = "{}"
+    row_id_spare: tuple[str, ...] = ("rowid", "oid")  # what it is called too, where a column hides it
     # Whether a write transaction keeps all other writers out by itself.
     locks_database: bool = True
+
+    def beside(self, columns: Sequence[str]) -> Dialect:
+        """This dialect with a name for the ids of rows that no column of a table hides."""
+        taken = {name.lower() for name in columns}
+        if self.row_id not in taken:
+            return self
+        free = next((name for name in self.row_id_spare if name not in taken), None)
+        if free is None:
+            raise ValueError(f"its columns hide what tells its rows apart: {', '.join(sorted(taken))}")
+        return replace(self, row_id=free, row_id_shown=self.row_id_shown.replace(self.row_id, free))
 
     def placeholders(self, count: int, first: int = 1) -> str:
         """`?, ?` or `$1, $2`."""

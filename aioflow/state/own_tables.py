@@ -117,3 +117,11 @@ async def was_committed(connection: Connection, run_id: str, committed: datetime
         f"SELECT 1 FROM {RUNS} WHERE run_id = {one} AND committed = {two}", (run_id, stamp(committed))
     )
     return bool(found)
+
+
+async def latest_commit(connection: Connection) -> str | None:
+    """When a run last committed in this database; None before the first."""
+    if await connection.columns(RUNS) is None:
+        return None
+    ((latest,),) = await connection.fetch(f"SELECT max(committed) FROM {RUNS}")
+    return None if latest is None else str(latest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.state.driver import Column, Connection, quote_name
+from aioflow.state.driver import Column, Connection, Dialect, quote_name
 
 _LONGEST_SHOWN = 80
 
@@ -86,7 +86,7 @@ class StoredRows:
 
     async def with_ids(self, connection: Connection, ids: Sequence[Value]) -> dict[Value, Row]:
         """The rows that have one of these ids, by id."""
-        dialect = connection.dialect
+        dialect = self.dialect(connection)
         places = [dialect.row_id_value.format(dialect.placeholders(1, at)) for at in range(1, len(ids) + 1)]
         query = f"{self._query(connection)} WHERE {dialect.row_id} IN ({', '.join(places)})"
         return {row[-1]: row for row in await connection.fetch(query, ids)}
@@ -97,7 +97,15 @@ class StoredRows:
             f"NULL AS {quote_name(name)}" if name in missing else quote_name(name)
             for name in (*self.names, *self.others)
         ]
-        return f"SELECT {', '.join((*known, connection.dialect.row_id_shown))} FROM {quote_name(self.table)}"
+        row_id = self.dialect(connection).row_id_shown
+        return f"SELECT {', '.join((*known, row_id))} FROM {quote_name(self.table)}"
+
+    def dialect(self, connection: Connection) -> Dialect:
+        """How SQL is written for this table."""
+        try:
+            return connection.dialect.beside((*self.names, *self._column_names))
+        except ValueError as error:
+            raise SettingError(f"the table {self.table!r} cannot be compared: {error}") from None
 
     @property
     def in_table_order(self) -> Callable[[Row], Row]:
