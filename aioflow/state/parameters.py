@@ -13,10 +13,23 @@ from typing import Any, ClassVar
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.relation import Row, Schema, picker
 from aioflow.state.driver import Dialect
+from aioflow.state.own_tables import OUTBOX, RUNS, SUSPECTS
 
 _OURS = frozenset({"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"})
 _OUTSIDE = frozenset({"attach", "detach", "vacuum"})
 _QUERIES = frozenset({"select", "with", "values", "table", "explain", "show", "pragma"})
+_NO_QUERY = "is no query; what changes a database is done by dbupdate"
+# Besides these only a function changes something, and only the database knows what functions do.
+_CHANGES = frozenset({"insert", "update", "delete", "merge", "replace", "create", "refresh"})
+_EXECUTED = frozenset({"analyze", "analyse", "verbose"})
+# Pragmas that take a value and only read, and some that write without one.
+_ASKING = frozenset(
+    {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"}
+    | {"foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"}
+)
+_ACTING = frozenset({"wal_checkpoint", "optimize", "incremental_vacuum", "shrink_memory"})
+_OWN = frozenset({"aioflow_meta", RUNS, OUTBOX, SUSPECTS})
+_NAMES = frozenset({"word", "name", "ticked"})
 
 _NAME = r"[^\W\d]\w*"
 # In this order: what comes first at a place is what stands there. A token that is not closed ends at `$`.
@@ -153,8 +166,15 @@ class Query(Sql):
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Sql:
         sql = super().bind(value, inputs)
         if sql.verb and sql.verb not in _QUERIES:
+            raise SettingError(f"{sql.verb!r} {_NO_QUERY}", offset=sql.start)
+        tokens = list(_statement(sql.text))
+        changing = next(_changing(tokens, sql.verb), None)
+        if changing is not None:
+            raise SettingError(f"{changing.text.lower()!r} in it {_NO_QUERY}", offset=changing.start)
+        if sql.verb == "pragma" and not _only_asks(tokens):
             raise SettingError(
-                f"{sql.verb!r} is no query; what changes a database is done by dbupdate", offset=sql.start
+                "a pragma with a value sets something; a query may only ask: pragma table_info(houses)",
+                offset=sql.start,
             )
         return sql
 
@@ -174,7 +194,36 @@ class Change(Sql):
             raise SettingError(
                 f"{sql.verb!r} is not for plans: a run is one transaction, and {reason}", offset=sql.start
             )
+        for token in _statement(sql.text):
+            if token.kind in _NAMES and token.text.strip('"`[]').lower() in _OWN:
+                raise SettingError(
+                    f"{token.text} is for aioflow alone: a change there could lose or repeat what was sent",
+                    offset=token.start,
+                )
         return sql
+
+
+# --- what a text would do -----------------------------------------------------------------------
+
+
+def _changing(tokens: Sequence[_Token], verb: str) -> Iterator[_Token]:
+    """Words in a query with which something in it begins that changes a database: `with … delete from`."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.kind != "word":
+            continue
+        word = token.text.lower()
+        # PostgreSQL has columns with such names too: what a statement does is followed by what it does it to.
+        begins = before.text in ("(", ")") or (verb == "explain" and before.text.lower() in _EXECUTED)
+        if (word in _CHANGES and begins and after.kind in _NAMES) or word == "into":
+            yield token
+
+
+def _only_asks(tokens: Sequence[_Token]) -> bool:
+    """Whether a pragma sets nothing: of some the name says so, others have no value."""
+    words = [token.text.lower() for token in tokens if token.kind in _NAMES]
+    signs = {token.text for token in tokens if token.kind == "other"} - {"."}
+    asked = words[2:3] if tokens[2:3] and tokens[2].text == "." else words[1:2]
+    return bool(asked) and (asked[0] in _ASKING or (not signs and asked[0] not in _ACTING))
 
 
 def _longest(hyphenated: str, schema: Schema) -> str | None:

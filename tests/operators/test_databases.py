@@ -774,3 +774,13 @@ def test_positional_parameters_are_refused_where_nothing_binds_them(tmp_path: Pa
     with pytest.raises(OperatorError, match="write :name") as caught:
         run(f"sqlite:{tmp_path / 'a.db'}", 'dbquery ("select ?" : out)', outputs="out")
     assert isinstance(caught.value.__cause__, InputError)
+
+
+def test_a_query_behind_a_write_changes_nothing(database_url: str) -> None:
+    run(database_url, 'dbappend (rel, "t")', rel=HOUSES)
+    text = "with x as (select 1) delete from t returning url"
+    statements = f"""dbupdate ("update t set price = 1") {{DONE: d}}
+        dbquery ("{text}" : out) {{WAIT: d}}"""
+    with pytest.raises(PlanError, match="'delete' in it is no query; what changes a database"):
+        out(database_url, statements)
+    assert table(database_url) == [("a", 1), ("b", 2), ("c", None)]

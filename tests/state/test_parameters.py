@@ -181,3 +181,84 @@ def test_any_text_is_either_one_statement_or_a_mistake_with_its_place(text: str)
         assert all(text[parameter.offset] == ":" for parameter in sql.parameters)
     else:
         assert 0 <= (-1 if mistake.offset is None else mistake.offset) <= len(text)
+
+
+# --- what a text would do -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("with x as (select 1) delete from t returning k", "delete"),
+        ("with x as (select 1)\nINSERT or ignore into t select * from x returning k", "insert"),
+        ("with x as (select 1) replace into t select * from x returning k", "replace"),
+        ("with x as (select 1) /* so */ update [t] set a = 1 returning k", "update"),
+        ("with x as (delete from t returning k) select * from x", "delete"),
+        ('with x as materialized (update "t" set a = 1 returning k) table x', "update"),
+        (
+            "with x as (merge into t using u on t.k = u.k when matched then delete returning k) table x",
+            "merge",
+        ),
+        ("explain analyze delete from t", "delete"),
+        ("explain (analyze, buffers) create table u as select 1", "create"),
+        ("select 1 as k into u", "into"),
+    ],
+)
+def test_a_query_that_would_change_something_is_refused(text: str, word: str) -> None:
+    error = mistake(Query, text)
+    assert error.message == f"{word!r} in it is no query; what changes a database is done by dbupdate"
+    assert text[error.offset or 0 :].lower().startswith(word)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with x as (select 'delete from t' as a) select a, replace(a, 'x', '') from x",
+        "with x as (select max(update) as delete from t) select (replace(a, 'a', 'b')), (update) from x",
+        'with x as (select 1) select "delete" from t -- delete from t',
+        "explain query plan delete from t",
+        "pragma table_info(houses)",
+        "pragma main.table_info('houses')",
+        "pragma integrity_check",
+        "pragma user_version",
+    ],
+)
+def test_what_only_looks_like_a_change_is_a_query(text: str) -> None:
+    assert Query.bind(text, []).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pragma query_only = off",
+        "pragma query_only(off)",
+        "PRAGMA main.user_version = 5",
+        "pragma writable_schema('on')",
+        "pragma wal_checkpoint",
+        "pragma main.optimize",
+        "pragma",
+    ],
+)
+def test_a_pragma_that_sets_something_is_no_query(text: str) -> None:
+    assert "a query may only ask: pragma table_info(houses)" in mistake(Query, text).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "delete from aioflow_meta",
+        'update "aioflow_outbox" set state = 1',
+        "drop table main.[AIOFLOW_RUNS]",
+        "insert into t select * from `aioflow_suspects`",
+    ],
+)
+def test_the_tables_of_aioflow_are_not_changed_by_plans(text: str) -> None:
+    error = mistake(Change, text)
+    assert "is for aioflow alone: a change there could lose or repeat what was sent" in error.message
+    assert "aioflow_" in text.lower()[error.offset or 0 :][:9]
+
+
+def test_copies_of_the_tables_of_aioflow_may_be_dropped() -> None:
+    text = "drop table aioflow_outbox_before_v1"
+    assert Change.bind(text, []).text == text
+    assert Change.bind("update t set a = 'aioflow_meta'", []).verb == "update"
