@@ -28,7 +28,10 @@ FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClien
 _SHOWN_CHARACTERS = 80
 _MISSING_TABLE = re.compile(r'"(.+)"')
 _STATES: dict[str, tuple[type[StateError], str]] = {
-    "25006": (DatabaseError, "; nothing can be written here: it is a snapshot, or a server for reading only"),
+    "25006": (
+        DatabaseError,
+        "; dbquery and dbimport only read, and dbupdate writes, if the server allows it",
+    ),
     "25P03": (DisconnectedError, ""),
     "28000": (DatabaseError, "; look at the user of the URL and at pg_hba.conf of the server"),
     "28P01": (DatabaseError, '; look at the user of the URL, and at password = "secret:NAME"'),

@@ -21,6 +21,7 @@ from aioflow.state.errors import (
 )
 
 _SHOWN_SQL = 200
+_ONLY_READS = "nothing can be written here: dbquery and dbimport only read, and dbupdate writes"
 
 
 def explained(
@@ -30,11 +31,24 @@ def explained(
     name: str = getattr(error, "sqlite_errorname", "")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         name = "SQLITE_FULL"
+    if name == "SQLITE_READONLY" and _is_snapshot(database):
+        return DatabaseError(mask(f"{shown}: {_ONLY_READS}{_asked(sql)}"))
     for prefix, make in _BY_NAME:
         if name.startswith(prefix):
             return make(shown, str(error))
-    asked = f"\n    SQL: {_cut(sql)}" if sql else ""
-    return DatabaseError(mask(f"{shown}: {_told(str(error), sql, database)}{asked}"))
+    return DatabaseError(mask(f"{shown}: {_told(str(error), sql, database)}{_asked(sql)}"))
+
+
+def _asked(sql: str) -> str:
+    return f"\n    SQL: {_cut(sql)}" if sql else ""
+
+
+def _is_snapshot(database: sqlite3.Connection | None) -> bool:
+    """Whether it is not the file that cannot be written to, but only this connection."""
+    try:
+        return database is not None and database.execute("PRAGMA query_only").fetchone() == (1,)
+    except sqlite3.Error:
+        return False
 
 
 def conflict(

@@ -502,7 +502,7 @@ async def a_snapshot_sees_nothing_of_what_is_committed_meanwhile(connect: Connec
 async def a_snapshot_cannot_write(connect: Connect) -> None:
     async with opened(connect) as connection:
         await make(connection, a="number")
-        with pytest.raises(DatabaseError):
+        with pytest.raises(DatabaseError, match="dbquery and dbimport only read, and dbupdate writes"):
             async with connection.transaction("snapshot"):
                 await connection.run("insert into t values (1)")
         async with connection.transaction("write"):
