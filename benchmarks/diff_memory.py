@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -81,11 +81,15 @@ def _second_run(size: int) -> Apart:
     """The first run fills the table; the second finds what has changed."""
     with TemporaryDirectory(prefix="aioflow-bench-") as folder:
         file = Path(folder, "houses.db")
-        for changed, expected in ((0, (size, 0)), (1000, (0, -(-size // _CHANGED_EACH)))):
-            run = measure_apart("aioflow.benchmarks.diff_memory", file, size, changed)
-            if (run.found["added"], run.found["changed"]) != expected:
-                raise AssertionError(f"diff found {run.found}, not {expected}")
+        _expect(asyncio.run(compare(str(file), size, 0)), added=size, changed=0)
+        run = measure_apart("aioflow.benchmarks.diff_memory", file, size, 1000)
+    _expect(run.found, added=0, changed=-(-size // _CHANGED_EACH))
     return run
+
+
+def _expect(found: Mapping[str, float], **expected: int) -> None:
+    if {name: found[name] for name in expected} != expected:
+        raise AssertionError(f"diff found {dict(found)}, not {expected}")
 
 
 def main(file: str, count: str, changed: str) -> None:

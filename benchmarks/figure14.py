@@ -89,7 +89,7 @@ def figure_14(bench: Bench) -> None:
     name="figure-14-large",
 )
 def figure_14_large(bench: Bench) -> None:
-    runs = sample_modes(bench, ["D+S+"], LARGE_PER_PAGE, rounds=10)
+    runs = sample_modes(bench, ["D+S+"], bench.size(LARGE_PER_PAGE, 8), rounds=10)
     claim_limits(bench, "D+S+", at_most(1.10), LARGE_PER_PAGE)
     bench.plot("Tuples over time", "seconds", "tuples", [runs["D+S+"].curve("D+S+")], steps=True)
 

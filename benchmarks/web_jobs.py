@@ -1,7 +1,7 @@
-"""`python -m aioflow.benchmarks.web_jobs TOOL JOB ADDRESS WORKERS …`: one job, in a process of its own.
+"""`python -m aioflow.benchmarks.web_jobs JOB ADDRESS WORKERS …`: one job, in a process of its own.
 
 Prints when each tuple came, as JSON. The clock starts when everything is imported and plans are read: what is
-compared is the work, not the start-up. The tool `by_hand` is one of the peers, so there in a checkout only.
+compared is the work, not the start-up.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
-from aioflow.bench.processes import peak_megabytes, resident_megabytes
-
 if TYPE_CHECKING:
     from aioflow.plan import Program
 
@@ -29,7 +27,6 @@ Given: TypeAlias = Mapping[type[Any], Any]  # services in place of the engine's 
 PLANS = Path(__file__).parents[1] / "plans"
 HOMESEEKERS = PLANS / "homeseekers" / "get_houses.plan"
 SEARCH = {"city": "Irvine", "max-price": 550_000}
-CRAWL = Path(__file__).with_name("crawl.plan")
 # What a system without loops can express: one result page and what it links to.
 ONE_PAGE = """
 USE "homeseekers/wrappers.plan"
@@ -120,15 +117,6 @@ async def houses_by_page(found: Found, site: str, workers: int, services: Given 
             page = following
 
 
-async def crawl(found: Found, start: str, workers: int) -> None:
-    from aioflow import Engine
-
-    settings = configuration(start, concurrency=workers)
-    async with Engine(workers=workers, configuration=settings) as engine:
-        async for page in engine.stream(_loaded(CRAWL), pages=[{"url": start}]):
-            found(page)
-
-
 async def contributions(
     found: Found,
     site: str,
@@ -156,7 +144,6 @@ def _contributions(below: str, each: str) -> str:
 JOBS: dict[str, tuple[Job, Path | str]] = {
     "houses": (houses, HOMESEEKERS),
     "houses_by_page": (houses_by_page, ONE_PAGE),
-    "crawl": (crawl, CRAWL),
     "contributions": (contributions, CONTRIBUTIONS),
 }
 
@@ -171,15 +158,11 @@ def _loaded(plan: Path | str) -> Program:
 # --- the process --------------------------------------------------------------------------------
 
 
-def prepared(tool: str, name: str, more: Sequence[str]) -> Job:
+def prepared(name: str, more: Sequence[str]) -> Job:
     """The job, with all that it needs imported and read: nobody's start-up is measured."""
     import aiohttp  # noqa: F401
     import selectolax.lexbor  # noqa: F401
 
-    if tool == "by_hand":
-        peer = import_module("aioflow.benchmarks.peers.by_hand")
-        work: Job = getattr(peer, name)
-        return lambda found, address, workers: work(address, workers, found)
     for module in (
         "operators",
         "expressions.calls",
@@ -197,23 +180,20 @@ def prepared(tool: str, name: str, more: Sequence[str]) -> Job:
     return job
 
 
-def main(tool: str, name: str, address: str, workers: str, *more: str) -> None:
-    job = prepared(tool, name, more)
-    before = resident_megabytes()
+def main(name: str, address: str, workers: str, *more: str) -> None:
+    job = prepared(name, more)
     arrivals: list[float] = []
 
-    async def timed() -> tuple[float, float]:
+    async def timed() -> float:
         started, used = perf_counter(), process_time()
         await job(lambda found: arrivals.append(perf_counter() - started), address, int(workers), *more)
-        return perf_counter() - started, process_time() - used
+        return process_time() - used
 
-    whole, processor = asyncio.run(timed())
+    processor = asyncio.run(timed())
     found = {
         "count": len(arrivals),
         "arrivals": [round(seconds, 5) for seconds in arrivals],
-        "whole": whole,
         "processor": processor,
-        "grown": peak_megabytes() - before,
     }
     print(json.dumps(found))
 

@@ -18,11 +18,8 @@ class WebRun:
     """How a job went; times are in seconds since its start, without the process's."""
 
     arrivals: tuple[float, ...]  # of the tuples, as they came
-    whole_seconds: float
     processor_seconds: float
-    grown_megabytes: float
-    process_processor_seconds: float  # with the start of Python and all imports
-    peak_megabytes: float
+    peak_megabytes: float  # of the process
 
     @property
     def first(self) -> float:
@@ -38,21 +35,11 @@ class WebRun:
         return Curve(name, ((0.0, 0.0), *steps))
 
 
-def run_job(
-    name: str, address: str, workers: int, *more: str, tool: str = "aioflow", expected: int | None = None
-) -> WebRun:
+def run_job(name: str, address: str, workers: int, *more: str, expected: int) -> WebRun:
     """Do a job once; raises when it does not find as much as expected."""
-    used = measure_apart(
-        "aioflow.benchmarks.web_jobs", tool, name, address, workers, *more, profiled_as=f"{name} by {tool}"
-    )
+    arguments = (name, address, workers, *more)
+    used = measure_apart("aioflow.benchmarks.web_jobs", *arguments, profiled_as=name)
     found = used.found
-    if expected is not None and found["count"] != expected:
-        raise AssertionError(f"{tool} found {found['count']} of {expected} in the job {name}")
-    return WebRun(
-        tuple(found["arrivals"]),
-        found["whole"],
-        found["processor"],
-        found["grown"],
-        used.processor_seconds,
-        used.peak_megabytes,
-    )
+    if found["count"] != expected:
+        raise AssertionError(f"the job {name} found {found['count']} of {expected}")
+    return WebRun(tuple(found["arrivals"]), found["processor"], used.peak_megabytes)
