@@ -8,7 +8,7 @@ it so: rows with nulls in their key are moved by statements of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import MINYEAR, UTC, datetime, timedelta, timezone
 from decimal import Context as Precision
 from decimal import Decimal
 from typing import TypeAlias
@@ -25,6 +25,9 @@ Nulls: TypeAlias = tuple[bool, ...]  # which attributes of a key are null
 
 _SHOWN_CHARACTERS = 80
 _STAGED = "aioflow_staged"
+# Python knows of none that are farther from UTC than a second less.
+_EASTERNMOST = timezone(timedelta(hours=24, seconds=-1))
+_WESTERNMOST = timezone(-timedelta(hours=24, seconds=-1))
 
 
 class Upsert:
@@ -202,8 +205,18 @@ def _comparable(value: Value) -> Value:
     if isinstance(value, int | float | Decimal):
         return _comparable_number(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC)
+        return _in_utc(value)
     return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    """The same moment in UTC, or where there is no such year in the zone that has it in all cases."""
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        zone = _EASTERNMOST if value.year == MINYEAR else _WESTERNMOST
+        offset = value.utcoffset() or timedelta()
+        return (value.replace(tzinfo=None) + (zone.utcoffset(None) - offset)).replace(tzinfo=zone)
 
 
 def _comparable_number(value: float | Decimal) -> Value:

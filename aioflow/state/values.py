@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -109,7 +110,8 @@ def encode_date(value: date) -> str:
         return value.isoformat()
     offset = value.utcoffset()
     if offset is not None and offset.microseconds:  # which Python writes, but does not read in all cases
-        return (value.replace(tzinfo=UTC) - offset).isoformat()
+        with suppress(OverflowError):  # on the first and the last day of all
+            return (value.replace(tzinfo=UTC) - offset).isoformat()
     zone = value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else None
     is_clear = offset == value.replace(fold=1 - value.fold).utcoffset()
     return value.isoformat() if is_clear or not zone else f"{value.isoformat()}[{zone}]"

@@ -784,3 +784,16 @@ def test_a_query_behind_a_write_changes_nothing(database_url: str) -> None:
     with pytest.raises(PlanError, match="'delete' in it is no query; what changes a database"):
         out(database_url, statements)
     assert table(database_url) == [("a", 1), ("b", 2), ("c", None)]
+
+
+def test_a_key_may_be_a_moment_of_which_utc_has_no_year(database_url: str) -> None:
+    first = datetime.fromisoformat("0001-01-01T00:00:00+02:00")
+    same = datetime.fromisoformat("0001-01-01T01:00:00+03:00")
+    append = 'dbappend (rel, "t") {KEY: "at"}'
+    if database_url.startswith("sqlite"):
+        run(database_url, append, rel=[{"at": first, "a": 1}])
+        run(database_url, append, rel=[{"at": same, "a": 2}])
+        assert len(table(database_url)) == 1
+    else:
+        with pytest.raises(AioflowError, match="outside of the years 1 to 9999 in UTC"):
+            run(database_url, append, rel=[{"at": first, "a": 1}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -154,6 +155,21 @@ def test_comparable_keys_are_equal_when_the_values_are(first: object, second: ob
     (one,), (other,) = comparable((first,), [0]), comparable((second,), [0])
     if identity((first,)) == identity((second,)):
         assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("0001-01-01T00:00:00+02:00", "0001-01-01T03:30:00+05:30"),
+        ("9999-12-31T23:00:00-02:00", "9999-12-31T20:00:00-05:00"),
+        ("2026-01-31T10:00:00+02:00", "2026-01-31T08:00:00+00:00"),
+    ],
+)
+def test_moments_are_comparable_also_where_utc_has_no_such_year(first: str, second: str) -> None:
+    moments = [datetime.fromisoformat(text) for text in (first, second)]
+    (one,), (other,) = (comparable((moment,), [0]) for moment in moments)
+    assert repr(one) == repr(other)
+    assert [one, other] == moments
 
 
 def test_only_the_key_is_made_comparable() -> None:
