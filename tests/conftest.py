@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine is no failure.
+settings.register_profile("aioflow", deadline=None)
+settings.load_profile("aioflow")
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres

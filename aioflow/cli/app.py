@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from aioflow.cli.benching import bench
 from aioflow.cli.ending import guarded
 from aioflow.cli.notifying import notifications
 from aioflow.cli.options import (
@@ -255,6 +256,7 @@ app.add_typer(wrappers, name="wrapper")
 app.add_typer(outbox, name="outbox")
 app.add_typer(notifications, name="notify")
 app.add_typer(suspects, name="suspects")
+app.add_typer(bench, name="bench")
 
 
 @wrappers.command("test")

@@ -14,7 +14,7 @@ from aioflow.services import ServiceHost
 
 
 @operator(
-    name="keep",
+    name="st_keep",
     schema=same_as_input,
     effects=True,
     store=lambda settings: StoreUse(settings["db"], "write"),
@@ -25,14 +25,14 @@ async def keep(rows: Stream, *, db: str | None = None) -> AsyncGenerator[Row, No
         yield row
 
 
-@operator(name="tell", effects=True, store=lambda settings: StoreUse(settings["db"], "post"))
+@operator(name="st_tell", effects=True, store=lambda settings: StoreUse(settings["db"], "post"))
 async def tell(rows: Stream, *, db: str | None = None) -> AsyncGenerator[Row, None]:
     """Post tuples."""
     async for row in rows:
         yield row
 
 
-@operator(name="amend", effects=True, store=lambda settings: StoreUse(settings["db"], "update"))
+@operator(name="st_amend", effects=True, store=lambda settings: StoreUse(settings["db"], "update"))
 async def amend(rows: Stream, *, db: str | None = None) -> AsyncGenerator[Row, None]:
     """Update a store at once."""
     async for row in rows:
@@ -40,7 +40,7 @@ async def amend(rows: Stream, *, db: str | None = None) -> AsyncGenerator[Row, N
 
 
 @operator(
-    name="look",
+    name="st_look",
     schema=same_as_input,
     store=lambda settings: StoreUse(settings["db"], "read"),
 )
@@ -55,7 +55,7 @@ def _is_key_missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
         yield f"there is no key for {settings['door']}: write key = …"
 
 
-@operator(name="enter", schema=same_as_input, requires=_is_key_missing)
+@operator(name="st_enter", schema=same_as_input, requires=_is_key_missing)
 async def enter(rows: Stream, *, door: str = "front") -> AsyncGenerator[Row, None]:
     """Pass tuples on through a door."""
     async for row in rows:
@@ -82,9 +82,9 @@ def late_reads(text: str) -> set[int]:
 def test_a_read_that_waits_for_a_write_sees_it() -> None:
     assert late_reads(
         """PLAN main { INPUT: x OUTPUT: a, b BODY {
-        keep (x) {DONE: kept}
-        look (x : a) {WAIT: kept}
-        look (x : b)
+        st_keep (x) {DONE: kept}
+        st_look (x : a) {WAIT: kept}
+        st_look (x : b)
         } }"""
     ) == {3}
 
@@ -92,9 +92,9 @@ def test_a_read_that_waits_for_a_write_sees_it() -> None:
 def test_a_read_of_what_was_stored_sees_it_also_through_other_statements() -> None:
     assert late_reads(
         """PLAN main { INPUT: x OUTPUT: b BODY {
-        keep (x : stored)
+        st_keep (x : stored)
         distinct (stored : some)
-        look (some : b)
+        st_look (some : b)
         } }"""
     ) == {4}
 
@@ -102,10 +102,10 @@ def test_a_read_of_what_was_stored_sees_it_also_through_other_statements() -> No
 def test_a_read_before_a_write_and_one_beside_it_do_not() -> None:
     assert not late_reads(
         """PLAN main { INPUT: x OUTPUT: b BODY {
-        look (x : known)
+        st_look (x : known)
         minus (x, known : new)
-        keep (new)
-        look (x : b)
+        st_keep (new)
+        st_look (x : b)
         } }"""
     )
 
@@ -113,8 +113,8 @@ def test_a_read_before_a_write_and_one_beside_it_do_not() -> None:
 def test_messages_are_nothing_that_a_read_could_see() -> None:
     assert not late_reads(
         """PLAN main { INPUT: x OUTPUT: b BODY {
-        tell (x) {DONE: told}
-        look (x : b) {WAIT: told}
+        st_tell (x) {DONE: told}
+        st_look (x : b) {WAIT: told}
         } }"""
     )
 
@@ -122,15 +122,15 @@ def test_messages_are_nothing_that_a_read_could_see() -> None:
 def test_writes_and_reads_in_called_plans_are_seen() -> None:
     assert late_reads(
         """PLAN writes { INPUT: x OUTPUT: y BODY {
-        keep (x : y)
+        st_keep (x : y)
         } }
         PLAN reads { INPUT: x OUTPUT: y BODY {
-        look (x : y)
+        st_look (x : y)
         } }
         PLAN main { INPUT: x OUTPUT: b, c BODY {
         writes (x : y)
         reads (y : b)
-        look (x : c) {WAIT: y}
+        st_look (x : c) {WAIT: y}
         } }"""
     ) == {5, 10}
 
@@ -138,8 +138,8 @@ def test_writes_and_reads_in_called_plans_are_seen() -> None:
 def test_the_next_level_of_a_recursion_comes_after_the_writes_of_this_one() -> None:
     assert late_reads(
         """PLAN main { INPUT: x OUTPUT: all BODY {
-        look (x : here)
-        keep (here : stored)
+        st_look (x : here)
+        st_keep (here : stored)
         main (stored : rest)
         union (here, rest : all)
         } }"""
@@ -151,7 +151,7 @@ def test_the_operator_is_told() -> None:
 
     async def run() -> list[object]:
         async with Engine() as engine:
-            text = "PLAN p { INPUT: x OUTPUT: a BODY { keep (x) {DONE: d} look (x : a) {WAIT: d} } }"
+            text = "PLAN p { INPUT: x OUTPUT: a BODY { st_keep (x) {DONE: d} st_look (x : a) {WAIT: d} } }"
             return [dict(record) for record in await engine.run(loads(text), x=[{"n": 1}])]
 
     assert asyncio.run(run()) == [{"n": True}]
@@ -166,15 +166,15 @@ def mistakes(text: str) -> list[str]:
 
 def test_a_plan_writes_to_one_store_and_may_read_others() -> None:
     text = """PLAN p { INPUT: x OUTPUT: a BODY {
-      keep (x) {DB: one}
-      look (x : a) {DB: two}
-      tell (x) {DB: two}
-      amend (x)
+      st_keep (x) {DB: one}
+      st_look (x : a) {DB: two}
+      st_tell (x) {DB: two}
+      st_amend (x)
     } }"""
     first, second = mistakes(text)
     assert first == (
         "<plan>:4:7: a plan writes to one database, so that all of it takes hold or nothing: "
-        "this goes to 'two', keep on line 2 to 'one' (reading others is free)"
+        "this goes to 'two', st_keep on line 2 to 'one' (reading others is free)"
     )
     assert second.startswith("<plan>:5:7: ")
     assert "this goes to 'default'" in second
@@ -182,7 +182,7 @@ def test_a_plan_writes_to_one_store_and_may_read_others() -> None:
 
 def test_stores_of_called_plans_count_with_their_parameters() -> None:
     text = """
-    PLAN store { INPUT: x OUTPUT: y PARAM: db = "one" BODY { keep (x : y) {DB: $db} } }
+    PLAN store { INPUT: x OUTPUT: y PARAM: db = "one" BODY { st_keep (x : y) {DB: $db} } }
     PLAN main { INPUT: x OUTPUT: a, b BODY { store (x : a) store (x : b) {DB: "two"} } }
     """
     program = loads(text, plan="main")
@@ -214,8 +214,8 @@ def test_acts_at_the_end_of_a_plan_that_commits_as_it_streams_are_warned_of() ->
 
 def test_what_statements_require_is_told_all_at_once_and_before_anything_runs() -> None:
     text = """PLAN p { INPUT: x OUTPUT: b BODY {
-      enter (x : a)
-      enter (a, "back" : b)
+      st_enter (x : a)
+      st_enter (a, "back" : b)
     } }"""
     started: list[int] = []
 
@@ -226,20 +226,20 @@ def test_what_statements_require_is_told_all_at_once_and_before_anything_runs() 
     with pytest.raises(PlanError) as caught:
         Engine().stream(loads(text), x=rows())
     assert [found.message for found in caught.value.diagnostics] == [
-        "enter: there is no key for front: write key = …",
-        "enter: there is no key for back: write key = …",
+        "st_enter: there is no key for front: write key = …",
+        "st_enter: there is no key for back: write key = …",
     ]
     assert [found.span.line for found in caught.value.diagnostics if found.span] == [2, 3]
     assert not started
 
 
 def test_the_same_lack_is_told_once() -> None:
-    text = "PLAN p { INPUT: x OUTPUT: b BODY { enter (x : a) enter (a : b) } }"
+    text = "PLAN p { INPUT: x OUTPUT: b BODY { st_enter (x : a) st_enter (a : b) } }"
     with pytest.raises(PlanError) as caught:
         Engine().stream(loads(text), x=[])
     assert len(caught.value.diagnostics) == 1
 
 
 def test_checking_a_plan_asks_for_nothing_that_only_a_run_needs() -> None:
-    text = "PLAN p { INPUT: x OUTPUT: b BODY { enter (x : b) } }"
+    text = "PLAN p { INPUT: x OUTPUT: b BODY { st_enter (x : b) } }"
     assert Engine().check(loads(text)) == []

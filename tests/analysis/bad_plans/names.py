@@ -11,7 +11,7 @@ NAMES = [
     BadPlan(
         "an operator that is not installed",
         plan('xquery (houses, "xml", "//a" : out)'),
-        ["5:5: unknown operator 'xquery'"],
+        ["5:5: unknown operator 'xquery'; did you mean 'dbquery'?"],
     ),
     BadPlan(
         "a plan that is misspelt",
