@@ -105,14 +105,15 @@ def _free(
 ) -> Iterator[Label]:
     """The places of a label that cover nothing and are nearer to its own curve than to another."""
     others = [each for place, every in enumerate(segments) if place != number for each in every]
-    for point in _along(curve):
-        if _is_near(point, others):
+    width, height = Label(text, 0, 0, "start").box.right + _GAP, 2.0 * _HEIGHT + _GAP
+    for x, y in _along(curve):
+        if _is_near((x, y), others):
             continue
-        for label in _candidates(text, *point):
+        around = Box(x - width, y - height, x + width, y + height)
+        near = [each for each in chain(segments[number], others) if around.is_crossed(*each)]
+        for label in _candidates(text, x, y):
             box = label.box
-            if area.contains(box) and not any(
-                box.is_crossed(*segment) for segment in chain(segments[number], others)
-            ):
+            if area.contains(box) and not any(box.is_crossed(*segment) for segment in near):
                 yield label
 
 

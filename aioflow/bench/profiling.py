@@ -19,6 +19,7 @@ from aioflow.bench.sampler import Place, Sampler
 HERE = "in the experiment's own process"
 # Of all that is seen in an experiment: who computes less is not shown.
 _LEAST_SHARE = 0.02
+_LEAST_SAMPLES = 10
 _MICROSECONDS = 1e6
 
 
@@ -27,7 +28,8 @@ class Profile:
     """What the processes of one name computed."""
 
     name: str
-    processor_seconds: float = 0.0
+    processor_seconds: float = 0.0  # without imports
+    importing_seconds: float = 0.0
     moved: int = 0
     own: Counter[Place] = field(default_factory=Counter)
     total: Counter[Place] = field(default_factory=Counter)
@@ -39,6 +41,7 @@ class Profile:
     def add(self, seen: Mapping[str, Any], moved: int) -> None:
         """One more process."""
         self.processor_seconds += seen["processor_seconds"]
+        self.importing_seconds += seen["importing_seconds"]
         self.moved += moved
         for file, line, function, own, total in seen["functions"]:
             self.own[file, line, function] += own
@@ -50,6 +53,7 @@ class Profile:
         return [
             Hot(function, shown_place(file, line), own * scale, self.total[file, line, function] * scale)
             for (file, line, function), own in self.own.most_common(count)
+            if own
         ]
 
     def each(self, seconds: float) -> float | None:
@@ -86,7 +90,9 @@ def profile_experiment(experiment: Experiment, bench: Bench) -> tuple[Finding, l
     here.add(seen, bench.moved_count)
     every = [*profiles.values(), here]
     least = _LEAST_SHARE * sum(profile.processor_seconds for profile in every)
-    return finding, [each for each in every if each.samples and each.processor_seconds >= least]
+    return finding, [
+        each for each in every if each.samples >= _LEAST_SAMPLES and each.processor_seconds >= least
+    ]
 
 
 def shown_place(file: str, line: int) -> str:

@@ -17,14 +17,16 @@ from typing import Any, TypeAlias
 Place: TypeAlias = tuple[str, int, str]
 
 _EVERY_SECONDS = 0.001
+_IMPORTING = "<frozen importlib._bootstrap>"
 
 
 class Sampler:
-    """Counts in which functions the main thread of this process is found."""
+    """Counts in which functions the main thread of this process is found, but for imports."""
 
     def __init__(self) -> None:
         self._own: Counter[Place] = Counter()
         self._total: Counter[Place] = Counter()
+        self._imports = 0
         self._before: Any = None
         self._started = 0.0
 
@@ -38,20 +40,25 @@ class Sampler:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, self._before)
         functions = [[*place, self._own[place], total] for place, total in self._total.items()]
-        return {"processor_seconds": process_time() - self._started, "functions": functions}
+        seconds, seen = process_time() - self._started, self._own.total()
+        importing = seconds * self._imports / max(1, seen + self._imports)
+        return {
+            "processor_seconds": seconds - importing,
+            "importing_seconds": importing,
+            "functions": functions,
+        }
 
     def _look(self, number: int, frame: FrameType | None) -> None:
-        seen: set[Place] = set()
-        innermost = True
+        places: list[Place] = []
         while frame is not None:
             code = frame.f_code
-            place = (code.co_filename, code.co_firstlineno, code.co_qualname)
-            if innermost:
-                self._own[place] += 1
-                innermost = False
-            seen.add(place)  # a recursion counts once
+            if code.co_filename == _IMPORTING:
+                self._imports += 1
+                return
+            places.append((code.co_filename, code.co_firstlineno, code.co_qualname))
             frame = frame.f_back
-        self._total.update(seen)
+        self._own[places[0]] += 1
+        self._total.update(set(places))  # a recursion counts once
 
 
 assert sys.version_info >= (3, 11), "co_qualname is that new"

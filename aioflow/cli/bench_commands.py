@@ -239,6 +239,7 @@ def _show_profile(experiment: str, profile: Profile) -> None:
     each = profile.each(profile.processor_seconds)
     cost = f" for {count_text(profile.moved, 'tuple')}: {number(each)} µs each" if each is not None else ""
     title = f"{experiment}, {profile.name}: {number(profile.processor_seconds)} s of processor time{cost}"
+    title += f" ({count_text(profile.samples, 'sample')}; imports {number(profile.importing_seconds)} s more)"
     rows = []
     for hot in profile.hottest(_HOTTEST):
         own, total = profile.each(hot.own_seconds), profile.each(hot.total_seconds)

@@ -1,5 +1,6 @@
 """Profiles name what computes, here and in processes of their own."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from aioflow.bench.experiment import Bench, Experiment
 from aioflow.bench.processes import measure_apart
 from aioflow.bench.profiling import HERE, Profile, profile_experiment, shown_place
+from aioflow.bench.sampler import Sampler
 
 BUSY = """
 from time import process_time
@@ -63,11 +65,25 @@ def test_processes_are_profiled_by_name_and_tell_their_count(tmp_path: Path) -> 
 
 def test_functions_with_what_they_call_take_at_least_what_they_take_themselves() -> None:
     profile = Profile("it")
-    profile.add({"processor_seconds": 1.0, "functions": [["a.py", 1, "f", 1, 4], ["a.py", 9, "g", 3, 3]]}, 10)
+    functions = [["a.py", 1, "f", 1, 4], ["a.py", 9, "g", 3, 3]]
+    profile.add({"processor_seconds": 1.0, "importing_seconds": 0.5, "functions": functions}, 10)
     assert [(hot.function, hot.own_seconds, hot.total_seconds) for hot in profile.hottest(5)] == [
         ("g", 0.75, 0.75),
         ("f", 0.25, 1.0),
     ]
+
+
+def test_imports_are_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_to_import.py").write_text(BUSY)
+    monkeypatch.syspath_prepend(tmp_path)
+    sampler = Sampler()
+    sampler.start()
+    try:
+        import_module("slow_to_import")
+    finally:
+        seen = sampler.stop()
+    assert seen["importing_seconds"] > seen["processor_seconds"]
+    assert not [each for each in seen["functions"] if "busy" in each[2]]
 
 
 def test_places_are_told_without_the_folders_of_this_machine() -> None:
