@@ -26,8 +26,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Run the demonstration
 	$(BIN)/aioflow demo
 
-test: $(STAMP) ## Run the tests; skipped ones are listed by name
-	$(BIN)/python -m pytest -q -rs
+test: $(STAMP) ## Run the tests, on all cores; skipped ones are listed by name
+	$(BIN)/python -m pytest -q -rs --numprocesses auto --dist loadgroup
 
 check: $(STAMP) ## Check format, lint and types, then run the tests
 	$(BIN)/ruff format --check
@@ -36,7 +36,7 @@ check: $(STAMP) ## Check format, lint and types, then run the tests
 	$(MAKE) test
 
 bench: $(STAMP) ## Run the benchmarks
-	$(BIN)/python -m benchmarks
+	$(BIN)/aioflow bench
 
 format: $(STAMP) ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix-only --quiet
