@@ -19,6 +19,9 @@ from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.documentation import ROOT, Page, blocks_of, mistakes_in
 
+# One after the other: pages start the demonstration's site, which has a port of its own.
+pytestmark = pytest.mark.xdist_group("documentation")
+
 DOCS = ROOT / "docs"
 # Made from the operators, and written with the expressions: their examples are fragments of plans.
 FRAGMENTS = (DOCS / "operators.md", DOCS / "expressions.md")

@@ -112,7 +112,6 @@ class Outbox:
             finally:
                 await table.close()
 
-
     async def _is_there(self, databases: Databases, address: Address) -> bool:
         connection = await databases.connect(address)
         try:
