@@ -54,6 +54,7 @@ class Transaction:
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
         self._broken: AioflowError | None = None  # what kept a write from being applied early
+        self._file: tuple[int, int] | None = None
         self._using = asyncio.Lock()
 
     @classmethod
@@ -213,6 +214,7 @@ class Transaction:
             connection = await stack.enter_async_context(self._connected())
             await patience.enter(connection, stack, _lock(connection))
             _BEGUN()
+            self._file = _file_at(self._address)
             self._connection, self._live = connection, stack.pop_all()
 
     async def _apply_complete(self) -> None:
@@ -236,6 +238,7 @@ class Transaction:
             await self._apply_complete()
             for write in writes[self._applied :]:
                 await _apply(write, self._connection)
+            self._expect_same_file()
             await _committing(self._note(self._connection, now))
             _APPLIED()
         except BaseException as error:
@@ -250,6 +253,12 @@ class Transaction:
         except StateError as error:
             raise _not_stored(error) from error
         _COMMITTED()
+
+    def _expect_same_file(self) -> None:
+        """What is committed to a file that has no name any more is lost."""
+        assert self._address is not None
+        if _file_at(self._address) != self._file:
+            raise StateError(f"{self._address.shown} was removed or replaced while the run wrote to it")
 
     async def _find_out(self, now: datetime, error: DisconnectedError) -> None:
         """The connection was lost at the commit itself: it happened, or what was done at once is gone."""
@@ -309,6 +318,17 @@ def _lock(connection: Connection) -> str | None:
     if connection.dialect.locks_database:
         return None
     return f"select version from {META} for update nowait"
+
+
+def _file_at(address: Address) -> tuple[int, int] | None:
+    """Which file a database is, if it is one."""
+    if address.path is None:
+        return None
+    try:
+        found = address.path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -133,6 +134,18 @@ def test_what_was_done_at_once_is_undone_when_the_run_fails(file: Path) -> None:
     with pytest.raises(RunError, match="missing"):
         run(engaged(text, file))
     assert rows(file) == [1, 2]
+
+
+def test_a_file_that_is_removed_while_a_run_writes_to_it_fails_the_run(file: Path) -> None:
+    async def removing() -> AsyncIterator[dict[str, int]]:
+        yield {"n": 1}
+        await asyncio.sleep(1)
+        os.unlink(file)
+        yield {"n": 2}
+
+    text = plan('dbupdate ("create table if not exists c (n)", x : y)')
+    with pytest.raises(CommitError, match="removed or replaced while the run wrote to it"):
+        run(engaged(text, file, x=removing()))
 
 
 def test_writes_after_an_update_follow_it(file: Path) -> None:
