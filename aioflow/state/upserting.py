@@ -7,6 +7,7 @@ it so: rows with nulls in their key are moved by statements of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import MINYEAR, UTC, datetime, timedelta, timezone
 from decimal import Context as Precision
@@ -25,6 +26,7 @@ Nulls: TypeAlias = tuple[bool, ...]  # which attributes of a key are null
 
 _SHOWN_CHARACTERS = 80
 _STAGED = "aioflow_staged"
+_OUR_SQL = re.compile(r", in: (?:insert into|update) .*", re.DOTALL)
 # Python knows of none that are farther from UTC than a second less.
 _EASTERNMOST = timezone(timedelta(hours=24, seconds=-1))
 _WESTERNMOST = timezone(-timedelta(hours=24, seconds=-1))
@@ -53,7 +55,10 @@ class Upsert:
     async def write(self, buffers: Sequence[RowBuffer]) -> None:
         await self._make_staged()
         columns = (*self._names, self._number)
-        loaded = await self._connection.load(_STAGED, columns, self._numbered(buffers))
+        try:
+            loaded = await self._connection.load(_STAGED, columns, self._numbered(buffers))
+        except ConflictError as error:
+            raise ConflictError(self._told(error)) from error
         for nulls in sorted(self._nulls):
             for sql in self._moves(nulls):
                 await self._move(sql, loaded)
@@ -137,7 +142,7 @@ class Upsert:
                 await self._connection.run(sql, (loaded,))
         except ConflictError as error:
             row = await self._refused(sql, loaded)
-            raise ConflictError(f"{error}, for the row {self._shown(row)}") from error
+            raise ConflictError(f"{self._told(error)}, for the row {self._shown(row)}") from error
 
     async def _refused(self, sql: str, loaded: int) -> Row:
         """The first row with which the others cannot be moved."""
@@ -162,6 +167,11 @@ class Upsert:
             return True
         except ConflictError:
             return False
+
+    def _told(self, error: ConflictError) -> str:
+        """What was refused, without what only we know of: the table on the way, its numbers, our SQL."""
+        text = _OUR_SQL.sub("", str(error)).replace(repr(_STAGED), repr(self._table), 1)
+        return re.sub(rf", {re.escape(self._number)}=\d+(?=\))", "", text, count=1)
 
     def _shown(self, row: Row) -> str:
         pairs = zip(self._names, row, strict=True)

@@ -797,3 +797,26 @@ def test_a_key_may_be_a_moment_of_which_utc_has_no_year(database_url: str) -> No
     else:
         with pytest.raises(AioflowError, match="outside of the years 1 to 9999 in UTC"):
             run(database_url, append, rel=[{"at": first, "a": 1}])
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (
+            {"k": 2, "a": 10**6, "b": "x"},
+            "'t' cannot take row 2 (k=2, a=1000000, b='x'): a = 1000000 is too large",
+        ),
+        ({"k": 2, "a": 1, "b": "x\0"}, "'t' cannot take row 2 (k=2, a=1, b='x\\x00'): b = 'x\\x00' holds"),
+        ({"k": 2, "a": 1, "b": None}, "(2, 1, null), for the row k=2, a=1, b=None; nothing of this run"),
+        ({"k": None, "a": 1, "b": "x"}, "(null, 1, x), for the row k=None, a=1, b='x'; nothing of this run"),
+    ],
+)
+def test_a_row_that_is_refused_is_told_by_the_names_of_the_plan(
+    postgres_url: str, postgres: Postgres, row: dict[str, Any], told: str
+) -> None:
+    postgres.run("create table t (k bigint primary key, a smallint, b text not null)", url=postgres_url)
+    with pytest.raises(CommitError) as caught:
+        run(postgres_url, 'dbappend (rel, "t") {KEY: "k"}', rel=[{"k": 1, "a": 1, "b": "x"}, row])
+    assert told in str(caught.value)
+    assert "aioflow_" not in str(caught.value)
+    assert "number" not in str(caught.value)
