@@ -108,6 +108,7 @@ def test_simulated_findings_come_after_the_measured_ones_and_are_labelled() -> N
     assert 'class="simulated"' in simulated
     assert 'class="simulated"' not in measured
     assert "And with the latencies of the paper?" in simulated
+    assert "How long do the three modes take" not in simulated
     # Every drawing of a simulation says so.
     figures = re.findall(r"<figcaption>(.*?)</figcaption>", simulated)
     assert figures
