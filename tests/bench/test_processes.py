@@ -1,10 +1,12 @@
 """Work in processes of its own: what it gives, what it used, and that it ends whatever happens."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,42 +123,48 @@ run_apart(sys.argv[1], sys.argv[2])
 """
 
 
-def start_parent(tmp_path: Path, script: Write) -> tuple[subprocess.Popen[bytes], list[int]]:
+@contextmanager
+def started_parent(tmp_path: Path, script: Write) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
     """A process that measures another, and the ids of that one and of its child."""
     fifo = tmp_path / "ids"
     os.mkfifo(fifo)
     command = [sys.executable, "-c", PARENT, str(script(FOREVER)), str(fifo)]
-    parent = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    return parent, [int(each) for each in fifo.read_text().split()]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as parent:
+        ids = [int(each) for each in fifo.read_text().split()]
+        try:
+            yield parent, ids
+        finally:
+            for each in (parent.pid, *ids):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
 
 
 def wait_until_gone(process: int) -> None:
     """Return when the process is no more, or nothing but its status is left."""
-    descriptor = None
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
         return
-    import select
-
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    assert poll.poll(10_000), f"process {process} is still there"
+    ended = poll.poll(10_000)
     os.close(descriptor)
+    assert ended, f"process {process} is still there"
 
 
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has what this looks with")
+
+
+@needs_linux
 def test_an_interrupted_measurement_ends_the_process_and_its_children(tmp_path: Path, script: Write) -> None:
-    parent, ids = start_parent(tmp_path, script)
-    parent.send_signal(signal.SIGINT)
-    parent.wait(20)
-    for each in ids:
-        wait_until_gone(each)
+    with started_parent(tmp_path, script) as (parent, ids):
+        parent.send_signal(signal.SIGINT)
+        for each in ids:
+            wait_until_gone(each)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its pipe was closed")
+@needs_linux
 def test_a_measured_process_ends_with_the_one_that_was_killed(tmp_path: Path, script: Write) -> None:
-    parent, (child, grandchild) = start_parent(tmp_path, script)
-    parent.kill()
-    parent.wait(20)
-    wait_until_gone(child)
-    os.kill(grandchild, signal.SIGKILL)  # nobody could do that for us
+    with started_parent(tmp_path, script) as (parent, ids):
+        parent.kill()
+        wait_until_gone(ids[0])
