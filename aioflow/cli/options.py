@@ -111,3 +111,19 @@ Replay: TypeAlias = Annotated[
     str | None,
     typer.Option("--replay", metavar="FILE", help="Use no network: answers come from a recording."),
 ]
+DatabaseName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="URL|NAME", help="The database: a URL like sqlite:houses.db, or a configured name."
+    ),
+]
+PlanOfDatabase: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(metavar="PLAN", help="A plan file, for the database and settings of its runs."),
+]
+PlanFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--plan-file", metavar="PLAN", help="A plan file, for the database and settings of its runs."
+    ),
+]

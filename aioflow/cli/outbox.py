@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
 from aioflow.cli.ending import guarded
+from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 
 outbox = typer.Typer(
     help="Look at the messages that plans have sent or will, and deliver those that wait.",
@@ -15,29 +16,12 @@ outbox = typer.Typer(
     rich_markup_mode=None,
 )
 
-_Database: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--db", metavar="URL|NAME", help="The database: a URL like sqlite:houses.db, or a configured name."
-    ),
-]
-_Plan: TypeAlias = Annotated[
-    str | None,
-    typer.Argument(metavar="PLAN", help="A plan file, for the database and settings of its runs."),
-]
-_PlanFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--plan-file", metavar="PLAN", help="A plan file, for the database and settings of its runs."
-    ),
-]
-
 
 @outbox.command("list")
 @guarded
 def outbox_list(
-    plan_path: _Plan = None,
-    db: _Database = None,
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
     all: Annotated[bool, typer.Option("--all", help="Also what was sent or dropped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
 ) -> None:
@@ -54,8 +38,8 @@ def outbox_retry(
         list[str] | None, typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
     ] = None,
     all_dead: Annotated[bool, typer.Option("--all-dead", help="All that were given up.")] = False,
-    db: _Database = None,
-    plan_file: _PlanFile = None,
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
 ) -> None:
     """Have messages tried again from the beginning, at the next delivery."""
     from aioflow.cli.outbox_commands import retry_messages
@@ -69,8 +53,8 @@ def outbox_drop(
     keys: Annotated[
         list[str], typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
     ],
-    db: _Database = None,
-    plan_file: _PlanFile = None,
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
 ) -> None:
     """Have messages never tried again."""
     from aioflow.cli.outbox_commands import drop_messages
@@ -81,8 +65,8 @@ def outbox_drop(
 @outbox.command("deliver")
 @guarded
 def outbox_deliver(
-    plan_path: _Plan = None,
-    db: _Database = None,
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
     ] = False,

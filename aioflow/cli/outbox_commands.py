@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
-from aioflow.cli.config import database_options, effective_settings
 from aioflow.cli.ending import FAILED, OK, colours, tell
 from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.place import Place, find_place
 from aioflow.cli.table import Table
-from aioflow.configuration import Configuration
 from aioflow.errors import InputError
 from aioflow.messages.attempt import Outcome
 from aioflow.messages.channels import Channels
@@ -28,8 +24,6 @@ from aioflow.messages.outbox_table import Account, Entry, OutboxTable
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Record, Row, Schema
 from aioflow.secrets import mask
-from aioflow.state.databases import Databases
-from aioflow.state.driver import Address
 from aioflow.state.errors import VersionError
 from aioflow.state.own_tables import OWN_TABLES
 from aioflow.state.versions import found_version
@@ -46,34 +40,8 @@ _COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error
 # --- the database ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The database that a command is about, and the settings there."""
-
-    configuration: Configuration
-    databases: Databases
-    address: Address
-
-
-def _find(db: str | None, plan_path: str | None) -> _Place:
-    if plan_path is not None and not os.path.exists(plan_path):
-        raise InputError(f"there is no file {plan_path}")
-    is_url = db is not None and ":" in db
-    configuration = effective_settings(database_options([db] if db and is_url else None), plan_path)
-    databases = Databases(configuration)
-    name = "default" if is_url else db
-    if db and is_url and "=" in db.partition(":")[0]:
-        name = db.partition("=")[0]
-    address = databases.address(name, Path(plan_path).parent if plan_path else Path.cwd())
-    if address.path is not None and not address.path.exists():
-        raise InputError(
-            f"there is no database {address.shown}: nothing was sent from there; --db names another one"
-        )
-    return _Place(configuration, databases, address)
-
-
 @asynccontextmanager
-async def _outbox(place: _Place, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
+async def _outbox(place: Place, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
     """The messages of a database; None when no plan has ever written to it."""
     databases, address = place.databases, place.address
     table = OutboxTable(lambda: databases.connect(address))
@@ -104,10 +72,10 @@ def _warn(message: str) -> None:
 
 def list_messages(db: str | None, plan_path: str | None, *, everything: bool, as_json: bool) -> None:
     """Show messages, the oldest first; nothing is changed."""
-    run_interruptibly(_list(_find(db, plan_path), everything, as_json))
+    run_interruptibly(_list(find_place(db, plan_path), everything, as_json))
 
 
-async def _list(place: _Place, everything: bool, as_json: bool) -> None:
+async def _list(place: Place, everything: bool, as_json: bool) -> None:
     shown = _Json() if as_json else _Lines()
     count = 0
     async with _outbox(place, to_change=False) as table:
@@ -209,23 +177,23 @@ def retry_messages(db: str | None, plan_path: str | None, keys: Sequence[str], *
     """Have messages tried again; returns the exit code."""
     if bool(keys) == all_dead:
         raise InputError("name the messages by their keys, or say --all-dead")
-    place = _find(db, plan_path)
+    place = find_place(db, plan_path)
     return run_interruptibly(_retry_all_dead(place) if all_dead else _change(place, keys, "retry"))
 
 
 def drop_messages(db: str | None, plan_path: str | None, keys: Sequence[str]) -> int:
     """Have messages never tried again; returns the exit code."""
-    return run_interruptibly(_change(_find(db, plan_path), keys, "drop"))
+    return run_interruptibly(_change(find_place(db, plan_path), keys, "drop"))
 
 
-async def _retry_all_dead(place: _Place) -> int:
+async def _retry_all_dead(place: Place) -> int:
     async with _outbox(place, to_change=True) as table:
         count = 0 if table is None else await _patiently(place, table.retry_dead)
     print(f"{count_text(count, 'message')} will be tried again")
     return OK
 
 
-async def _change(place: _Place, prefixes: Sequence[str], what: str) -> int:
+async def _change(place: Place, prefixes: Sequence[str], what: str) -> int:
     """Do something to messages, or to none of them when one of the keys is wrong."""
     async with _outbox(place, to_change=True) as table:
         if table is None:
@@ -256,7 +224,7 @@ async def _key(table: OutboxTable, prefix: str) -> str:
     return found[0][0]
 
 
-async def _patiently(place: _Place, work: Callable[[], Awaitable[T]]) -> T:
+async def _patiently(place: Place, work: Callable[[], Awaitable[T]]) -> T:
     """Wait while a run is writing to the database."""
     from aioflow.state.errors import BusyError
     from aioflow.state.patience import Patience
@@ -274,10 +242,10 @@ async def _patiently(place: _Place, work: Callable[[], Awaitable[T]]) -> T:
 
 def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
     """Deliver what is due, once or on and on; returns the exit code."""
-    return run_interruptibly(_deliver(_find(db, plan_path), watch))
+    return run_interruptibly(_deliver(find_place(db, plan_path), watch))
 
 
-async def _deliver(place: _Place, watch: bool) -> int:
+async def _deliver(place: Place, watch: bool) -> int:
     async with _outbox(place, to_change=True) as table:
         if table is None:
             raise InputError(f"there are no messages in {place.address.shown}")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
 
-from aioflow.cli.config import database_options, effective_settings
 from aioflow.cli.ending import tell
 from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.place import Place, find_place
 from aioflow.cli.table import Table
 from aioflow.errors import InputError, suggestion
 from aioflow.relation import Record, Schema
-from aioflow.state.databases import Databases
-from aioflow.state.driver import Address, Connection
+from aioflow.state.driver import Connection
 from aioflow.state.own_tables import are_there
 from aioflow.state.patience import Patience
 from aioflow.state.suspects import Suspect, confirm_suspect, forget_suspect, read_suspects
@@ -25,29 +21,7 @@ from aioflow.state.suspects import Suspect, confirm_suspect, forget_suspect, rea
 _COLUMNS = Schema(("table", "missing", "of", "noticed", "confirmed", "run"))
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The database that a command is about."""
-
-    databases: Databases
-    address: Address
-
-
-def _find(db: str | None, plan_path: str | None) -> _Place:
-    if plan_path is not None and not os.path.exists(plan_path):
-        raise InputError(f"there is no file {plan_path}")
-    is_url = db is not None and ":" in db
-    databases = Databases(effective_settings(database_options([db] if db and is_url else None), plan_path))
-    name = "default" if is_url else db
-    if db and is_url and "=" in db.partition(":")[0]:
-        name = db.partition("=")[0]
-    address = databases.address(name, Path(plan_path).parent if plan_path else Path.cwd())
-    if address.path is not None and not address.path.exists():
-        raise InputError(f"there is no database {address.shown}; --db names another one")
-    return _Place(databases, address)
-
-
-async def _marks(place: _Place, connection: Connection) -> list[Suspect]:
+async def _marks(place: Place, connection: Connection) -> list[Suspect]:
     if not await are_there(connection, place.address):
         return []
     return await read_suspects(connection)
@@ -58,7 +32,7 @@ async def _marks(place: _Place, connection: Connection) -> list[Suspect]:
 
 def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> None:
     """Show the marks, by table; nothing is changed."""
-    place = _find(db, plan_path)
+    place = find_place(db, plan_path)
     marks = run_interruptibly(_list(place))
     if as_json:
         for mark in marks:
@@ -71,7 +45,7 @@ def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> No
         tell("note", f"no table is suspect in {place.address.shown}")
 
 
-async def _list(place: _Place) -> list[Suspect]:
+async def _list(place: Place) -> list[Suspect]:
     connection = await place.databases.connect(place.address)
     try:
         return await _marks(place, connection)
@@ -100,7 +74,7 @@ def _described(mark: Suspect) -> dict[str, object]:
 
 def confirm(db: str | None, plan_path: str | None, table: str) -> None:
     """Let the next run delete what is missing then."""
-    mark = run_interruptibly(_change(_find(db, plan_path), table, confirm_suspect))
+    mark = run_interruptibly(_change(find_place(db, plan_path), table, confirm_suspect))
     print(
         f"confirmed: the next run deletes what is missing from {table} then "
         f"(it was {mark.vanishing} of {mark.total} rows)"
@@ -109,11 +83,11 @@ def confirm(db: str | None, plan_path: str | None, table: str) -> None:
 
 def forget(db: str | None, plan_path: str | None, table: str) -> None:
     """Take the mark off a table."""
-    run_interruptibly(_change(_find(db, plan_path), table, forget_suspect))
+    run_interruptibly(_change(find_place(db, plan_path), table, forget_suspect))
     print(f"forgotten: {table} is not suspect any more")
 
 
-async def _change(place: _Place, table: str, change: Callable[[Connection, str], Awaitable[bool]]) -> Suspect:
+async def _change(place: Place, table: str, change: Callable[[Connection, str], Awaitable[bool]]) -> Suspect:
     """Change the mark of a table; returns it as it was."""
     address, databases = place.address, place.databases
     wait_seconds = databases.settings(address.name).wait_seconds

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from aioflow.cli.ending import guarded
+from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 
 suspects = typer.Typer(
     help="Look at tables from which suspiciously much would have vanished, and decide what is to happen.",
@@ -14,29 +15,14 @@ suspects = typer.Typer(
     rich_markup_mode=None,
 )
 
-_Database: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--db", metavar="URL|NAME", help="The database: a URL like sqlite:houses.db, or a configured name."
-    ),
-]
 _TableName: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="The table, as diff names it.")]
-_PlanFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--plan-file", metavar="PLAN", help="A plan file, for the database and settings of its runs."
-    ),
-]
 
 
 @suspects.command("list")
 @guarded
 def suspects_list(
-    plan_path: Annotated[
-        str | None,
-        typer.Argument(metavar="PLAN", help="A plan file, for the database and settings of its runs."),
-    ] = None,
-    db: _Database = None,
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each table.")] = False,
 ) -> None:
     """List the tables in which diff deleted nothing, since too much would have vanished."""
@@ -47,7 +33,7 @@ def suspects_list(
 
 @suspects.command("confirm")
 @guarded
-def suspects_confirm(table: _TableName, db: _Database = None, plan_file: _PlanFile = None) -> None:
+def suspects_confirm(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
     """Let the next run delete what is missing then, however much it is."""
     from aioflow.cli.suspect_commands import confirm
 
@@ -56,7 +42,7 @@ def suspects_confirm(table: _TableName, db: _Database = None, plan_file: _PlanFi
 
 @suspects.command("forget")
 @guarded
-def suspects_forget(table: _TableName, db: _Database = None, plan_file: _PlanFile = None) -> None:
+def suspects_forget(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
     """Forget what was missing: if it is missing again, that counts as the first time."""
     from aioflow.cli.suspect_commands import forget
 

@@ -115,7 +115,7 @@ def test_a_database_that_is_not_there_is_not_made(
     command: Callable[..., Ended], folder: Path, arguments: tuple[str, ...]
 ) -> None:
     ended = command("outbox", *arguments)
-    message = "error: there is no database aioflow.db: nothing was sent from there; --db names another one\n"
+    message = "error: there is no database aioflow.db; --db names another one\n"
     assert ended == Ended(2, "", message)
     assert not (folder / "aioflow.db").exists()
 
