@@ -5,31 +5,26 @@ Neither names of hosts or users nor paths: results are published.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import platform
 import re
 import subprocess
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
+from aioflow.bench.environments import environments_folder
 from aioflow.version import __version__
 
 ROOT = Path(__file__).parents[2]
 _CPUINFO, _MEMINFO, _STAT = Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/proc/stat")
-_PACKAGES = (
-    "aiohttp",
-    "selectolax",
-    "lxml",
-    "uvloop",
-    "aiostream",
-    "scrapy",
-    "crawlee",
-    "asyncpg",
-    "aiosqlite",
-)
+_PACKAGES = ("aiohttp", "selectolax", "lxml", "asyncpg", "aiosqlite")
+# Installed in environments of their own.
+_PEERS = ("scrapy", "crawlee", "parsel", "aiostream")
 # The machine counts in hundredths of a second: a share of less than this says nothing.
 _LEAST_SECONDS = 1
 
@@ -50,17 +45,27 @@ def describe_machine() -> Mapping[str, Any]:
 
 
 def find_versions() -> Mapping[str, str]:
-    """Of aioflow, Python and whatever is installed of what matters or is compared with."""
-    versions = {
-        "aioflow": __version__,
-        "Python": f"{platform.python_implementation()} {platform.python_version()}",
-    }
+    """Of aioflow, Python, what aioflow stands on, and the peers that are installed by now."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    versions = {"aioflow": __version__, "Python": python, "event loop": _event_loop()}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    return versions | _peers()
+
+
+def _event_loop() -> str:
+    """Of which package event loops are."""
+    loop = asyncio.new_event_loop()
+    loop.close()
+    package = type(loop).__module__.partition(".")[0]
+    return package if package == "asyncio" else f"{package} {version(package)}"
+
+
+def _peers() -> dict[str, str]:
+    folders = environments_folder().glob("*/[Ll]ib/**/site-packages")
+    found = {each.name.lower(): each.version for each in distributions(path=[str(each) for each in folders])}
+    return {name: found[name] for name in _PEERS if name in found}
 
 
 def find_commit() -> tuple[str, bool]:

@@ -102,7 +102,8 @@ def run_experiments(
     results = replace(results, dirty=dirty)
     for each in chosen:
         finding = run_experiment(each, Bench(quick, partial(told, each.name)))
-        results = replace(results, findings=(*results.findings, finding))
+        # Peers are installed when they are first needed.
+        results = replace(results, findings=(*results.findings, finding), versions=find_versions())
         kept(results)
     return results
 

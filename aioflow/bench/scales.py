@@ -51,8 +51,12 @@ def logarithmic(values: Iterable[float], start: float, end: float, *, most: int 
     low, high = every[0], every[-1]
     if low == high:
         low, high = low / 2, high * 2
-    ticks = _powers_of_two(every, most) or _decades(low, high, most)
-    return Scale(min(low, ticks[0]), max(high, ticks[-1]), start, end, tuple(ticks), logarithmic=True)
+    ticks = _powers_of_two(every, most)
+    if ticks:
+        return Scale(ticks[0], ticks[-1], start, end, tuple(ticks), logarithmic=True)
+    around = _around(low, high)
+    ticks = around if len(around) <= most else _decades(around, most)
+    return Scale(around[0], around[-1], start, end, tuple(ticks), logarithmic=True)
 
 
 def _round_step(step: float) -> float:
@@ -72,16 +76,19 @@ def _powers_of_two(values: Sequence[float], most: int) -> list[float]:
     return list(values) if len(values) > 1 else []
 
 
-def _decades(low: float, high: float, most: int) -> list[float]:
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    factors = (1, 2, 5) if (last - first) * 3 < most else (1,)
-    every = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-    # From the last one below the values to the first one above them.
-    start = max((place for place, tick in enumerate(every) if tick <= low * 1.0001), default=0)
-    end = min((place for place, tick in enumerate(every) if tick >= high * 0.9999), default=len(every) - 1)
-    ticks = every[start : end + 1]
-    skip = math.ceil(len(ticks) / most)
-    return [_clean(tick, tick) for tick in ticks[::skip]]
+def _around(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20 … from the last one below the values to the first one above them."""
+    first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
+    every = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
+    start = max(place for place, tick in enumerate(every) if tick <= low * 1.0001)
+    end = min(place for place, tick in enumerate(every) if tick >= high * 0.9999)
+    return [_clean(tick, tick) for tick in every[start : end + 1]]
+
+
+def _decades(ticks: Sequence[float], most: int) -> list[float]:
+    """The powers of ten among them, or as many of those as there may be."""
+    powers = [tick for tick in ticks if math.isclose(math.log10(tick), round(math.log10(tick)))]
+    return powers[:: math.ceil(len(powers) / most)]
 
 
 def tick_text(value: float, scale: Scale) -> str:
