@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing
 
-from aioflow import AioflowError, Context, Schema, SettingError, Stream, operator
+from aioflow import Context, Schema, Stream, operator
 from aioflow.expressions import Template
 from aioflow.messages import BodyTemplate, Delivery, Draft, FileKind, HtmlTemplate, Recipients
-from aioflow.operator import Firing, Settings, StoreUse
+from aioflow.operator import Settings
 from aioflow.operators.encoding import cell, json_text
-from aioflow.relation import Batch, Row
+from aioflow.operators.posting import check_each, fires, poster, posts, told
+from aioflow.relation import Batch
 from aioflow.services import ServiceHost
-from aioflow.spill import RowBuffer
-
-if TYPE_CHECKING:
-    from aioflow.messages import Letters
 
 _DRAFTED = ("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each")
-
-
-def _fires(settings: Settings) -> Firing:
-    if settings.get("each"):
-        return "tuple"
-    return "end" if settings.get("even_if_empty") else "stream"
 
 
 def _draft(settings: Settings) -> Draft:
@@ -31,8 +22,7 @@ def _draft(settings: Settings) -> Draft:
 
 
 def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    if settings["each"] and settings["even_if_empty"]:
-        raise SettingError("with EACH there is a message for each tuple, so none for none", setting="each")
+    check_each(settings)
     _draft(settings).check(inputs[0])
     return inputs[0]
 
@@ -56,9 +46,9 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
 @operator(
     outputs=("sent",),
     schema=_schema,
-    firing=_fires,
+    firing=fires,
     effects=True,
-    store=lambda settings: StoreUse(settings.get("db"), "post", whole=not settings.get("each")),
+    store=posts,
     requires=_missing,
 )
 async def email(
@@ -108,48 +98,12 @@ async def email(
         email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv}
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
-    from aioflow.messages import EmailAccounts, Encoding, Letters, Outbox  # what a run needs, and no check
+    from aioflow.messages import EmailAccounts, Encoding, Letters  # what a run needs, and no check
 
     draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each)
     account = context.service(EmailAccounts).find(via)
     letters = Letters(draft, account, Encoding(cell, json_text), context.run.plan)
-    outbox = context.service(Outbox)
-
-    async def post(content: dict[str, Any]) -> None:
-        await outbox.post("email", account.name, content, where=context.where, delivery=delivery, database=db)
-
-    if each:
-        async for batch in rel.batches():
-            assert rel.schema is not None
-            posted: Batch = []
-            written = await context.in_thread(_written, letters, rel.schema, batch)
-            for row, content in zip(batch, written, strict=True):
-                if isinstance(content, AioflowError):
-                    context.fail(row, content)
-                    continue
-                await post(content)
-                context.fired()
-                posted.append(row)
-            if posted:
-                yield posted
-        return
-    with RowBuffer(context.memory) as rows:
-        async for batch in rel.batches():
-            rows.append(batch)
-        if not len(rows) and not even_if_empty:
-            return
-        await post(await context.in_thread(letters.for_relation, rel.schema or Schema(()), rows))
-        for batch in rows.batches():
+    post = poster("email", account.name, delivery, db, context)
+    async with aclosing(told(rel, letters, post, each, even_if_empty, context)) as batches:
+        async for batch in batches:
             yield batch
-
-
-def _written(letters: Letters, schema: Schema, batch: Batch) -> list[dict[str, Any] | AioflowError]:
-    """The messages for tuples, or why there is none; on a worker thread."""
-    return [_written_one(letters, schema, row) for row in batch]
-
-
-def _written_one(letters: Letters, schema: Schema, row: Row) -> dict[str, Any] | AioflowError:
-    try:
-        return letters.for_tuple(schema, row)
-    except AioflowError as error:
-        return error

@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any
 
-from aioflow import AioflowError, Context, Schema, SettingError, Stream, operator
+from aioflow import Context, Schema, SettingError, Stream, operator
 from aioflow.expressions import Template
 from aioflow.messages import (
     BodyTemplate,
     Delivery,
     Notices,
     NotifyAccounts,
-    Outbox,
     PhoneAccounts,
     PhoneNumbers,
-    ShortMessages,
     TextMessages,
     check_wording,
     outbox_problems,
 )
-from aioflow.operator import Firing, Settings, StoreUse
-from aioflow.relation import Batch, Row
+from aioflow.operator import Settings
+from aioflow.operators.posting import check_each, fires, poster, posts, told
+from aioflow.relation import Batch
 from aioflow.services import ServiceHost
-from aioflow.spill import RowBuffer
-
-
-def _fires(settings: Settings) -> Firing:
-    if settings.get("each"):
-        return "tuple"
-    return "end" if settings.get("even_if_empty") else "stream"
-
-
-def _posts(settings: Settings) -> StoreUse:
-    return StoreUse(settings.get("db"), "post", whole=not settings.get("each"))
-
-
-def _check_each(settings: Settings) -> None:
-    if settings["each"] and settings["even_if_empty"]:
-        raise SettingError("with EACH there is a message for each tuple, so none for none", setting="each")
-
 
 # --- notify -------------------------------------------------------------------------------------
 
 
 def _notify_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    _check_each(settings)
+    check_each(settings)
     check_wording(title=settings["title"], body=settings["body"], each=settings["each"])
     return inputs[0]
 
@@ -59,9 +40,9 @@ def _notify_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
 @operator(
     outputs=("sent",),
     schema=_notify_schema,
-    firing=_fires,
+    firing=fires,
     effects=True,
-    store=_posts,
+    store=posts,
     requires=_notify_requires,
 )
 async def notify(
@@ -100,9 +81,9 @@ async def notify(
         notify (houses, "New in {city}" : told) {EACH; BODY: "{{ address }} for {{ price|number }}"}
     """
     account, settings = context.service(NotifyAccounts).find(via)
-    post = _poster("notify", account, delivery, db, context)
+    post = poster("notify", account, delivery, db, context)
     messages = Notices(settings, title, body, each=each)
-    async with aclosing(_told(rel, messages, post, each, even_if_empty, context)) as batches:
+    async with aclosing(told(rel, messages, post, each, even_if_empty, context)) as batches:
         async for batch in batches:
             yield batch
 
@@ -111,7 +92,7 @@ async def notify(
 
 
 def _phone_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    _check_each(settings)
+    check_each(settings)
     check_wording(body=settings["body"], each=settings["each"])
     if settings["to"].from_data and not settings["each"]:
         raise SettingError("a number that tuples have needs EACH, a message for each of them", setting="to")
@@ -135,9 +116,9 @@ def _phone_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
 @operator(
     outputs=("sent",),
     schema=_phone_schema,
-    firing=_fires,
+    firing=fires,
     effects=True,
-    store=_posts,
+    store=posts,
     requires=_phone_requires,
 )
 async def phone(
@@ -177,82 +158,8 @@ async def phone(
         phone (alarms, to="{mobile}" : told) {EACH; BODY: "{{ sensor }} is at {{ value }}"}
     """
     account, settings = context.service(PhoneAccounts).find(via)
-    post = _poster("phone", account, delivery, db, context)
+    post = poster("phone", account, delivery, db, context)
     messages = TextMessages(account, settings, to, body)
-    async with aclosing(_told(rel, messages, post, each, even_if_empty, context)) as batches:
+    async with aclosing(told(rel, messages, post, each, even_if_empty, context)) as batches:
         async for batch in batches:
             yield batch
-
-
-# --- posting ------------------------------------------------------------------------------------
-
-
-def _poster(
-    channel: str, account: str, delivery: Delivery, database: str | None, context: Context
-) -> Callable[[list[dict[str, Any]]], Awaitable[None]]:
-    outbox = context.service(Outbox)
-
-    async def post(contents: list[dict[str, Any]]) -> None:
-        for content in contents:
-            await outbox.post(
-                *(channel, account, content), where=context.where, delivery=delivery, database=database
-            )
-
-    return post
-
-
-async def _told(
-    rel: Stream,
-    messages: ShortMessages,
-    post: Callable[[list[dict[str, Any]]], Awaitable[None]],
-    each: bool,
-    even_if_empty: bool,
-    context: Context,
-) -> AsyncGenerator[Batch, None]:
-    """The tuples whose messages stand in the outbox."""
-    if each:
-        async for batch in rel.batches():
-            assert rel.schema is not None
-            told: Batch = []
-            # Templates may take their time.
-            all_written = await context.in_thread(_written, messages, rel.schema, batch)
-            _warn(messages, context)
-            for row, written in all_written:
-                if isinstance(written, AioflowError):
-                    context.fail(row, written)
-                    continue
-                await post(written)
-                context.fired()
-                told.append(row)
-            if told:
-                yield told
-        return
-    with RowBuffer(context.memory) as rows:
-        async for batch in rel.batches():
-            rows.append(batch)
-        if not len(rows) and not even_if_empty:
-            return
-        contents = await context.in_thread(messages.for_relation, rel.schema or Schema(()), rows)
-        _warn(messages, context)
-        await post(contents)
-        for batch in rows.batches():
-            yield batch
-
-
-def _warn(messages: ShortMessages, context: Context) -> None:
-    while messages.warnings:
-        context.warn(messages.warnings.pop(0))
-
-
-def _written(
-    messages: ShortMessages, schema: Schema, batch: Batch
-) -> list[tuple[Row, list[dict[str, Any]] | AioflowError]]:
-    """The messages for tuples, or why there is none; on a worker thread."""
-    return [(row, _written_one(messages, schema, row)) for row in batch]
-
-
-def _written_one(messages: ShortMessages, schema: Schema, row: Row) -> list[dict[str, Any]] | AioflowError:
-    try:
-        return messages.for_tuple(schema, row)
-    except AioflowError as error:
-        return error

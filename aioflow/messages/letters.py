@@ -40,19 +40,20 @@ class Letters:
         self._account = account
         self._encoding = encoding
         self._plan = plan
+        self.warnings: list[str] = []
 
-    def for_relation(self, schema: Schema, rows: RowBuffer) -> dict[str, Any]:
+    def for_relation(self, schema: Schema, rows: RowBuffer) -> list[dict[str, Any]]:
         """The one message for all tuples."""
         shown = list(islice(chain.from_iterable(rows.batches()), self._account.settings.most_rows))
         excerpt = Excerpt(schema, shown, len(rows), bool(self._draft.attach), self._plan)
         variables = _relation_variables(schema, rows)
-        return self._letter(excerpt, COUNT, (len(rows),), variables, rows.batches, {})
+        return [self._letter(excerpt, COUNT, (len(rows),), variables, rows.batches, {})]
 
-    def for_tuple(self, schema: Schema, row: Row) -> dict[str, Any]:
+    def for_tuple(self, schema: Schema, row: Row) -> list[dict[str, Any]]:
         """The message for one tuple; an AddressError, TemplateError or TooLargeError says why not."""
         excerpt = Excerpt(schema, [row], 1, bool(self._draft.attach), self._plan, is_tuple=True)
         from_data = self._from_data(row)
-        return self._letter(excerpt, schema, row, _tuple_variables(schema, row), lambda: [[row]], from_data)
+        return [self._letter(excerpt, schema, row, _tuple_variables(schema, row), lambda: [[row]], from_data)]
 
     def _letter(
         self,

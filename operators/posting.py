@@ -1,0 +1,104 @@
+"""How tuples become messages in the outbox of a run: what email, notify and phone share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+from aioflow import AioflowError, Context, Schema, SettingError, Stream
+from aioflow.messages import Delivery, ShortMessages
+from aioflow.operator import Firing, Settings, StoreUse
+from aioflow.relation import Batch, Row
+from aioflow.spill import RowBuffer
+
+Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
+
+
+def fires(settings: Settings) -> Firing:
+    """For each tuple, or for a relation."""
+    if settings.get("each"):
+        return "tuple"
+    return "end" if settings.get("even_if_empty") else "stream"
+
+
+def posts(settings: Settings) -> StoreUse:
+    """What such a statement does to a database."""
+    return StoreUse(settings.get("db"), "post", whole=not settings.get("each"))
+
+
+def check_each(settings: Settings) -> None:
+    """A SettingError for what EACH leaves no sense to."""
+    if settings["each"] and settings["even_if_empty"]:
+        raise SettingError("with EACH there is a message for each tuple, so none for none", setting="each")
+
+
+def poster(channel: str, account: str, delivery: Delivery, database: str | None, context: Context) -> Post:
+    """What puts messages into the outbox of the run."""
+    from aioflow.messages import Outbox  # what a run needs, and no check
+
+    outbox = context.service(Outbox)
+
+    async def post(contents: list[dict[str, Any]]) -> None:
+        for content in contents:
+            await outbox.post(
+                *(channel, account, content), where=context.where, delivery=delivery, database=database
+            )
+
+    return post
+
+
+async def told(
+    rel: Stream,
+    messages: ShortMessages,
+    post: Post,
+    each: bool,
+    even_if_empty: bool,
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """The tuples whose messages stand in the outbox."""
+    if each:
+        async for batch in rel.batches():
+            assert rel.schema is not None
+            posted: Batch = []
+            # Templates may take their time.
+            all_written = await context.in_thread(_written, messages, rel.schema, batch)
+            _warn(messages, context)
+            for row, written in all_written:
+                if isinstance(written, AioflowError):
+                    context.fail(row, written)
+                    continue
+                await post(written)
+                context.fired()
+                posted.append(row)
+            if posted:
+                yield posted
+        return
+    with RowBuffer(context.memory) as rows:
+        async for batch in rel.batches():
+            rows.append(batch)
+        if not len(rows) and not even_if_empty:
+            return
+        contents = await context.in_thread(messages.for_relation, rel.schema or Schema(()), rows)
+        _warn(messages, context)
+        await post(contents)
+        for batch in rows.batches():
+            yield batch
+
+
+def _warn(messages: ShortMessages, context: Context) -> None:
+    while messages.warnings:
+        context.warn(messages.warnings.pop(0))
+
+
+def _written(
+    messages: ShortMessages, schema: Schema, batch: Batch
+) -> list[tuple[Row, list[dict[str, Any]] | AioflowError]]:
+    """The messages for tuples, or why there is none; on a worker thread."""
+    return [(row, _written_one(messages, schema, row)) for row in batch]
+
+
+def _written_one(messages: ShortMessages, schema: Schema, row: Row) -> list[dict[str, Any]] | AioflowError:
+    try:
+        return messages.for_tuple(schema, row)
+    except AioflowError as error:
+        return error
