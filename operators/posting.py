@@ -37,6 +37,7 @@ def poster(channel: str, account: str, delivery: Delivery, database: str | None,
     from aioflow.messages import Outbox  # what a run needs, and no check
 
     outbox = context.service(Outbox)
+    outbox.attend(database)  # what waits from earlier runs goes out with this one, whatever it finds
 
     async def post(contents: list[dict[str, Any]]) -> None:
         for content in contents:
