@@ -21,7 +21,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def told(rows: list[Any], url: str) -> Result:
     configuration = {
         "email": {"default": {"url": url, "from": "watch@example.org"}},
-        "outbox": {"deliver_seconds": 1, "retry_base_seconds": 0.001, "retry_most_seconds": 0.001},
+        "outbox": {"deliver_seconds": 1, "retry_base_seconds": 0.2, "retry_most_seconds": 0.2},
     }
 
     async def main() -> Result:
