@@ -88,7 +88,7 @@ async def _rows(program: Program, count: int) -> int:
 def shapes(bench: Bench) -> None:
     sizes: tuple[int, ...] = bench.size((1, 4, 16, 64, 256), (1, 4))
     count = bench.size(20_000, 200)
-    for each in bench.rounds(3, warm_up=0):
+    for each in bench.rounds(2, warm_up=0):
         apart = {
             shape: run_apart("aioflow.benchmarks.shapes", shape, count, *sizes)
             for shape in each.shuffled(SHAPES)

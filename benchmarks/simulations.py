@@ -128,11 +128,13 @@ def simulated_workers(bench: Bench) -> None:
     for _ in bench.rounds(1, warm_up=0):
         for count in counts:
             found = simulate(houses, site, count)
-            name = f"{count} workers, last tuple"
+            name = f"workers {count}, last tuple"
             bench.sample(name, "s", found.last, limit=limits[count], origin="simulated")
     for count in counts:
-        bench.claim_limit(f"{count} workers, of the limit", f"{count} workers, last tuple", at_most(1.05))
-    points = tuple((float(count), bench.values(f"{count} workers, last tuple")[0]) for count in counts)
+        bench.claim_limit(
+            f"workers {count}, to the last tuple, of the limit", f"workers {count}, last tuple", at_most(1.05)
+        )
+    points = tuple((float(count), bench.values(f"workers {count}, last tuple")[0]) for count in counts)
     claim_growth(bench, "time with workers", Curve("time", points[:4]), origin="simulated")
     bench.plot(
         "Time to the last tuple over workers",

@@ -32,10 +32,10 @@ def workers(bench: Bench) -> None:
                 for count in each.shuffled(counts)
             }
             for count in counts:
-                bench.sample(f"{count} workers, last tuple", "s", runs[count].last, limit=limits[count])
-                bench.sample(f"{count} workers, peak memory", "MB", runs[count].peak_megabytes)
-    measured = curve(bench, "measured", counts, [f"{count} workers, last tuple" for count in counts])
-    memory = curve(bench, "peak memory", counts, [f"{count} workers, peak memory" for count in counts])
+                bench.sample(f"workers {count}, last tuple", "s", runs[count].last, limit=limits[count])
+                bench.sample(f"workers {count}, peak memory", "MB", runs[count].peak_megabytes)
+    measured = curve(bench, "measured", counts, [f"workers {count}, last tuple" for count in counts])
+    memory = curve(bench, "peak memory", counts, [f"workers {count}, peak memory" for count in counts])
     few = Curve("few", tuple(point for point in measured.points if point[0] <= _ENOUGH))
     claim_growth(bench, "time with workers, where there is work for all", few)
     claim_growth(bench, "memory with workers", memory)

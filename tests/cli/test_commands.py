@@ -41,8 +41,8 @@ def test_help_lists_the_commands(command: Command) -> None:
         assert done.code == 0
         names = re.findall(r"^  (\w+) ", done.output.partition("Commands:")[2], re.MULTILINE)
         assert names == [
-            *("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo", "wrapper"),
-            *("outbox", "notify", "suspects", "bench"),
+            *("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo"),
+            *("wrapper", "outbox", "notify", "suspects", "bench"),
         ]
 
 

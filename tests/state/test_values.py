@@ -136,7 +136,9 @@ def test_subclasses_are_written_as_what_they_are() -> None:
     assert decode_json(encode_json(relation)) == relation
 
 
-@pytest.mark.parametrize("value", [b"x", {"$date": "2026-01-31"}, [1], object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [b"x", {"$date": "2026-01-31"}, [1], object()], ids=lambda value: type(value).__name__
+)
 def test_what_is_no_value_is_refused_also_within_a_relation(value: Any) -> None:
     for given_value in (value, Relation(Schema.of("a"), [(value,)])):
         with pytest.raises(SettingError, match=type(value).__name__):
