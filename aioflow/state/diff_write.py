@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 
 from aioflow.memory import Memory
@@ -163,31 +163,34 @@ class DiffWrite:
         """Load new values into a table of their own, in the form of the table's, and move them at once."""
         if not len(self._updates):
             return
-        names = [*self._settable, *(self._key if by_key else ())]
+        width, place = len(self._schema), self._schema.position
+        keys = self._key if by_key else ()
+        names = [*self._settable, *keys]
         row = _unused_name("row", names)
-        await self._make_staged(connection, names, row)
-        values = picker([*(self._schema.position(name) for name in names), -1])
+        declared = await self._make_staged(connection, names, row)
+        # Keys as they were read: they stand in the table so, and not as others that equal them.
+        values = picker([*map(place, self._settable), *(width + place(name) for name in keys), -1])
         batches = (list(map(values, batch)) for batch in self._updates.batches())
         await connection.load(_STAGED, (*names, row), batches)
         sets = ", ".join(f"{quote_name(name)} = new.{quote_name(name)}" for name in self._settable)
         dialect = self._rows.dialect(connection)
-        if by_key:
-            keys = map(quote_name, self._key)
-            same = " AND ".join(f"old.{key} IS NOT DISTINCT FROM new.{key}" for key in keys)
-        else:
-            same = f"old.{dialect.row_id} = {dialect.row_id_value.format(f'new.{quote_name(row)}')}"
-        changed = await connection.run(
-            f"UPDATE {quote_name(self._table)} AS old SET {sets} FROM {_STAGED} AS new WHERE {same}"
-        )
+        own_id = f"old.{dialect.row_id} = {dialect.row_id_value.format(f'new.{quote_name(row)}')}"
+        changed = 0
+        for same in _same_key(keys, declared) if by_key else (own_id,):
+            changed += await connection.run(
+                f"UPDATE {quote_name(self._table)} AS old SET {sets} FROM {_STAGED} AS new WHERE {same}"
+            )
         self._check_count(changed, len(self._updates))
         await connection.run(f"DROP TABLE {_STAGED}")
 
-    async def _make_staged(self, connection: Connection, names: Sequence[str], row: str) -> None:
+    async def _make_staged(self, connection: Connection, names: Sequence[str], row: str) -> Mapping[str, str]:
+        """Make the table of new values; returns how the columns are declared."""
         found = await connection.columns(self._table) or ()
         declared = {column.name: column.declared for column in found}
         columns = [f"{quote_name(name)} {declared[name]}" for name in names]
         columns.append(f"{quote_name(row)} {connection.dialect.row_id_type}")
         await connection.run(f"CREATE TEMPORARY TABLE {_STAGED} ({', '.join(columns)})")
+        return declared
 
     async def _check_unchanged(self, connection: Connection, read: Batch) -> None:
         """The rows are as they were when they were read."""
@@ -216,6 +219,19 @@ def _chunks(buffer: RowBuffer) -> Iterator[Batch]:
     for batch in buffer.batches():
         for start in range(0, len(batch), _CHUNK_ROWS):
             yield batch[start : start + _CHUNK_ROWS]
+
+
+def _same_key(key: Sequence[str], declared: Mapping[str, str]) -> tuple[str, str]:
+    """Conditions that find rows by key: all that have no null there, which can be hashed, then the others."""
+    pairs = []
+    for name in key:
+        # There is no equality of JSON.
+        form = "CAST({}.{} AS text)" if declared[name].lower() == "json" else "{}.{}"
+        pairs.append((form.format("old", quote_name(name)), form.format("new", quote_name(name))))
+    whole = " AND ".join(f"{old} = {new}" for old, new in pairs)
+    some_null = " OR ".join(f"{new} IS NULL" for _, new in pairs)
+    each = " AND ".join(f"({old} = {new} OR ({old} IS NULL AND {new} IS NULL))" for old, new in pairs)
+    return whole, f"({some_null}) AND {each}"
 
 
 def _unused_name(name: str, names: Sequence[str]) -> str:

@@ -181,6 +181,15 @@ def test_new_attributes_are_a_mistake_or_columns_that_were_null(database_url: st
     assert table(database_url) == [(1, "x", 7)]
 
 
+def test_columns_become_wider_while_rows_change(database_url: str) -> None:
+    keys = [1, 2.5, None, float("nan"), Decimal("0.1")]
+    diff(database_url, *((key, number, 1) for number, key in enumerate(keys)))
+    wider = [(key, Decimal(number) / 8, 10**30) for number, key in enumerate(keys)]
+    changed = diff(database_url, *wider)[1]
+    assert len(changed) == len(keys) - 1  # 0 is 0
+    assert bag(table(database_url)) == bag(wider)
+
+
 def test_a_key_that_the_table_has_not_is_named(database_url: str) -> None:
     asyncio.run(run_on(database_url, 'dbappend (rel, "t")', rel=records(("x", 1), names="av")))
     with pytest.raises(OperatorError, match="the table 't' has no column 'k'"):
