@@ -58,9 +58,9 @@ async def stall(capacity_rows: int, taken: int) -> Stall:
         gc.collect()
         before, got = resident_megabytes(), 0
         async with engine.stream(program, visits=source()) as rows:
-            async for _ in rows:
-                got += 1
-                if got == taken:
+            async for _, records in rows.batches():
+                got += len(records)
+                if got >= taken:
                     break
             seen = -1
             while seen != given:  # until nothing moves any more
