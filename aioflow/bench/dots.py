@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aioflow.bench.pairs import Figure
 from aioflow.bench.results import Samples
@@ -19,8 +19,10 @@ _LOGARITHMIC_FROM = 25
 _MOST_DOTS = 400
 
 
-def dot_plot(figure: Figure) -> str:
-    """One row for each variant of a figure."""
+def dot_plot(figure: Figure, order: Mapping[str, int] | None = None) -> str:
+    """One row for each variant of a figure; `order` gives names the numbers of their rows and colours."""
+    numbers = order or {variant(samples): place for place, samples in enumerate(figure.samples)}
+    figure = Figure(figure.name, tuple(sorted(figure.samples, key=lambda each: numbers[variant(each)])))
     rows = [_wrapped(variant(samples)) for samples in figure.samples]
     left = min(_MOST_LABEL, max(text_width(part) for row in rows for part in row)) + 16
     values = [_value(samples) for samples in figure.samples]
@@ -35,7 +37,7 @@ def dot_plot(figure: Figure) -> str:
         for number_of_part, part in enumerate(row):
             shift = (number_of_part - (len(row) - 1) / 2) * 14
             parts.append(text(left - 12, y + 4 + shift, part, "end"))
-        parts += _row(samples, scale, y, place)
+        parts += _row(samples, scale, y, numbers[variant(samples)])
         parts.append(text(WIDTH - right + 14, y + 4, value))
     return drawing(WIDTH, bottom + _BOTTOM, figure.name or "values", *parts)
 
@@ -52,8 +54,8 @@ def _limit(samples: Samples) -> tuple[float, ...]:
     return () if samples.limit is None else (samples.limit,)
 
 
-def _row(samples: Samples, scale: Scale, y: float, place: int) -> list[str]:
-    series, found = place % SERIES + 1, median_of(samples.values)
+def _row(samples: Samples, scale: Scale, y: float, look: int) -> list[str]:
+    series, found = look % SERIES + 1, median_of(samples.values)
     step = max(1, len(samples.values) // _MOST_DOTS)
     every = samples.values[::step] if len(samples.values) > 1 else ()
     parts = [
@@ -65,7 +67,7 @@ def _row(samples: Samples, scale: Scale, y: float, place: int) -> list[str]:
         parts.append(line(scale(found.low), y, scale(found.high), y, f"interval s{series}"))
     if samples.limit is not None:
         parts.append(line(scale(samples.limit), y - 12, scale(samples.limit), y + 12, "limit"))
-    parts.append(mark(place, scale(found.value), y, f"mark f{series}", size=5))
+    parts.append(mark(look, scale(found.value), y, f"mark f{series}", size=5))
     return parts
 
 

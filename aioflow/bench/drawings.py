@@ -9,6 +9,7 @@ from aioflow.bench.dots import dot_plot
 from aioflow.bench.pairs import Figure, figures
 from aioflow.bench.plots import line_plot
 from aioflow.bench.results import Finding, Origin
+from aioflow.bench.wording import variant
 
 _MOST_ROWS = 24
 
@@ -20,14 +21,18 @@ class Drawing:
 
 
 def drawings(finding: Finding, origin: Origin) -> Iterator[Drawing]:
-    """What there is to see in the part of a finding that has an origin."""
-    for plot in finding.plots:
-        if plot.origin == origin and any(curve.points for curve in plot.curves):
-            yield Drawing(plot.title, line_plot(plot))
-    for figure in figures(finding.samples, origin):
+    """What there is to see in the part of a finding that has an origin: a name keeps its colour in all."""
+    plots = [each for each in finding.plots if each.origin == origin and any(c.points for c in each.curves)]
+    every = figures(finding.samples, origin)
+    names = [curve.name for plot in plots for curve in plot.curves]
+    names += [variant(samples) for figure in every for samples in figure.samples]
+    order = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    for plot in plots:
+        yield Drawing(plot.title, line_plot(plot, order))
+    for figure in every:
         if _is_worth_seeing(figure):
             name = figure.name or "Every round"
-            yield Drawing(name[:1].upper() + name[1:], dot_plot(figure))
+            yield Drawing(name[:1].upper() + name[1:], dot_plot(figure, order))
 
 
 def _is_worth_seeing(figure: Figure) -> bool:

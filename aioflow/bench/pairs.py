@@ -8,6 +8,7 @@ from itertools import combinations
 
 from aioflow.bench.results import Origin, Samples
 from aioflow.bench.statistics import Interval, Test, paired_ratio, ratio_of_medians, t_test
+from aioflow.bench.wording import variant
 
 # More variants than these are a series: each is compared with the first alone.
 _ALL_PAIRS = 5
@@ -40,12 +41,14 @@ class Pair:
 
 
 def figures(samples: Iterable[Samples], origin: Origin = "measured") -> list[Figure]:
-    """The samples of an origin by what they measure, in the order in which they came."""
+    """The samples of an origin by what they measure; variants in the order in which they first came."""
+    kept = [each for each in samples if each.origin == origin]
+    order = list(dict.fromkeys(variant(each) for each in kept))
     groups: dict[tuple[str, str], list[Samples]] = {}
-    for each in samples:
-        if each.origin == origin:
-            groups.setdefault((each.figure, each.unit), []).append(each)
-    return [Figure(name, tuple(group)) for (name, _), group in groups.items()]
+    for each in sorted(kept, key=lambda each: order.index(variant(each))):
+        groups.setdefault((each.figure, each.unit), []).append(each)
+    names = dict.fromkeys((each.figure, each.unit) for each in kept)
+    return [Figure(name[0], tuple(groups[name])) for name in names]
 
 
 def pairs(samples: Sequence[Samples], origin: Origin = "measured") -> list[Pair]:

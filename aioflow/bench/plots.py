@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aioflow.bench.labels import Box, Label, Point, place_labels, thinned
 from aioflow.bench.results import Plot
@@ -19,16 +19,17 @@ _MOST_SHIFT = 14
 _INVISIBLE = 0.4
 
 
-def line_plot(plot: Plot) -> str:
-    """The plot as SVG; its title is for the page to show."""
+def line_plot(plot: Plot, order: Mapping[str, int] | None = None) -> str:
+    """The plot as SVG, but for its title; `order` gives names the numbers of their colours."""
+    order = order or {curve.name: number for number, curve in enumerate(plot.curves)}
     names = [curve.name for curve in plot.curves]
     for ends_named in (True, False):
-        chart = _Chart(plot, right=_end_margin(names) if ends_named else _RIGHT)
+        chart = _Chart(plot, order, right=_end_margin(names) if ends_named else _RIGHT)
         labels = chart.end_labels() if ends_named else chart.inner_labels()
         if labels is not None:
             return chart.draw(labels)
     rows = _legend_rows(names)
-    return _Chart(plot, right=_RIGHT, top=_TOP + len(rows) * _LEGEND_ROW).draw(None)
+    return _Chart(plot, order, right=_RIGHT, top=_TOP + len(rows) * _LEGEND_ROW).draw(None)
 
 
 def _end_margin(names: Sequence[str]) -> float:
@@ -38,8 +39,9 @@ def _end_margin(names: Sequence[str]) -> float:
 class _Chart:
     """A plot laid out: where everything is."""
 
-    def __init__(self, plot: Plot, *, right: float, top: float = _TOP) -> None:
+    def __init__(self, plot: Plot, order: Mapping[str, int], *, right: float, top: float = _TOP) -> None:
         self._plot = plot
+        self._looks = [order[curve.name] for curve in plot.curves]
         points = [point for curve in plot.curves for point in curve.points]
         rising = logarithmic if plot.logarithmic_y else linear
         self.y: Scale = rising([y for _, y in points], HEIGHT - _BOTTOM, top)
@@ -94,7 +96,13 @@ class _Chart:
             self._legend()
             if labels is None
             else [
-                text(each.x, each.y, each.text, f"label halo f{_series(number)}", text_anchor=each.anchor)
+                text(
+                    each.x,
+                    each.y,
+                    each.text,
+                    f"label halo f{_series(self._looks[number])}",
+                    text_anchor=each.anchor,
+                )
                 for number, each in enumerate(labels)
             ]
         )
@@ -104,14 +112,18 @@ class _Chart:
     def _curve(self, number: int, points: Sequence[Point]) -> list[str]:
         if not points:
             return []
+        look = self._looks[number]
         path = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        dash = DASHES[number % len(DASHES)]
-        how = {"stroke_dasharray": dash} if dash and not self._plot.steps else {}
-        parts = [element("path", css=f"curve s{_series(number)}", d=path, **how)]
+        parts = [element("path", css=f"curve s{_series(look)}", d=path, **self._dashes(look))]
         few = len(points) <= _MARKED_POINTS and not self._plot.steps
         for x, y in points if few else points[-1:]:
-            parts.append(mark(number, x, y, f"mark f{_series(number)}"))
+            parts.append(mark(look, x, y, f"mark f{_series(look)}"))
         return parts
+
+    def _dashes(self, look: int) -> dict[str, str]:
+        """Curves differ in more than colours; steps would lose theirs between dashes."""
+        dash = DASHES[look % len(DASHES)]
+        return {"stroke_dasharray": dash} if dash and not self._plot.steps else {}
 
     def _axes(self) -> list[str]:
         area, parts = self.area, []
@@ -135,11 +147,10 @@ class _Chart:
         for row, members in enumerate(_legend_rows(names)):
             x, y = self.area.left, 32.0 + row * _LEGEND_ROW
             for number in members:
-                dash = DASHES[number % len(DASHES)]
-                how = {"stroke_dasharray": dash} if dash and not self._plot.steps else {}
+                look = self._looks[number]
                 path = f"M{x:.1f},{y:.1f} h24"
-                parts.append(element("path", css=f"curve s{_series(number)}", d=path, **how))
-                parts.append(mark(number, x + 12, y, f"mark f{_series(number)}"))
+                parts.append(element("path", css=f"curve s{_series(look)}", d=path, **self._dashes(look)))
+                parts.append(mark(look, x + 12, y, f"mark f{_series(look)}"))
                 parts.append(text(x + 30, y + 4, names[number]))
                 x += 30 + text_width(names[number]) + 22
         return parts

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from aioflow.bench import Curve, Plot
+from aioflow.bench import Bench, Curve, Experiment, Plot
 from aioflow.bench.dots import dot_plot
 from aioflow.bench.drawings import drawings
 from aioflow.bench.pairs import figures
@@ -74,6 +74,20 @@ def test_dots_show_every_round_the_median_and_the_limit_of_each_variant() -> Non
     assert svg.count('class="each f1"') == svg.count('class="each f2"') == 3
     assert {"D-", "D+S+", "last (s)", "8.50 s = 1.01 × limit", "1.40 s = 1.08 × limit"} <= set(texts(svg))
     assert svg.count('class="limit"') == 3  # two, and one that explains the sign
+
+
+def test_a_variant_keeps_its_colour_and_place_in_all_drawings_of_an_experiment() -> None:
+    bench = Bench()
+    for figure in ("first", "last"):
+        for name in ("D+S+", "D-") if figure == "first" else ("D-", "D+S+"):
+            bench.sample(f"{name}, {figure}", "s", 1.0 if name == "D-" else 2.0)
+    bench.plot("over time", "x", "y", [Curve("D-", ((0, 0), (1, 1))), Curve("D+S+", ((0, 0), (2, 1)))])
+    found = bench.finding(Experiment("it", "How long?", "", "", lambda bench: None))
+    curves, first, last = (drawing.svg for drawing in drawings(found, "measured"))
+    assert re.findall(r"label halo (f\d)[^>]*>([^<]+)", curves) == [("f1", "D-"), ("f2", "D+S+")]
+    for svg in (first, last):
+        assert [text for text in texts(svg) if text.startswith("D")] == ["D-", "D+S+"]
+        assert re.findall(r'<(\w+) class="mark (f\d)"', svg) == [("circle", "f1"), ("rect", "f2")]
 
 
 def test_a_name_that_would_be_markup_is_a_text() -> None:
