@@ -9,7 +9,6 @@ from statistics import linear_regression, median
 from aioflow.bench import Bench, Curve
 from aioflow.bench.results import Origin
 
-
 _POINTS = 3
 
 
@@ -30,4 +29,4 @@ def claim_growth(bench: Bench, what: str, drawn: Curve, origin: Origin = "measur
     """Claim the exponent of a curve, at its end: at its beginning there is what every run costs."""
     points = drawn.points[-_POINTS:]
     remark = f"the exponent over {points[0][0]:,.12g} to {points[-1][0]:,.12g}: 1 is linear, 0 does not grow"
-    bench.claim(f"growth of {what}", exponent(points), "x", remark=remark, origin=origin)
+    bench.claim(f"growth of {what}", exponent(points), "power", remark=remark, origin=origin)

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = {"aioflow": "aioflow", "operators": "aioflow/operators", "plans": "aioflow/plans"}
+SHIPPED = {
+    "benchmarks": "aioflow/benchmarks",
+    "aioflow": "aioflow",
+    "operators": "aioflow/operators",
+    "plans": "aioflow/plans",
+}
 
 PLAN = """
 PLAN evens {
@@ -97,8 +102,9 @@ def shipped_files() -> set[str]:
     for folder, name in SHIPPED.items():
         for path in (ROOT / folder).rglob("*"):
             inside = path.relative_to(ROOT / folder)
-            linked = folder == "aioflow" and inside.parts[0] in ("operators", "plans")
-            if path.is_file() and not linked and "__pycache__" not in inside.parts:
+            linked = folder == "aioflow" and inside.parts[0] in ("benchmarks", "operators", "plans")
+            left_out = folder == "benchmarks" and inside.parts[0].startswith(("peers", "."))
+            if path.is_file() and not linked and not left_out and "__pycache__" not in inside.parts:
                 names.add(f"{name}/{inside.as_posix()}")
     return names
 
