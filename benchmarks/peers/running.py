@@ -53,11 +53,10 @@ class Measured:
     peak_megabytes: float
     contents: str
 
-    def curve(self, name: str, most_points: int = 400) -> Curve:
+    def curve(self, name: str) -> Curve:
         """Tuples over time."""
-        step = max(1, len(self.arrivals) // most_points)
-        points = [(seconds, float(count)) for count, seconds in enumerate(self.arrivals, 1)]
-        return Curve(name, ((0.0, 0.0), *points[:-1:step], points[-1]))
+        points = ((seconds, float(count)) for count, seconds in enumerate(self.arrivals, 1))
+        return Curve(name, ((0.0, 0.0), *points))
 
 
 def measure(peer: Peer, job: Job) -> Measured:
