@@ -96,7 +96,7 @@ class Harness:
         store: Store = SqliteStore(folder / "db") if kind == "sqlite" else PostgresStore(self.postgres())
         random = Random(f"{self.seed} {self._worlds}")
         world = World(folder, store, self.commands, self.receivers, random, plan, self.variables)
-        campaign = Campaign(world, self.report, changes, chained=chained)
+        campaign = Campaign(world, self.report, changes, chained=chained, tell=self.tell)
         known = len(self.report.problems)
         try:
             yield campaign
