@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ def main() -> int:
     options = _options()
     begun = time.monotonic()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aioflow-kills-")))
+        folder = Path(tempfile.mkdtemp(prefix="aioflow-kills-"))
         commands: Commands = stack.enter_context(Forked()) if options.forked else Fresh()
         server = cache(lambda: stack.enter_context(postgres_server(durable=True)))
         variables = {SABOTAGE: "1"} if options.sabotage else {}
@@ -34,7 +35,11 @@ def main() -> int:
         if options.server_kills:
             _kill_server(work, server(), options)
     _print(work, time.monotonic() - begun)
-    return 1 if work.report.problems else 0
+    if work.report.problems:
+        print(f"\nall that was there is kept in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
 
 
 def _options() -> argparse.Namespace:

@@ -36,6 +36,7 @@ class Oracle:
     world: World
     kills: list[Kill] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)
 
     def stored(self) -> dict[str, int]:
         """The houses that the plan remembers."""
@@ -90,7 +91,7 @@ class Oracle:
         for place in earlier:
             kill = last.get(place)
             if kill is None:
-                self._tell(f"{channel}: a copy that no kill explains, at place {place}")
+                self._tell(f"{channel}: a copy that no kill explains, of the message at place {place}")
             elif self._is_outside(kill):
                 self._tell(f"{channel}: a copy after the kill at {kill.moment!r}, outside of the window")
             else:
@@ -107,8 +108,10 @@ class Oracle:
         return [json.loads(content)["subject"] for (content,) in contents]
 
     def _tell(self, problem: str) -> None:
-        where = self.kills[-1].where if self.kills else "nobody"
-        self.problems.append(f"after kill {len(self.kills)} ({where}): {problem}")
+        if problem not in self._told:  # what is wrong once stays so
+            self._told.add(problem)
+            where = self.kills[-1].where if self.kills else "nobody"
+            self.problems.append(f"after kill {len(self.kills)} ({where}): {problem}")
 
 
 def _some(texts: set[str]) -> str:

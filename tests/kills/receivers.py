@@ -45,8 +45,9 @@ class Receivers:
 
     def settle(self) -> None:
         """Wait until what somebody dead had sent is behind us: this comes after it."""
-        with smtplib.SMTP("127.0.0.1", self.smtp_port, "localhost"):
-            pass
+        with smtplib.SMTP("127.0.0.1", self.smtp_port, "localhost") as server:
+            while server.docmd("XOPEN")[1] != b"1":
+                pass
         with urllib.request.urlopen(f"http://127.0.0.1:{self.gateway_port}/settled"):
             pass
 

@@ -162,6 +162,11 @@ class SmtpServer:
                 return reaction
         return None
 
+    @property
+    def open_connections(self) -> int:
+        """Those of which anything may still come."""
+        return sum(not protocol.is_over for protocol in self._protocols)
+
     def keep(self, mail: Mail) -> None:
         if self._journal is not None:
             append_durably(self._journal, mail.as_json())
@@ -213,6 +218,10 @@ class _Protocol(SMTP):
         for name, method in self._smtp_methods.items():
             self._smtp_methods[name] = partial(self._take_step, name, method)
 
+    @property
+    def is_over(self) -> bool:
+        return self._handler_coroutine is not None and self._handler_coroutine.done()
+
     async def leave(self) -> None:
         """Drop the connection and wait until all of it has ended."""
         if self.transport is not None:
@@ -233,6 +242,10 @@ class _Protocol(SMTP):
         if reaction.close:
             await self._close(reaction)
         return reaction.reply or "250 kept"
+
+    async def smtp_XOPEN(self, argument: str | None) -> None:  # noqa: N802
+        """How many connections the server has to do with, this one among them."""
+        await self.push(f"250 {self._owner.open_connections}")
 
     async def _handle_client(self) -> None:
         if not await self._reacts("CONNECT"):
