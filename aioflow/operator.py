@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import (
     Any,
     Literal,
@@ -273,9 +274,16 @@ class Registry:
 
     def __init__(self, operators: Sequence[Operator] = ()) -> None:
         self._operators: dict[str, Operator] = {described.key: described for described in operators}
+        self._expected: dict[str, str] = {}  # the modules of operators that nobody has asked for yet
+
+    def expect(self, module: str, *names: str) -> None:
+        """Say which operators a module registers when it is imported; that is done when one is asked for."""
+        self._expected.update(dict.fromkeys(names, module))
 
     def add(self, described: Operator) -> None:
-        known = self._operators.get(described.key)
+        if self._expected.get(described.key) == described.function.__module__:
+            del self._expected[described.key]
+        known = self.get(described.name)
         if known is not None and known.function.__module__ != described.function.__module__:
             raise TypeError(
                 f"operator {described.name!r} is defined in {known.function.__module__} "
@@ -284,13 +292,17 @@ class Registry:
         self._operators[described.key] = described
 
     def get(self, name: str) -> Operator | None:
-        return self._operators.get(name.lower())
+        key = name.lower()
+        if key in self._expected:
+            import_module(self._expected[key])
+        return self._operators.get(key)
 
     def names(self) -> list[str]:
-        return sorted(self._operators)
+        return sorted({*self._operators, *self._expected})
 
-    def __iter__(self) -> Any:
-        return iter([self._operators[name] for name in self.names()])
+    def __iter__(self) -> Iterator[Operator]:
+        found = map(self.get, self.names())
+        return iter([described for described in found if described is not None])
 
 
 registry = Registry()

@@ -1,33 +1,21 @@
-"""The operator library, imported as `aioflow.operators`: importing it registers every operator."""
+"""The operator library, imported as `aioflow.operators`: a family is imported when one of it is used."""
 
-from aioflow.operators import (
-    databases,
-    differences,
-    email,
-    files,
-    functions,
-    nesting,
-    notifications,
-    relational,
-    routing,
-    sets,
-    text_formats,
-    web,
-    windows,
-)
+from aioflow.operator import registry
 
-__all__ = [
-    "databases",
-    "differences",
-    "email",
-    "files",
-    "functions",
-    "nesting",
-    "notifications",
-    "relational",
-    "routing",
-    "sets",
-    "text_formats",
-    "web",
-    "windows",
-]
+FAMILIES = {
+    "databases": ("dbappend", "dbexport", "dbimport", "dbquery", "dbupdate"),
+    "differences": ("diff",),
+    "email": ("email",),
+    "files": ("read", "write"),
+    "functions": ("aggregate", "apply"),
+    "nesting": ("format", "pack", "unpack"),
+    "notifications": ("notify", "phone"),
+    "relational": ("distinct", "join", "project", "select"),
+    "routing": ("emit", "limit", "log", "null", "sample", "sort"),
+    "sets": ("intersect", "minus", "union"),
+    "web": ("wrapper",),
+    "windows": ("window",),
+}
+
+for family, names in FAMILIES.items():
+    registry.expect(f"aioflow.operators.{family}", *names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
@@ -47,22 +48,22 @@ class Formats:
 
     def __init__(self) -> None:
         self._formats: dict[str, Format] = {}
-        self._installed_loaded = False
+        self._is_loaded = False
 
     def add(self, added: Format) -> None:
         self._formats[added.name.lower()] = added
 
     def names(self) -> list[str]:
-        self._load_installed()
+        self._load()
         return sorted(self._formats)
 
     def get(self, name: str) -> Format | None:
-        self._load_installed()
+        self._load()
         return self._formats.get(name.lower())
 
     def for_path(self, path: str) -> Format:
         """The format of a file by its name; JSON lines for stdin and stdout."""
-        self._load_installed()
+        self._load()
         if path == "-":
             return self._formats["jsonl"]
         suffix = PurePath(path).suffix.lower()
@@ -72,9 +73,10 @@ class Formats:
         endings = ", ".join(suffix for known in self._formats.values() for suffix in known.suffixes)
         raise SettingError(f"no format is known by the ending of {path!r} ({endings}); name one with FORMAT")
 
-    def _load_installed(self) -> None:
-        if not self._installed_loaded:
-            self._installed_loaded = True
+    def _load(self) -> None:
+        if not self._is_loaded:
+            self._is_loaded = True
+            import_module("aioflow.operators.text_formats")  # registers those of the library
             for entry_point in installed("aioflow.formats"):
                 self.add(entry_point.load())
 

@@ -399,7 +399,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Formats]:
     entry_point = EntryPoint("length", f"{__name__}:LENGTH", "aioflow.formats")
     monkeypatch.setattr(EntryPoint, "load", lambda self: LENGTH)
     monkeypatch.setattr(formats_module, "installed", lambda group: [entry_point])
-    monkeypatch.setattr(formats_module.formats, "_installed_loaded", False)
+    monkeypatch.setattr(formats_module.formats, "_is_loaded", False)
     yield formats_module.formats
     formats_module.formats._formats.pop("length", None)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from aioflow import AioflowError, function, loads
 from aioflow.operator import InputPort, Operator
+from aioflow.operators import FAMILIES
 from aioflow.plugins import load_operators
 from aioflow.setting import SettingPort
 from aioflow.testing import Script, rows
@@ -188,3 +190,13 @@ def test_the_docstring_begins_with_one_sentence(described: Operator) -> None:
     first, _, rest = described.doc.partition("\n")
     assert first.endswith(".")
     assert not rest or rest.startswith("\n")
+
+
+def test_families_have_the_operators_that_they_are_expected_to_have() -> None:
+    load_operators()
+    for family, names in FAMILIES.items():
+        module = import_module(f"aioflow.operators.{family}")
+        registered = {
+            described.name for described in LIBRARY if described.function.__module__ == module.__name__
+        }
+        assert registered == set(names), family
