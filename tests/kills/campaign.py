@@ -131,6 +131,8 @@ class Campaign:
     # --- steps ----------------------------------------------------------------------------------
 
     def _change(self) -> None:
+        if self._chained:
+            self._world.store.release_leases()
         changes = self._changes
         self._world.source.advance(changes.new, changes.changed, changes.gone)
 
@@ -156,7 +158,6 @@ class Campaign:
         return True
 
     def _follow_up(self) -> None:
-        self._world.store.expire_leases()
         if not self._chained:
             self._recover()
             self._oracle.look_after_recovery()

@@ -15,6 +15,10 @@ from tests.servers.postgres import Postgres
 
 _SETTLE_SECONDS = 60
 _EXPIRE = "update aioflow_outbox set leased_until = '2000-01-01T00:00:00.000000Z' where state = 'sending'"
+_RELEASE = (
+    "update aioflow_outbox set state = 'waiting', leased_by = null, leased_until = null "
+    "where state = 'sending'"
+)
 
 
 class Store(Protocol):
@@ -32,6 +36,10 @@ class Store(Protocol):
 
     def expire_leases(self) -> None:
         """Let so much time pass that the leases of the dead have run out."""
+        ...
+
+    def release_leases(self) -> None:
+        """Have the leases of the dead ended, without the seconds that taking each over needs."""
         ...
 
     def problems(self) -> list[str]:
@@ -63,9 +71,15 @@ class SqliteStore:
         pass
 
     def expire_leases(self) -> None:
+        self._change_leases(_EXPIRE)
+
+    def release_leases(self) -> None:
+        self._change_leases(_RELEASE)
+
+    def _change_leases(self, sql: str) -> None:
         if self.rows("select 1 from aioflow_outbox where state = 'sending'"):
             with closing(sqlite3.connect(self._path)) as database, database:
-                database.execute(_EXPIRE)
+                database.execute(sql)
 
     def problems(self) -> list[str]:
         found = [text for (text,) in self.rows("pragma integrity_check") if text != "ok"]
@@ -110,6 +124,9 @@ class PostgresStore:
 
     def expire_leases(self) -> None:
         self.rows(_EXPIRE)
+
+    def release_leases(self) -> None:
+        self.rows(_RELEASE)
 
     def problems(self) -> list[str]:
         return [f"a session is left: {session}" for session in self._sessions()]
