@@ -23,11 +23,9 @@ from aioflow.relation import Batch, Relation, Row, Schema, Value
 _FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_XML_LETTERS = (
-    r"A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2070-\u218f\u2c00-\u2fef"
-    r"\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd"
-)
-_XML_NAME = re.compile(rf"(?![xX][mM][lL])[{_XML_LETTERS}][{_XML_LETTERS}0-9.\u00b7-]*")
+# Those of which all editions of XML say that they are names, so that every reader takes them.
+_XML_LETTERS = "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u4e00-\u9fa5\uac00-\ud7a3"
+_XML_NAME = re.compile(rf"(?![xX][mM][lL])[{_XML_LETTERS}][{_XML_LETTERS}0-9.-]*")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
