@@ -32,7 +32,7 @@ PIECES = 12
 
 
 def limit_seconds(system: System, zips: int, yahoo: float, crime: float) -> float:
-    """To the last tuple: the first piece of the file, then the slowest source or all requests by all workers."""
+    """To the last tuple: a piece of the file, then the slowest source, or all requests by all workers."""
     if system.each_one:
         return yahoo + zips * crime
     return max(PIECES * yahoo, yahoo + max(crime, zips * (yahoo + crime) / system.workers))
