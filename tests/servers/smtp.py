@@ -243,6 +243,10 @@ class _Protocol(SMTP):
             await self._close(reaction)
         return reaction.reply or "250 kept"
 
+    async def handle_exception(self, error: Exception) -> str:
+        """A client that is gone in the midst of something is no news here."""
+        return f"500 {type(error).__name__}"
+
     async def smtp_XOPEN(self, argument: str | None) -> None:  # noqa: N802
         """How many connections the server has to do with, this one among them."""
         await self.push(f"250 {self._owner.open_connections}")
