@@ -100,6 +100,11 @@ class Courier:
             self._report.troubles.append(str(error))
         return self._report
 
+    def stop(self) -> None:
+        """Claim nothing more: `deliver` ends when what is under way has been delivered and noted."""
+        self._until = -math.inf
+        self._changed.set()
+
     async def watch(self) -> None:
         """Deliver whatever becomes due, until cancelled; a database that is away is waited for."""
         self._looks_again = True

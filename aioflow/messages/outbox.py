@@ -20,6 +20,7 @@ from aioflow.relation import Batch, Schema
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
+from aioflow.state.finishing import to_the_end
 from aioflow.state.own_tables import OUTBOX as TABLE
 from aioflow.state.own_tables import are_there, stamp
 from aioflow.state.staged import StagedRows, batches_of
@@ -105,7 +106,8 @@ class Outbox:
         channels = Channels(self._host.configuration)
         try:
             courier = Courier(table, channels, self._settings, address, self._host.warn)
-            return await courier.deliver(self._settings.deliver_seconds)
+            # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
+            return await to_the_end(courier.deliver(self._settings.deliver_seconds), courier.stop)
         finally:
             try:
                 await channels.close()

@@ -7,10 +7,10 @@ writes before, through `own_view`, opens the transaction earlier and keeps other
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from aioflow.context import RunInfo
 from aioflow.errors import AioflowError
@@ -18,6 +18,7 @@ from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
+from aioflow.state.finishing import to_the_end
 from aioflow.state.moments import moment
 from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
@@ -80,7 +81,7 @@ class Transaction:
         self._complete.append(write)
         if self._live is not None:
             async with self._using:
-                await _to_the_end(self._apply_complete())
+                await to_the_end(self._apply_complete())
 
     @asynccontextmanager
     async def own_view(
@@ -97,7 +98,7 @@ class Transaction:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await _to_the_end(self._apply_complete())
+            await to_the_end(self._apply_complete())
             async with permit():
                 yield self._connection
 
@@ -329,20 +330,6 @@ def _file_at(address: Address) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await something that must not be left half-done, however often whoever waits for it is cancelled."""
-    task = asyncio.get_running_loop().create_task(work)
-    interrupted: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            interrupted = error
-    task.result()
-    if interrupted is not None:
-        raise interrupted
 
 
 async def _apply(write: Write, connection: Connection) -> None:

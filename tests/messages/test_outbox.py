@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
-from aioflow.messages.courier import Report
+from aioflow.messages.courier import Courier, Report
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.outbox import Outbox, report_warnings
 from aioflow.messages.outbox_table import Account, Waiting
@@ -170,6 +170,36 @@ async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
         await engine.run(loads(text), people=people())
     assert channel.subjects == ["Ann", "Bob"]
     assert await stored(url) == ["Ann", "Bob"]
+
+
+async def test_a_message_that_is_under_way_when_a_streaming_run_ends_goes_once(
+    tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    url = f"sqlite:{tmp_path / 'test.db'}"
+    arrived, stopped = asyncio.Event(), asyncio.Event()
+
+    async def does(message: Any) -> None:
+        arrived.set()
+        await stopped.wait()
+
+    stop = Courier.stop
+
+    def stop_and_tell(courier: Courier) -> None:
+        stop(courier)
+        stopped.set()
+
+    channel.does = does
+    monkeypatch.setattr(Courier, "stop", stop_and_tell)
+
+    async def people() -> AsyncIterator[dict[str, Any]]:
+        yield {"name": "Ann", "age": 30}
+        await arrived.wait()
+
+    text = PLAN.replace("INPUT:", "COMMIT: batch\n  INPUT:")
+    async with Engine(registry=registry(), configuration=configuration(url)) as engine:
+        await engine.run(loads(text), people=people())
+    assert channel.subjects == ["Ann"]
 
 
 def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
