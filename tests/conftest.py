@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from aioflow import secrets
+
 # A loaded machine is no failure.
 settings.register_profile("aioflow", deadline=None)
 settings.load_profile("aioflow")
@@ -29,6 +31,14 @@ async def _run_and_expect_no_tasks(pyfuncitem: pytest.Function) -> None:
     ]
     if left:
         pytest.fail("tasks left running: " + ", ".join(sorted(map(repr, left))), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _secrets_are_forgotten() -> Iterator[None]:
+    """What one test reveals is no secret in the next: short ones stand in any data."""
+    before = list(secrets._revealed)
+    yield
+    secrets._revealed[:] = before
 
 
 @pytest.hookimpl(tryfirst=True)
