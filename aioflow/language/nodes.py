@@ -52,7 +52,7 @@ def _argument(part: Token | Setting) -> Variable | Setting:
 
 
 class Nodes:
-    """A method for each rule, called by lark with what the rule's parts gave."""
+    """A method for each rule, called with what the rule's parts gave."""
 
     def statement(self, parts: list[Any]) -> StatementParts:
         operator, arguments, outputs, closing, (clauses, last) = parts

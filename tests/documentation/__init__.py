@@ -58,7 +58,7 @@ _KEY = re.compile(r"^(?:\$ aioflow outbox \w+ )?([0-9a-f]{8})\b", re.MULTILINE)
 _PROCESSES = get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
     [
-        *(__name__, "aioflow.cli.app", "aioflow.cli.run", "aioflow.operators", "aioflow.testing", "lark"),
+        *(__name__, "aioflow.cli.app", "aioflow.cli.run", "aioflow.operators", "aioflow.testing"),
         *("aioflow.cli.outbox_commands", "aioflow.messages.email", "aioflow.messages.outbox"),
         *("aioflow.messages.sandbox", "aioflow.state.own_tables", "aioflow.state.sqlite", "aioflow.web"),
     ]

@@ -23,6 +23,7 @@ from aioflow.plan import (
 from aioflow.relation import Schema, Type
 from aioflow.source import Span
 from tests.language.samples import EVERYTHING, EXAMPLE_PLAN, GET_HOUSES, GET_URLS, PARENT_PLAN, WATCH_HOUSES
+from tests.language.tabulate import TABLES, tables
 
 
 def read_plan(text: str) -> Plan:
@@ -292,7 +293,11 @@ def test_a_long_plan_is_read_quickly() -> None:
     assert min(times) < 0.6
 
 
-def test_lark_is_not_imported_before_a_text_is_read() -> None:
-    script = "import sys, aioflow.language; print('lark' in sys.modules)"
+def test_lark_is_not_needed_to_read_a_text() -> None:
+    script = "import sys, aioflow.language as it; it.parse('PLAN p { BODY { } }'); print('lark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_tables_are_those_of_the_grammar() -> None:
+    assert TABLES.read_text("utf-8") == tables(), "run python -m tests.language.tabulate"
