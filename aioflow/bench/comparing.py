@@ -79,11 +79,14 @@ def compare(before: Results, after: Results, *, force: bool = False) -> Comparis
         raise InputError("; ".join(differences) + "; --force compares them all the same")
     earlier, later = _variants(before), _variants(after)
     shared = [key for key in earlier if key in later and earlier[key].unit == later[key].unit]
-    tests = [t_test(earlier[key].values, later[key].values) for key in shared]
-    chances = iter(corrected([test.p for test in tests if test is not None]))
+    ratios = {key: _ratio(earlier[key], later[key]) for key in shared}
+    # Only what can show a change is counted: each comparison more demands more of all others.
+    tested = [key for key, ratio in ratios.items() if ratio is not None and ratio.low is not None]
+    tests = [t_test(earlier[key].values, later[key].values) for key in tested]
+    chances = dict(zip(tested, corrected([test.p for test in tests if test is not None]), strict=True))
     changes = [
-        _change(key, earlier[key], later[key], None if test is None else next(chances))
-        for key, test in zip(shared, tests, strict=True)
+        Change(*key, later[key].unit, earlier[key], later[key], ratios[key], chances.get(key))
+        for key in shared
     ]
     return Comparison(
         tuple(changes),
@@ -116,7 +119,7 @@ def _named(samples: Samples) -> str:
     return samples.name if samples.origin == "measured" else f"{samples.name} (simulated)"
 
 
-def _change(key: tuple[str, str], before: Samples, after: Samples, p: float | None) -> Change:
-    comparable = all(value > 0 for value in (*before.values, *after.values))
-    ratio = ratio_of_medians(after.values, before.values) if comparable else None
-    return Change(key[0], key[1], after.unit, before, after, ratio, p)
+def _ratio(before: Samples, after: Samples) -> Interval | None:
+    if not all(value > 0 for value in (*before.values, *after.values)):
+        return None
+    return ratio_of_medians(after.values, before.values)

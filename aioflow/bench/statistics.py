@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from statistics import fmean, median, variance
+from statistics import NormalDist, fmean, median, variance
 
 _RESAMPLES = 2000
 _CONFIDENCE = 0.95
+# Of fewer values even the least and the most hold the median too seldom to be called an interval of 95 %.
+LEAST_VALUES = 5
 _SEED = 20_261_116
 _KEPT_SIZE = 64
 
@@ -41,16 +43,32 @@ class Test:
 
 def bootstrap(values: Sequence[float], figure: Callable[[Sequence[float]], float] = median) -> Interval:
     """A figure of samples with its interval; the same samples always give the same."""
-    if len(values) < 3:
+    if len(values) < LEAST_VALUES:
         return Interval(figure(values), None, None)
-    return _interval(figure(values), [figure(each) for each in _resamples(values)])
+    return _interval(figure(values), [figure(each) for each in _resamples(values)], len(values))
 
 
-def _interval(value: float, found: list[float]) -> Interval:
-    """A figure, between the outer percentiles of what resamples gave."""
+def _interval(value: float, found: list[float], size: int) -> Interval:
+    """A figure, between the outer percentiles of what resamples of so many values gave."""
     found.sort()
-    cut = int(len(found) * (1 - _CONFIDENCE) / 2)
+    cut = int(len(found) * _tail(size))
     return Interval(value, found[cut], found[-cut - 1])
+
+
+@lru_cache(maxsize=64)
+def _tail(size: int) -> float:
+    """Which share of resamples is left out on each side.
+
+    Resamples of few values are nearer to each other than other samples would be: 2.5 % would be left out too
+    much, and of seven rounds the interval would hold the median in 88 % of cases. So as much is left out as
+    Student's distribution demands of a mean (Hesterberg's expanded percentiles).
+    """
+    degrees = size - 1
+    low, high = 0.0, 100.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_tailed(middle, degrees) > 1 - _CONFIDENCE else (low, middle)
+    return NormalDist().cdf(-low * math.sqrt(size / degrees))
 
 
 def _resamples(values: Sequence[float], seed: int = _SEED) -> Iterator[Sequence[float]]:
@@ -90,11 +108,12 @@ def paired_ratio(values: Sequence[float], others: Sequence[float]) -> Interval:
 def ratio_of_medians(values: Sequence[float], others: Sequence[float]) -> Interval:
     """How one median stands to another, of samples that were not taken in the same rounds."""
     found = median(values) / median(others)
-    if min(len(values), len(others)) < 3:
+    fewer = min(len(values), len(others))
+    if fewer < LEAST_VALUES:
         return Interval(found, None, None)
     # Two runs have nothing to do with each other: neither have their resamples.
     draws = zip(_resamples(values), _resamples(others, _SEED + 1), strict=True)
-    return _interval(found, [median(one) / median(other) for one, other in draws])
+    return _interval(found, [median(one) / median(other) for one, other in draws], fewer)
 
 
 def corrected(chances: Sequence[float]) -> list[float]:

@@ -80,6 +80,12 @@ def test_too_few_rounds_say_nothing() -> None:
     assert (change.word, change.is_significant) == ("too few rounds", False)
 
 
+def test_what_has_too_few_rounds_to_show_a_change_hides_none_of_the_others() -> None:
+    few: dict[str, list[float]] = {f"few {n}": [1.0, 2.0] for n in range(5000)}
+    before, after = run({"it": noise(1, 1, 6), **few}), run({"it": noise(1.1, 2, 6), **few})
+    assert compare(before, after).changes[0].word == "slower"
+
+
 def test_what_only_one_run_has_is_told() -> None:
     found = compare(run({"both": noise(1, 1), "old": [1.0]}), run({"both": noise(1, 2), "new": [1.0]}))
     assert (found.only_before, found.only_after) == (("it: old",), ("it: new",))

@@ -1,5 +1,6 @@
 """Figures of samples against values that textbooks and other programs give."""
 
+import random
 from math import comb
 
 import pytest
@@ -68,8 +69,9 @@ def test_the_interval_of_a_median_is_that_of_the_exact_distribution_of_resamples
         share, size = value / 21, 21
         return sum(comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(11, size + 1))
 
-    low = next(value for value in range(1, 22) if at_most(value) >= 0.025)
-    high = next(value for value in range(1, 22) if at_most(value) >= 0.975)
+    # Student's t of 20 degrees is 2.086 and not 1.960: the normal distribution has 1.63 % beyond 2.086 · √(21/20).
+    low = next(value for value in range(1, 22) if at_most(value) >= 0.0163)
+    high = next(value for value in range(1, 22) if at_most(value) >= 1 - 0.0163)
     assert (found.low, found.value, found.high) == (low, 11, high)
 
 
@@ -78,8 +80,19 @@ def test_the_same_samples_always_give_the_same_interval() -> None:
     assert bootstrap(values) == bootstrap(values)
 
 
-def test_two_values_have_no_interval() -> None:
-    assert median_of((1.0, 3.0)) == statistics.Interval(2.0, None, None)
+@pytest.mark.parametrize("rounds", [5, 7, 10])
+def test_an_interval_of_few_rounds_holds_the_true_median_as_often_as_it_says(rounds: int) -> None:
+    chance, tries, held = random.Random(rounds), 200, 0
+    for _ in range(tries):
+        found = median_of([chance.lognormvariate(0, 0.3) for _ in range(rounds)])
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 1 <= found.high
+    assert held / tries > 0.92
+
+
+def test_four_values_have_no_interval() -> None:
+    assert median_of((1.0, 3.0, 2.0, 4.0)) == statistics.Interval(2.5, None, None)
 
 
 def test_a_paired_ratio_does_not_see_what_slows_both() -> None:
@@ -93,7 +106,7 @@ def test_a_ratio_to_a_limit_is_of_the_median() -> None:
 
 
 def test_a_ratio_of_medians_needs_no_pairs() -> None:
-    found = ratio_of_medians((4.0, 4.1, 3.9, 4.0, 4.2), (2.0, 2.0, 2.1))
+    found = ratio_of_medians((4.0, 4.1, 3.9, 4.0, 4.2, 4.0), (2.0, 2.0, 2.1, 1.9, 2.0))
     assert found.low is not None
     assert found.high is not None
     assert found.low <= found.value == 2.0 <= found.high

@@ -121,7 +121,7 @@ def test_measured_and_simulated_variants_are_never_paired() -> None:
 
 
 def test_variants_of_different_numbers_of_rounds_are_compared_without_pairing() -> None:
-    found = pair(Samples("a", "s", (2, 2, 2, 2)), Samples("b", "s", (1, 1, 1)))
+    found = pair(Samples("a", "s", (2, 2, 2, 2, 2, 2)), Samples("b", "s", (1, 1, 1, 1, 1)))
     assert found.ratio is not None
     assert (found.is_paired, found.ratio.value, found.differs) == (False, 2, True)
 
