@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import DepthError
 from aioflow.failures import operator_error
 from aioflow.graph import Routine
 from aioflow.outlet import Outlet, Space, Target, when_freed
-from aioflow.relation import Row, Schema, identities
+from aioflow.relation import Row, Schema, value_identities
 from aioflow.reordered import Reordered
 from aioflow.session import Session, Totals
 from aioflow.signals import Completion
@@ -183,7 +183,7 @@ class Loop:
         plan = self._routine.plan
         if self._seen is not None and plan.once is not None and plan.once in schema:
             column = schema.position(plan.once)
-            rows = self._seen.add_new(identities([(row[column],) for row in rows]), rows)
+            rows = self._seen.add_new(value_identities([row[column] for row in rows]), rows)
             if not rows:
                 return
         if plan.max_depth is not None and depth > plan.max_depth:

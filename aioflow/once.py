@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioflow.outlet import Outlet, Space
-from aioflow.relation import Row, identities
+from aioflow.relation import Row, value_identities
 from aioflow.spill import KeySet, Memory
 from aioflow.stream import Stream
 
@@ -59,5 +59,5 @@ class OnceStream(Stream):
         if self.schema is None or self._attribute not in self.schema:
             return rows
         position = self.schema.position(self._attribute)
-        fresh = self._seen.add_new(identities([(row[position],) for row in rows]), rows)
+        fresh = self._seen.add_new(value_identities([row[position] for row in rows]), rows)
         return fresh if self._filters else rows

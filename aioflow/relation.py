@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -14,6 +13,7 @@ from itertools import chain
 from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 
 Value: TypeAlias = Any
@@ -248,6 +248,11 @@ def identities(rows: Sequence[Row]) -> Sequence[Hashable]:
     return rows if _are_plain(list(chain.from_iterable(rows))) else [identity(row) for row in rows]
 
 
+def value_identities(values: Sequence[Value]) -> Sequence[Hashable]:
+    """Hashable stand-ins for values: equal exactly when the values are equal."""
+    return values if _are_plain(values) else list(map(_canonical, values))
+
+
 def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Hashable]]:
     """`identities` for rows of a schema: values whose type leaves no doubt are not looked at."""
     doubtful = [place for place, kind in enumerate(schema.types) if kind not in _PLAIN_TYPES]
@@ -264,7 +269,7 @@ def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Hashable
     return of_rows
 
 
-def _are_plain(values: list[Value]) -> bool:
+def _are_plain(values: Sequence[Value]) -> bool:
     """Whether values are equal exactly when Python says so."""
     kinds = set(map(type, values))
     if kinds <= _PLAIN:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from aioflow import Relation, Schema, aggregate_function
 from aioflow.expressions import Counters, Projection, SortKeys
 from aioflow.operators.exact_sum import ExactSum, Number
-from aioflow.relation import Value, identities
+from aioflow.relation import Value, value_identities
 from aioflow.spill import KeySet, Memory, RowBuffer
 
 _VALUE = Schema(("value",))
@@ -166,8 +166,7 @@ class Distinct:
         self._seen = KeySet(memory)
 
     def add(self, values: Sequence[Value]) -> None:
-        keys = identities([(value,) for value in values])
-        self._accumulator.add(self._seen.add_new(keys, values))
+        self._accumulator.add(self._seen.add_new(value_identities(values), values))
 
     def result(self) -> Value:
         return self._accumulator.result()
