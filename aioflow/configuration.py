@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
 from aioflow.installed import installed

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+from aioflow.dataclass import dataclass
 from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.spill import Memory

@@ -14,10 +14,10 @@ AioflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from aioflow.dataclass import dataclass
 from aioflow.source import Span
 
 

@@ -6,8 +6,9 @@ Nothing is built while nobody listens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from aioflow.dataclass import dataclass
 
 
 @dataclass(frozen=True)

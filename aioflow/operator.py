@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from typing import (
     Any,
@@ -17,6 +17,7 @@ from typing import (
 )
 
 from aioflow.context import Context
+from aioflow.dataclass import dataclass
 from aioflow.docstring import parse_docstring
 from aioflow.plan import Program
 from aioflow.relation import Batch, Row, Schema

@@ -9,11 +9,12 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.quantities import byte_count, byte_text, seconds
 from aioflow.secrets import MASK

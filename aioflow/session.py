@@ -6,12 +6,13 @@ import asyncio
 import heapq
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aioflow.budget import Budget, Permits
 from aioflow.context import RunInfo
+from aioflow.dataclass import dataclass
 from aioflow.events import Event, Listener, Warned
 from aioflow.graph import Graph
 from aioflow.relation import Row, Schema

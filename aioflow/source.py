@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+
+from aioflow.dataclass import dataclass
 
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
 

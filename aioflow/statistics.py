@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioflow.dataclass import dataclass
 from aioflow.session import Active, Session, Totals
 
 

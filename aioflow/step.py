@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.analysis.parameters import Scope
 from aioflow.analysis.resolve import Resolved
+from aioflow.dataclass import dataclass
 from aioflow.operator import BatchFunction, Firing, Operator
 from aioflow.plan import Plan
 from aioflow.relation import Schema

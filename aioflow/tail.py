@@ -7,10 +7,10 @@ The results of such a call are results of its plan, or reach them only through m
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.resolve import Resolved
+from aioflow.dataclass import dataclass
 from aioflow.operator import Operator
 from aioflow.plan import Plan
 

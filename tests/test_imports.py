@@ -10,6 +10,7 @@ import pytest
 # Each engine module imports only from its left.
 ENGINE_ORDER = (
     "version",
+    "dataclass",
     "installed",
     "source",
     "errors",

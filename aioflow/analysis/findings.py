@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aioflow.analysis.wiring import HEADER
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.plan import Plan, Program, Statement
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, substitute
 from aioflow.analysis.resolve import Resolved, not_positive, option_span
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, SettingError
 from aioflow.operator import Operator, Settings
 from aioflow.plan import Constant

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from aioflow.analysis.fitting import errors_schema, fit, value_or_unknown, wrong
 from aioflow.analysis.parameters import UNKNOWN, Scope
 from aioflow.analysis.resolve import Resolved, resolve_statement
 from aioflow.analysis.wiring import Wiring, variables
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.operator import Registry, Settings
 from aioflow.plan import InputDeclaration, Plan, Program, Variable

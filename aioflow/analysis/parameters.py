@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any, Final
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import NAME_PATTERN, Constant, ParameterReference, Plan
 

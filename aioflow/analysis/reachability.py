@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.infer import Activation
 from aioflow.analysis.resolve import Resolved
 from aioflow.analysis.wiring import HEADER, Producer, Wiring, topological_order, upstream
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.operator import Operator
 from aioflow.plan import Plan

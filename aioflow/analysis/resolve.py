@@ -7,10 +7,11 @@ value makes sense for its operator for `infer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from aioflow.analysis.parameters import substitute
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.operator import Operator, Registry
 from aioflow.plan import (

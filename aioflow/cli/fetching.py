@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,6 +15,7 @@ from aioflow.cli.ending import FAILED, OK, os_error_text, tell
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.paint import Paint, plain
 from aioflow.configuration import Configuration
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.quantities import count_text, duration_text
 from aioflow.secrets import Secrets

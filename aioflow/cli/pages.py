@@ -7,11 +7,12 @@ import mimetypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.ending import os_error_text
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, SettingError
 from aioflow.plan import Program
 from aioflow.relation import Row, Value

@@ -8,13 +8,13 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from aioflow.cli.formats import JSON_LINES
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.operators.encoding import read_value
 from aioflow.operators.formats import Format

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.destination import Destination
@@ -20,6 +19,7 @@ from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
 from aioflow.cli.writer import BackgroundWriter
 from aioflow.configuration import Configuration
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.plan import Program
 from aioflow.quantities import count_text, duration_text, seconds

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from aioflow.cli.fetching import shown_url, status_text
 from aioflow.cli.pages import Browser, Extracted, Page, extract, reader_for, saved_page, wrapper_of
 from aioflow.cli.paint import Paint, plain, shortened
 from aioflow.cli.table import Columns
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.language import loads
 from aioflow.language.literals import write_string

@@ -11,11 +11,12 @@ import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aioflow.cli.ending import os_error_text
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.events import (
     CallEnded,

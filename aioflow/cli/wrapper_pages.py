@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from aioflow.cli.pages import Browser, Extracted, Page, saved_page
 from aioflow.cli.paint import shortened
 from aioflow.cli.reading import row_of
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.encoding import cell
 from aioflow.rows import value_of

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from decimal import Decimal
 from html import escape
 from itertools import groupby
@@ -23,6 +23,7 @@ from aioflow.cli.table import Columns
 from aioflow.cli.wrapper_files import file_of, find, in_python, load_wrappers
 from aioflow.cli.wrapper_pages import Asked, next_page, pages_of
 from aioflow.configuration import Configuration
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.session import Mode
 
 WORKERS = 15

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, get_args
 from urllib.parse import parse_qs, urlsplit
 
+from aioflow.dataclass import dataclass
 from aioflow.demo.modes import DemoMode
 from aioflow.events import Event, FiringEnded, FiringStarted
 

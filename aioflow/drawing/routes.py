@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.drawing.layout import Layout
 
 # Lines enter and leave a box at least so far from its corners and from each other.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.expressions.literals import write_literal
 from aioflow.expressions.syntax import Literal, Name, Node
 from aioflow.relation import Row, Type, Value, type_of_value

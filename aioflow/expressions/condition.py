@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.counters import (
     NOT_A_LITERAL,

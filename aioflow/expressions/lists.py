@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.parser import Parser, remembered
 from aioflow.expressions.syntax import Call, Name, Node

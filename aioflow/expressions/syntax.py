@@ -5,8 +5,9 @@ Nodes are compared by identity only: nobody needs more, and classes without `__e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioflow.dataclass import dataclass
 from aioflow.relation import Value
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.binding import first_schema, text_of, unbound
 from aioflow.expressions.conversions import Conversion, parse_percent, parse_placeholders

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.mistakes import Mistakes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.installed import installed
 from aioflow.source import Span
 

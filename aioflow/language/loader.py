@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language.decoding import SIZE_AT_MOST
 from aioflow.language.kinds import item_kinds

@@ -6,9 +6,10 @@ piece; grammar.py reads each piece.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
 from aioflow.language.kinds import item_kinds
 from aioflow.language.mistakes import Mistakes

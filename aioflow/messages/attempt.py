@@ -6,10 +6,11 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.backoff import judge, shown
 from aioflow.messages.message import Channel, DeliveryError, Message
 from aioflow.messages.outbox_settings import OutboxSettings

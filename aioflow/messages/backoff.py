@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.outbox_settings import OutboxSettings
 from aioflow.secrets import mask

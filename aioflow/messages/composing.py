@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from html import escape
 from itertools import islice
 
+from aioflow.dataclass import dataclass
 from aioflow.expressions.reading import to_text
 from aioflow.quantities import count_text
 from aioflow.relation import Document, Relation, Row, Schema, Value

@@ -14,10 +14,11 @@ import random as chance
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.attempt import Attempt, Desk, Outcome
 from aioflow.messages.channels import Channels
 from aioflow.messages.outbox_settings import OutboxSettings

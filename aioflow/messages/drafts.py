@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.template import Template
 from aioflow.messages.mailboxes import Recipients

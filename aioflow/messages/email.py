@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.messages.email_settings import Account, EmailAccounts
 from aioflow.messages.maildir import put

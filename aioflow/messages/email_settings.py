@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from aioflow.configuration import Configuration, as_configuration
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError
 from aioflow.messages.accounts import choose
 from aioflow.messages.mailboxes import Mailbox, read_domain, read_mailbox

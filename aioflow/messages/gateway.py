@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.addresses import fill_in_address
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.phone_settings import PhoneSettings

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.composing import Excerpt, value_text
 from aioflow.messages.templates import BodyTemplate, identifiers
 from aioflow.relation import Row, Schema, Value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 
 Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]

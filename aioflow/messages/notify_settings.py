@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.section import Section, at_least, more_than_nothing
 

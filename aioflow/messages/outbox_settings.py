@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aioflow.dataclass import dataclass
 from aioflow.section import Section, at_least, more_than_nothing
 
 

@@ -11,10 +11,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, TypeVar, cast
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.message import Delivery, Message, State
 from aioflow.relation import Row, Schema
 from aioflow.state.driver import Connection, Dialect

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.section import Section, at_least, more_than_nothing
 

@@ -11,10 +11,11 @@ import re
 import ssl
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aioflow.dataclass import dataclass
 from aioflow.folders import shown_path
 from aioflow.messages.email_settings import Account, SmtpAddress
 from aioflow.messages.message import DeliveryError

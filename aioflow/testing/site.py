@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from aioflow.dataclass import dataclass
 from aioflow.folders import cache_folder
 from aioflow.secrets import shows_secret
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry

@@ -6,9 +6,10 @@ Where the values come from is for `aioflow.configuration`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aioflow.dataclass import dataclass
 from aioflow.version import __version__
 
 KIBIBYTE = 1024

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 
 SEARCHED_BYTES = 1024  # of a page, for a <meta> that says its charset

@@ -10,10 +10,12 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from aioflow.dataclass import dataclass
 
 KEPT_RUNS = 200  # of each wrapper
 _VERSION = 1

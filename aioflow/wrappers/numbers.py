@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.reading import LONGEST_NUMBER, exact_number, read_number
 from aioflow.relation import Value

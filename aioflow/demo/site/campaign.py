@@ -5,11 +5,11 @@ Every name and number is invented.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from random import Random
 
+from aioflow.dataclass import dataclass
 from aioflow.demo.site import words
 
 YEAR = 2000

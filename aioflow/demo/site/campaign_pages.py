@@ -6,9 +6,9 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 
+from aioflow.dataclass import dataclass
 from aioflow.demo.site.campaign import CANDIDATES, Campaign, Contribution
 from aioflow.demo.site.markup import Markup, file_text, fill, joined
 

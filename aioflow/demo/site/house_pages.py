@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
+from aioflow.dataclass import dataclass
 from aioflow.demo.site import words
 from aioflow.demo.site.houses import TODAY, Catalogue, House, Search
 from aioflow.demo.site.markup import Markup, file_text, fill, joined

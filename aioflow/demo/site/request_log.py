@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from aioflow.dataclass import dataclass
 
 _MOST_ENTRIES = 200_000
 

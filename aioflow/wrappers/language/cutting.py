@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
+from aioflow.dataclass import dataclass
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
 from aioflow.language.words import found_behind, show

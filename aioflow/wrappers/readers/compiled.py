@@ -7,10 +7,11 @@ through `Layout.row` with a Finder that knows how to find them in a page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Relation, Row, Schema, Type, Value, type_of_value
 from aioflow.web.errors import ExtractionError

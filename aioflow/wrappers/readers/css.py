@@ -7,9 +7,9 @@ others says only that they are bad; so the syntax is checked here, with the plac
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 
 TEXT, OWN_TEXT, MARKUP = "", "@text", "@html"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from aioflow.dataclass import dataclass
 from aioflow.wrappers.readers.pieces import BadPageError
 
 # A record that is not complete is tried again with each piece; beyond this size only when it has doubled.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.wrappers.readers.json_path import ANY, AnyStep, JsonPath, PathStep
 from aioflow.wrappers.readers.json_text import (
     BadJsonError,
