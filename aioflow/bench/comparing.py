@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aioflow.bench.results import Results, Samples, Unit
 from aioflow.bench.statistics import Interval, corrected, ratio_of_medians, t_test
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
 _SIGNIFICANT = 0.05

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 
 from aioflow.bench.processes import ProcessError, run_silently
+from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 from aioflow.folders import cache_folder
 

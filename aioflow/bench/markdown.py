@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aioflow.bench.drawings import drawings
 from aioflow.bench.method import METHOD, QUICK, SIMULATED
@@ -11,6 +10,7 @@ from aioflow.bench.results import Finding, Origin, Results
 from aioflow.bench.svg import standalone
 from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
 from aioflow.bench.wording import condition_lines, goals_summary, machine_lines
+from aioflow.dataclass import dataclass
 
 
 @dataclass(frozen=True)

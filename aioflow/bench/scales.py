@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from aioflow.dataclass import dataclass
 
 _STEPS = (1, 2, 2.5, 5, 10)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from aioflow.bench.pairs import Pair, figures, pairs
 from aioflow.bench.results import Claim, Finding, Origin, Results, Samples
@@ -21,6 +20,7 @@ from aioflow.bench.wording import (
     variant,
     verdict,
 )
+from aioflow.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema, Type
 
 Kind: TypeAlias = Literal["write", "snapshot"]
@@ -97,10 +98,17 @@ class Connection(Protocol):
         """The schema of a query's result, then its rows as the scan finds them, batch by batch."""
         ...
 
-    async def load(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> int:
+    async def load(
+        self,
+        table: str,
+        columns: Sequence[str],
+        batches: Iterable[Batch],
+        needs: Sequence[ColumnNeed] = (),
+    ) -> int:
         """Insert many rows, in the fastest way there is. A ConflictError names the row that was refused.
 
-        `batches` is walked on another thread, or between other work of the loop.
+        `batches` is walked on another thread, or between other work of the loop. `needs`, one for each
+        column, say what its values are, for a driver that would otherwise look at them once more.
         """
         ...
 

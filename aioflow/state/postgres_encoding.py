@@ -7,13 +7,14 @@ Where asyncpg takes a value as it is or refuses it, values are not looked at bef
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from types import NoneType
 from typing import Any
 
+from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Document, Relation, Row
+from aioflow.state.driver import ColumnNeed
 from aioflow.state.postgres_codecs import encode_timestamptz, to_json
 from aioflow.state.postgres_types import (
     BOOLEAN,
@@ -53,6 +54,12 @@ class Encoding:
     convert: Callable[[Any], Any]
     untouched: frozenset[type[Any]] | None = None
     is_wrong: Callable[[Any], bool] | None = None
+
+    def suits(self, need: ColumnNeed | None) -> bool:
+        """Whether it is known that all values can stay as they are."""
+        if need is None or self.untouched is None or self.is_wrong is not None:
+            return False
+        return need.classes <= self.untouched
 
 
 # --- single values ------------------------------------------------------------------------------
@@ -215,13 +222,14 @@ def is_binary(column: TableColumn) -> bool:
 class RowEncoder:
     """Makes rows for certain columns; those of a batch that need nothing are handed on as they are."""
 
-    def __init__(self, columns: Sequence[TableColumn]) -> None:
+    def __init__(self, columns: Sequence[TableColumn], needs: Sequence[ColumnNeed] = ()) -> None:
         self._columns = columns
         self._encodings = [_COLUMNS.get(column.oid, Encoding(as_text)) for column in columns]
+        known = dict(enumerate(needs))
         self._looked_at = [
             (place, each, each.untouched)
             for place, each in enumerate(self._encodings)
-            if each.untouched is not None
+            if each.untouched is not None and not each.suits(known.get(place))
         ]
 
     def encode(self, batch: Batch) -> Batch:

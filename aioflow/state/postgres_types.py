@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from aioflow.dataclass import dataclass
 from aioflow.relation import Document, Relation, Type
 from aioflow.state.driver import ColumnNeed
 

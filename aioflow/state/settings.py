@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.section import Section, more_than_nothing
 from aioflow.state.urls import url_parts

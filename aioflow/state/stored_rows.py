@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.state.driver import Column, Connection, Dialect, quote_name

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from hashlib import blake2b
 from heapq import nsmallest
 from typing import Any
 
+from aioflow.dataclass import dataclass
 from aioflow.relation import Document, Relation, Row
 from aioflow.state.driver import Connection
 from aioflow.state.own_tables import SUSPECTS, from_stamp, stamp

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from aioflow.context import Context
+from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema
 from aioflow.state.driver import Connection
 from aioflow.state.errors import BusyError, DamagedError, DisconnectedError, DiskFullError

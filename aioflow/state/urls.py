@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
 # Options by which a driver would take a password, or where to find one.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from aioflow.dataclass import dataclass
 from aioflow.state.driver import Address, Connection, Driver
 from aioflow.state.errors import (
     BusyError,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import Any, ClassVar
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
 from aioflow.secrets import Secrets

@@ -8,11 +8,11 @@ import signal
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context
+from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.answers import accepted
