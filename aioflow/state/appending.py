@@ -52,7 +52,7 @@ class Append:
             await ensure_key(connection, self._table, self._key, needs)
             await Upsert(connection, self._table, names, self._key, updates=self._updates).write(buffers)
         else:
-            await connection.load(self._table, names, batches_of(buffers))
+            await connection.load(self._table, names, batches_of(buffers), needs)
 
     def forget(self) -> None:
         self._rows.forget()

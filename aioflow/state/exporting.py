@@ -40,7 +40,8 @@ class Export:
         ):
             await self._make(connection, replace=columns is not None)
         if buffers := self._rows.seal():
-            await connection.load(self._table, self._rows.schema.names, batches_of(buffers))
+            rows = self._rows
+            await connection.load(self._table, rows.schema.names, batches_of(buffers), rows.needs)
 
     async def _fits(self, known: set[str], connection: Connection) -> bool:
         """Whether the table has just these columns, for such values: it then keeps its indexes."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from math import isfinite
+from struct import Struct
 from typing import Any
 
 import asyncpg
@@ -20,6 +20,8 @@ from aioflow.state.postgres_types import JSONS, PLAIN, XML
 from aioflow.state.values import decode_json, encode_json
 
 _EPOCH_DAY = date(2000, 1, 1).toordinal()
+_DAYS = Struct("!i")
+_MOST_DAYS = 1 << 16  # that are remembered
 _EPOCH = datetime(2000, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _SECOND = 1_000_000
@@ -40,8 +42,11 @@ class CalendarError(ValueError):
 
 async def register(connection: Any) -> None:
     """Set the codecs of a new connection."""
+    encode_day, decode_day = _EncodedDays().__getitem__, _DecodedDays().__getitem__
+    await connection.set_type_codec(
+        "date", schema="pg_catalog", format="binary", encoder=encode_day, decoder=decode_day
+    )
     dated: tuple[tuple[str, Callable[[Any], tuple[int]], Callable[[tuple[int]], date]], ...] = (
-        ("date", _encode_date, _decode_date),
         ("timestamp", _encode_timestamp, _decode_timestamp),
         ("timestamptz", encode_timestamptz, _decode_timestamptz),
     )
@@ -56,12 +61,31 @@ async def register(connection: Any) -> None:
 # --- dates --------------------------------------------------------------------------------------
 
 
-# The same days come again and again.
-@lru_cache(maxsize=1 << 16)
-def _encode_date(value: date) -> tuple[int]:
-    if isinstance(value, datetime) or not isinstance(value, date):
-        raise TypeError("not a date")
-    return (value.toordinal() - _EPOCH_DAY,)
+# The same days come again and again: asyncpg then calls nothing but the look-up in a dict.
+class _EncodedDays(dict[date, bytes]):
+    """Days as the server has them: how many after its first, in four bytes."""
+
+    def __missing__(self, value: date) -> bytes:
+        if isinstance(value, datetime) or not isinstance(value, date):
+            raise TypeError("not a date")
+        if len(self) >= _MOST_DAYS:
+            self.clear()
+        encoded = self[value] = _DAYS.pack(value.toordinal() - _EPOCH_DAY)
+        return encoded
+
+
+class _DecodedDays(dict[bytes, date]):
+    """The days that such bytes are."""
+
+    def __missing__(self, stored: bytes) -> date:
+        if len(self) >= _MOST_DAYS:
+            self.clear()
+        try:
+            value = date.fromordinal(_DAYS.unpack(stored)[0] + _EPOCH_DAY)
+        except (ValueError, OverflowError):
+            raise CalendarError from None
+        self[stored] = value
+        return value
 
 
 def _encode_timestamp(value: datetime) -> tuple[int]:
@@ -77,14 +101,6 @@ def encode_timestamptz(value: datetime) -> tuple[int]:
 
 def _microseconds(span: timedelta) -> int:
     return span.days * _DAY + span.seconds * _SECOND + span.microseconds
-
-
-@lru_cache(maxsize=1 << 16)
-def _decode_date(stored: tuple[int]) -> date:
-    try:
-        return date.fromordinal(stored[0] + _EPOCH_DAY)
-    except (ValueError, OverflowError):
-        raise CalendarError from None
 
 
 def _decode_timestamp(stored: tuple[int]) -> datetime:

@@ -130,7 +130,13 @@ class PostgresConnection:
 
     # --- tables ---------------------------------------------------------------------------------
 
-    async def load(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> int:
+    async def load(
+        self,
+        table: str,
+        columns: Sequence[str],
+        batches: Iterable[Batch],
+        needs: Sequence[ColumnNeed] = (),
+    ) -> int:
         described = await self._described(table)
         if described is None:
             raise DatabaseError(f"{self._wire.shown}: there is no table {table!r}")
@@ -141,7 +147,7 @@ class PostgresConnection:
                     f"the table {table!r} has no column {name!r}{suggestion(name, known)} "
                     f"(it has: {', '.join(known)})"
                 )
-        loading = Load(self._wire, table, [known[name] for name in columns], batches)
+        loading = Load(self._wire, table, [known[name] for name in columns], batches, needs)
         async with self._within_transaction():
             return await loading.run()
 

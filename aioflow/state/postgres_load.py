@@ -14,6 +14,7 @@ import asyncpg
 
 from aioflow.relation import Batch, Row
 from aioflow.secrets import mask
+from aioflow.state.driver import ColumnNeed
 from aioflow.state.errors import ConflictError
 from aioflow.state.postgres_encoding import RowEncoder, is_binary, shown_value
 from aioflow.state.postgres_types import TableColumn
@@ -29,12 +30,17 @@ class Load:
     """Copies batches of rows into columns of a table."""
 
     def __init__(
-        self, wire: Wire, table: str, columns: Sequence[TableColumn], batches: Iterable[Batch]
+        self,
+        wire: Wire,
+        table: str,
+        columns: Sequence[TableColumn],
+        batches: Iterable[Batch],
+        needs: Sequence[ColumnNeed],
     ) -> None:
         self._wire = wire
         self._table = table
         self._names = [column.name for column in columns]
-        self._encoder = RowEncoder(columns)
+        self._encoder = RowEncoder(columns, needs)
         self._is_binary = all(map(is_binary, columns))
         self._batches = _pieces(batches)
         self._sent: list[Batch] = []  # by the COPY that is under way

@@ -101,7 +101,13 @@ class SqliteConnection:
                 f"{self._shown}: {error.message} in the result of the query; rename one of them with AS"
             ) from error
 
-    async def load(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> int:
+    async def load(
+        self,
+        table: str,
+        columns: Sequence[str],
+        batches: Iterable[Batch],
+        needs: Sequence[ColumnNeed] = (),
+    ) -> int:
         def work(database: sqlite3.Connection) -> int:
             insertion = self._insertion(database, insert_into(table, columns))
             return atomically(database, lambda: insertion.insert(batches))

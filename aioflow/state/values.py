@@ -202,8 +202,9 @@ def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
     for need, column in zip(needs, zip(*batch, strict=True), strict=False):
         classes = set(map(type, column))
         if int in classes:
-            need.largest = max(need.largest or 0, largest(column, classes))
-            need.is_wide = need.is_wide or has_wide(column, classes)
+            least, most = ends(column, classes)
+            need.largest = max(need.largest or 0, -least, most)
+            need.is_wide = need.is_wide or least < SMALLEST_INTEGER or most > LARGEST_INTEGER
         if datetime in classes:
             need.zoned |= {value.tzinfo is not None for value in column if isinstance(value, datetime)}
         if not classes <= _KNOWN:
@@ -214,11 +215,11 @@ def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
 
 def has_wide(column: Sequence[Value], classes: Set[type[Any]]) -> bool:
     """Whether some int among values of these classes takes more than 64 bits."""
-    integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
-    return min(integers) < SMALLEST_INTEGER or max(integers) > LARGEST_INTEGER
+    least, most = ends(column, classes)
+    return least < SMALLEST_INTEGER or most > LARGEST_INTEGER
 
 
-def largest(column: Sequence[Value], classes: Set[type[Any]]) -> int:
-    """The greatest magnitude of the ints among values of these classes."""
+def ends(column: Sequence[Any], classes: Set[type[Any]]) -> tuple[int, int]:
+    """The least and the greatest int among values of these classes."""
     integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
-    return max(-min(integers), max(integers))
+    return min(integers), max(integers)

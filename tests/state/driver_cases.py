@@ -67,8 +67,9 @@ def needs_of(schema: Schema, rows: Batch) -> list[ColumnNeed]:
 
 async def store(connection: Connection, table: str, schema: Schema, rows: Batch) -> None:
     async with connection.transaction("write"):
-        await connection.create_table(table, needs_of(schema, rows))
-        assert await connection.load(table, schema.names, [rows]) == len(rows)
+        needs = needs_of(schema, rows)
+        await connection.create_table(table, needs)
+        assert await connection.load(table, schema.names, [rows], needs) == len(rows)
 
 
 async def read(connection: Connection, sql: str, values: Sequence[Any] = ()) -> tuple[Schema, Batch]:

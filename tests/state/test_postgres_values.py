@@ -73,6 +73,23 @@ def test_whatever_is_stored_comes_back_equal(kind: str, on_connection: Check) ->
     check()
 
 
+async def test_more_days_than_are_remembered_come_back_equal(schema_url: str) -> None:
+    rows: Batch = [(date.fromordinal(day),) for day in (*range(700_000, 770_000), 1, date.max.toordinal())]
+    async with connected(schema_url) as connection:
+        await store(connection, "t", Schema(("day",)), rows)
+        assert await read_table(connection, "t") == rows
+
+
+async def test_values_are_made_to_fit_also_where_it_is_known_what_they_are(schema_url: str) -> None:
+    schema, rows = Schema(("n", "x")), [(3.0, 1), (None, Decimal("0.5"))]
+    async with connected(schema_url) as connection:
+        await make(connection, "create table t (n bigint, x double precision)")
+        await connection.load("t", schema.names, [rows], needs_of(schema, rows))
+        assert await read_table(connection, "t") == [(3, 1.0), (None, 0.5)]
+        with pytest.raises(ConflictError, match="no whole number"):
+            await connection.load("t", ("n",), [[(0.5,)]], needs_of(Schema(("n",)), [(0.5,)]))
+
+
 def test_numbers_stay_equal_however_a_column_widens(on_connection: Check) -> None:
     schema = Schema(("v",))
     integers = st.integers() | st.integers(-(2**64), 2**64) | st.integers(2**53 - 2, 2**53 + 2)
