@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,6 @@ from aiohttp import (
     TCPConnector,
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_middlewares import ClientHandlerType
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import AddrInfoType, Connection
 
@@ -46,6 +46,7 @@ def open_session(http: HttpSettings, guard: AddressGuard | None, resolver: Abstr
     return ClientSession(
         connector=connector,
         request_class=_ExchangeRequest,
+        response_class=_ExchangeResponse,
         headers={"User-Agent": agent, "Accept-Encoding": accepted_encodings()},
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(connect=http.connect_seconds),
@@ -153,9 +154,9 @@ class Deadline:
 
 
 class Exchange:
-    """One request on its way, told by aiohttp when its connection stands.
+    """One request on its way, told when its connection stands.
 
-    It is a middleware, since only there can aiohttp be kept from sending a request a second time.
+    What aiohttp makes for the request finds its exchange by the task that it runs in.
     """
 
     __slots__ = ("closed", "deadline", "http", "protocol", "started", "timing", "total_seconds", "url")
@@ -170,13 +171,9 @@ class Exchange:
         self.protocol: ResponseHandler | None = None
         self.closed: asyncio.Future[None] | None = None
 
-    async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-        if isinstance(request, _ExchangeRequest):
-            request.exchange = self
-        try:
-            return await handler(request)
-        except ClientConnectionError as error:
-            raise web_error(error, self.url, self.http) from error
+    def enter(self) -> None:
+        """From now on this task's requests are of this exchange."""
+        _current.set(self)
 
     def begin(self, protocol: ResponseHandler) -> None:
         """The connection stands; from now on the first byte is waited for."""
@@ -196,14 +193,30 @@ def _take_note(closed: asyncio.Future[None]) -> None:
         closed.exception()
 
 
-class _ExchangeRequest(ClientRequest):
-    exchange: Exchange | None = None
+_current: ContextVar[Exchange] = ContextVar("exchange")
 
+
+# Both have errors of the connection leave as ours: at its own, aiohttp would send the request a second time.
+
+
+class _ExchangeRequest(ClientRequest):
     async def send(self, conn: Connection) -> ClientResponse:
-        protocol = conn.protocol
-        if protocol is not None and self.exchange is not None:
-            if len(protocol):
-                # What came while nobody had asked is no answer to this.
-                raise ServerDisconnectedError
-            self.exchange.begin(protocol)
-        return await super().send(conn)
+        exchange, protocol = _current.get(), conn.protocol
+        try:
+            if protocol is not None:
+                if len(protocol):
+                    # What came while nobody had asked is no answer to this.
+                    raise ServerDisconnectedError
+                exchange.begin(protocol)
+            return await super().send(conn)
+        except ClientConnectionError as error:
+            raise web_error(error, exchange.url, exchange.http) from error
+
+
+class _ExchangeResponse(ClientResponse):
+    async def start(self, connection: Connection) -> ClientResponse:
+        try:
+            return await super().start(connection)
+        except ClientConnectionError as error:
+            exchange = _current.get()
+            raise web_error(error, exchange.url, exchange.http) from error

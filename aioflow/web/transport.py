@@ -92,6 +92,7 @@ class Transport:
             deadline.set(exchange.started + exchange.total_seconds)
         try:
             with deadline:
+                exchange.enter()
                 session = self._session() if origin.proxy is None else await self._proxied_session(origin)
                 return await session.request(
                     request.method,
@@ -101,7 +102,6 @@ class Transport:
                     headers=headers,
                     allow_redirects=False,
                     proxy=origin.proxy,
-                    middlewares=(exchange,),
                 )
         except AddressRefusedError as error:
             raise web_error(error, exchange.url, self._http) from None
