@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 
@@ -17,10 +17,20 @@ class Permits:
         self.used = 0
         self._urgent: deque[Future[None]] = deque()
         self._ordinary: deque[Future[None]] = deque()
+        self._told_when_spare: dict[Callable[[], None], None] = {}
 
     @property
     def waiting(self) -> int:
         return len(self._urgent) + len(self._ordinary)
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether there is a permit for which nobody waits."""
+        return self.used < self.count and not (self._urgent or self._ordinary)
+
+    def when_spare(self, told: Callable[[], None]) -> None:
+        """Call a function once, when a permit is given back for which nobody waits."""
+        self._told_when_spare[told] = None
 
     def try_acquire(self) -> bool:
         """Take a permit if there is one for which nobody waits."""
@@ -54,6 +64,10 @@ class Permits:
                     granted.set_result(None)
                     return
         self.used -= 1
+        if self._told_when_spare:
+            told, self._told_when_spare = self._told_when_spare, {}
+            for tell in told:
+                tell()
 
     async def __aenter__(self) -> None:
         await self.acquire()
@@ -76,13 +90,17 @@ class Budget:
         return self.common.count
 
     @property
+    def all_permits(self) -> Sequence[Permits]:
+        return (self.common, *self.partitions.values())
+
+    @property
     def most(self) -> int:
         """The most firings of one statement that could ever have permits at once."""
-        return max([self.common.count, *(permits.count for permits in self.partitions.values())])
+        return max(permits.count for permits in self.all_permits)
 
     @property
     def used(self) -> int:
-        return self.common.used + sum(permits.used for permits in self.partitions.values())
+        return sum(permits.used for permits in self.all_permits)
 
     def permits_for(self, source: str | None) -> Permits:
         """A source's own permits, or the common ones."""

@@ -30,7 +30,8 @@ def map_concurrently(
     Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
     tuples when the statement is ORDERED. `batches()` gives lists of those that are there.
     A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
-    themselves, and may wait for something else before, can be under way for a `window` of tuples.
+    themselves, and may wait for something else before, can be under way for a `window` of tuples as long
+    as there are permits that nobody uses.
     """
     return ConcurrentCalls(function, rows, context, permit, source, window or context.workers)
 
@@ -81,6 +82,7 @@ class ConcurrentCalls(Generic[T]):
         self._permit = permit
         self._source = source
         self._window = window
+        self._workers = min(window, context.workers)
         self._early_at_most = min(window, _EARLY_AT_MOST)
         self._waiting_at_most = min(window, _WAITING_AT_MOST)
         self._ordered = context.ordered
@@ -149,6 +151,8 @@ class ConcurrentCalls(Generic[T]):
         while self._running < self._window and self._has_room():
             if not self._pending and (not self._read() or self._turns_to_pass):
                 return
+            if self._running >= self._workers and not self._may_look_ahead():
+                return
             if started == _STARTED_AT_ONCE:
                 asyncio.get_running_loop().call_soon(self._changed.set)
                 return
@@ -159,6 +163,10 @@ class ConcurrentCalls(Generic[T]):
     def _has_room(self) -> bool:
         """Results that nobody took yet count: a slow reader slows the calls down."""
         return len(self._waiting) < self._waiting_at_most + (self._running if self._ordered else 0)
+
+    def _may_look_ahead(self) -> bool:
+        """More calls than workers help where those wait for a host, and another host's could go on meanwhile."""
+        return self._context._step.has_spare_permits(self._changed.set)
 
     def _begin(self) -> _Call[T]:
         call: _Call[T] = _Call(self._pending.popleft())

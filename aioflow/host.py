@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +77,15 @@ class Host:
 
     def permit(self, source: str | None, label: str) -> Firing:
         return Firing(self._step, source, label)
+
+    def has_spare_permits(self, told: Callable[[], None]) -> bool:
+        session = self._step.session
+        permits = session.budget.all_permits if session.permits_of_run is None else (session.permits_of_run,)
+        if any(each.is_spare for each in permits):
+            return True
+        for each in permits:
+            each.when_spare(told)
+        return False
 
     def service(self, kind: type[Any]) -> Any:
         return self._step.session.services.service(kind)
