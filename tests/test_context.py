@@ -168,3 +168,48 @@ def test_calls_do_not_run_ahead_of_a_slow_reader() -> None:
         return most
 
     assert asyncio.run(main()) < 32
+
+
+@operator(schema=same_as_input, firing="tuple", name="context_two_hosts")
+async def two_hosts(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
+    """Take each tuple's permit only when its host is ready: `slow` in ten seconds, any other at once."""
+
+    async def call(row: Row) -> None:
+        begun.append(row)
+        if row[0] == "slow":
+            await asyncio.sleep(10)
+        async with context.permit():
+            await asyncio.sleep(1)
+
+    async for row, _ in map_concurrently(call, rows, context, permit=False, window=8):
+        yield row
+
+
+def when_begun(hosts: list[str], workers: int, most: float) -> int:
+    """How many calls were begun before a time had passed."""
+
+    async def main() -> int:
+        begun.clear()
+        plan = loads("PLAN p { INPUT: x OUTPUT: out BODY { context_two_hosts (x : out) } }")
+        async with Engine(workers=workers) as engine:
+            running = asyncio.ensure_future(engine.run(plan, x=[{"host": host} for host in hosts]))
+            await asyncio.sleep(most)
+            count = len(begun)
+            assert len(await running) == len(hosts)
+        return count
+
+    return run(main())
+
+
+def test_calls_that_could_only_queue_for_permits_are_not_begun() -> None:
+    # A few begin together, before any of them has its permit.
+    assert when_begun(["fast"] * 20, workers=2, most=0.5) <= 4
+
+
+def test_calls_are_begun_past_those_that_wait_for_their_host() -> None:
+    assert when_begun(["slow"] * 4 + ["fast"] * 2, workers=2, most=0.5) == 6
+
+
+def test_calls_are_begun_when_permits_are_given_back_that_nobody_wants() -> None:
+    # The two fast ones have the permits when the slow ones are there, and end before any of those.
+    assert when_begun(["fast", "fast", "slow", "slow", "slow", "fast"], workers=2, most=5) == 6
