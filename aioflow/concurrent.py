@@ -165,7 +165,7 @@ class ConcurrentCalls(Generic[T]):
         return len(self._waiting) < self._waiting_at_most + (self._running if self._ordered else 0)
 
     def _may_look_ahead(self) -> bool:
-        """More calls than workers help where those wait for a host, and another host's could go on meanwhile."""
+        """Whether more calls than workers help: those may wait for a host, and another host be free."""
         return self._context._step.has_spare_permits(self._changed.set)
 
     def _begin(self) -> _Call[T]:

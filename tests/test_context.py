@@ -172,7 +172,7 @@ def test_calls_do_not_run_ahead_of_a_slow_reader() -> None:
 
 @operator(schema=same_as_input, firing="tuple", name="context_two_hosts")
 async def two_hosts(rows: Stream, *, context: Context) -> AsyncGenerator[Row, None]:
-    """Take each tuple's permit only when its host is ready: `slow` in ten seconds, any other at once."""
+    """Take each tuple's permit when its host is ready: `slow` in ten seconds; who `lingers` ends late."""
 
     async def call(row: Row) -> None:
         begun.append(row)
@@ -180,6 +180,8 @@ async def two_hosts(rows: Stream, *, context: Context) -> AsyncGenerator[Row, No
             await asyncio.sleep(10)
         async with context.permit():
             await asyncio.sleep(1)
+        if row[0] == "lingers":
+            await asyncio.sleep(100)
 
     async for row, _ in map_concurrently(call, rows, context, permit=False, window=8):
         yield row
@@ -211,5 +213,5 @@ def test_calls_are_begun_past_those_that_wait_for_their_host() -> None:
 
 
 def test_calls_are_begun_when_permits_are_given_back_that_nobody_wants() -> None:
-    # The two fast ones have the permits when the slow ones are there, and end before any of those.
-    assert when_begun(["fast", "fast", "slow", "slow", "slow", "fast"], workers=2, most=5) == 6
+    hosts = ["lingers"] * 4 + ["fast"]
+    assert (when_begun(hosts, workers=4, most=0.5), when_begun(hosts, workers=4, most=1.5)) == (4, 5)
