@@ -7,6 +7,7 @@ Started by its path, in environments without aioflow too: it imports nothing but
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -42,6 +43,11 @@ def _status(field: str) -> float:
     raise RuntimeError(f"{_STATUS} has no {field}")
 
 
+def collections() -> list[int]:
+    """How often this process has collected garbage, in each generation."""
+    return [generation["collections"] for generation in gc.get_stats()]
+
+
 def end_with_parent() -> None:
     """Have this process ended when the one that holds the other end of its input is gone, however it went."""
     if sys.platform != "linux":
@@ -73,7 +79,11 @@ def main(report: str, profile: str, work: str, *arguments: str) -> None:
     try:
         do(work, list(arguments))
     finally:
-        used: dict[str, Any] = {"processor_seconds": process_time(), "peak_megabytes": peak_megabytes()}
+        used: dict[str, Any] = {
+            "processor_seconds": process_time(),
+            "peak_megabytes": peak_megabytes(),
+            "collections": collections(),
+        }
         if sampler is not None:
             used["profile"] = sampler.stop()
         Path(report).write_text(json.dumps(used))

@@ -6,7 +6,6 @@ Neither names of hosts or users nor paths: results are published.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import platform
 import re
@@ -14,10 +13,13 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, version
+from operator import sub
 from pathlib import Path
 from typing import Any
 
+from aioflow.bench.child import collections
 from aioflow.bench.environments import environments_folder
+from aioflow.bench.processes import collections_apart
 from aioflow.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -121,7 +123,7 @@ class Watch:
     def __init__(self) -> None:
         self._load = _load()
         self._megahertz = _megahertz()
-        self._collections = _collections()
+        self._collections, self._apart = collections(), collections_apart()
         self._machine, self._own = _machine_seconds(), _own_seconds()
 
     def conditions(self) -> Mapping[str, Any]:
@@ -129,7 +131,8 @@ class Watch:
         found = {
             "load_before": self._load,
             "load_after": _load(),
-            "collections": [now - then for now, then in zip(_collections(), self._collections, strict=True)],
+            "collections": list(map(sub, collections(), self._collections)),
+            "collections_apart": list(map(sub, collections_apart(), self._apart)),
             "megahertz": _range(self._megahertz, _megahertz()),
             **self._shares(),
         }
@@ -169,11 +172,6 @@ def _megahertz() -> list[float]:
 def _range(*readings: list[float]) -> list[int] | None:
     every = [round(each) for reading in readings for each in reading]
     return [min(every), max(every)] if every else None
-
-
-def _collections() -> list[int]:
-    """How often garbage was collected in each generation, in this process."""
-    return [generation["collections"] for generation in gc.get_stats()]
 
 
 def _own_seconds() -> float:

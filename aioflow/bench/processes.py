@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from time import perf_counter
@@ -29,6 +30,7 @@ __all__ = [
     "Apart",
     "ProcessError",
     "Ran",
+    "collections_apart",
     "measure_apart",
     "peak_megabytes",
     "profiles_to",
@@ -46,6 +48,8 @@ _SHOWN_LINES = 8
 # Gets the name under which a process is profiled, what its sampler saw, and what it printed.
 Receive: TypeAlias = Callable[[str, Mapping[str, Any], Any], None]
 _receive: ContextVar[Receive | None] = ContextVar("receive", default=None)
+# Of all processes that were measured so far, as `os.times` has the processor time of those that ended.
+_collections: list[int] = [0, 0, 0]
 
 
 class ProcessError(AioflowError):
@@ -82,6 +86,11 @@ def profiles_to(receive: Receive) -> Iterator[None]:
         _receive.reset(token)
 
 
+def collections_apart() -> list[int]:
+    """How often the processes that were measured so far collected garbage, in each generation."""
+    return list(_collections)
+
+
 def run_apart(module: str | Path, *arguments: object, python: str = sys.executable) -> Any:
     """Run `python -m module arguments`, or a file, and read its last line of output as JSON."""
     return measure_apart(module, *arguments, python=python).found
@@ -98,7 +107,8 @@ def measure_apart(
 
     A process that prints an object with `count` says by it how many tuples it moved, for profiles.
     """
-    label = profiled_as or " ".join([Path(module).stem.rpartition(".")[2], *map(str, arguments[:1])])
+    name = module.stem if isinstance(module, Path) else module.rpartition(".")[2]
+    label = profiled_as or " ".join([name, *map(str, arguments[:1])])
     receive = _receive.get()
     with TemporaryDirectory(prefix="aioflow-bench-") as folder:
         report = Path(folder, "used.json")
@@ -109,14 +119,35 @@ def measure_apart(
         )
         seconds = perf_counter() - started
         used = json.loads(report.read_text())
+    _collections[:] = map(add, _collections, used["collections"])
     found = _last_line(output, label)
     if receive is not None:
         receive(label, used["profile"], found)
     return Apart(found, seconds, used["processor_seconds"], used["peak_megabytes"])
 
 
-def run_command(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Ran:
-    """Run a command to its end, and tell how long it took and when it first said something."""
+def run_command(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    profiled_as: str | None = None,
+) -> Ran:
+    """Run a command to its end, and tell how long it took and when it first said something.
+
+    One of the form `python -m module …` can be profiled: its lines count as the tuples that it moved.
+    """
+    receive = _receive.get()
+    if receive is None or profiled_as is None or command[1] != "-m":
+        return _ran(command, environment)
+    with TemporaryDirectory(prefix="aioflow-bench-") as folder:
+        report = Path(folder, "used.json")
+        python, _, *work = command
+        ran = _ran([python, "-P", child.__file__, str(report), "profile", *work], environment)
+        receive(profiled_as, json.loads(report.read_text())["profile"], {"count": ran.lines})
+    return ran
+
+
+def _ran(command: Sequence[str], environment: Mapping[str, str] | None) -> Ran:
     first: float | None = None
     lines = 0
     with TemporaryFile() as errors:

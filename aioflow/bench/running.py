@@ -71,7 +71,8 @@ def choose(names: Sequence[str], package: str | None = None) -> list[Experiment]
         return [each for each in known.values() if here or not each.needs_checkout]
     for name in names:
         if name not in known:
-            near = suggestion(name, known) or f" (there are: {', '.join(sorted(known))})"
+            more = "" if here else "; others run from a checkout of the sources only"
+            near = suggestion(name, known) or f" (there are: {', '.join(sorted(known))}{more})"
             raise InputError(f"there is no experiment {name!r}{near}")
         if known[name].needs_checkout and not here:
             raise InputError(

@@ -173,8 +173,14 @@ def condition_lines(finding: Finding) -> list[str]:
     if told.get("stolen_share", 0) >= 0.01:
         lines.append(f"the host below took {told['stolen_share']:.0%}")
     if "collections" in told:
-        lines.append(f"garbage collections here {' / '.join(map(str, told['collections']))}")
+        apart = told.get("collections_apart", [0])
+        more = f", in processes measured {_slashed(apart)}" if any(apart) else ""
+        lines.append(f"garbage collections here {_slashed(told['collections'])}{more}")
     if "megahertz" in told:
         low, high = told["megahertz"]
         lines.append(f"{low} MHz" if low == high else f"{low} – {high} MHz")
     return lines
+
+
+def _slashed(counts: Sequence[int]) -> str:
+    return " / ".join(map(str, counts))

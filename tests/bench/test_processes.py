@@ -15,6 +15,7 @@ import pytest
 from aioflow.bench.processes import (
     ROOT,
     ProcessError,
+    collections_apart,
     measure_apart,
     profiles_to,
     resident_megabytes,
@@ -168,3 +169,32 @@ def test_a_measured_process_ends_with_the_one_that_was_killed(tmp_path: Path, sc
     with started_parent(tmp_path, script) as (parent, ids):
         parent.kill()
         wait_until_gone(ids[0])
+
+
+def test_garbage_that_processes_collect_is_counted(script: Write) -> None:
+    before = collections_apart()
+    run_apart(script("import gc\nfor _ in range(9):\n    gc.collect()\nprint(1)"))
+    assert collections_apart()[2] - before[2] == pytest.approx(
+        9, abs=1
+    )  # and those of the interpreter itself
+
+
+def test_a_command_of_a_module_is_profiled_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_command.py").write_text(
+        "import sys\ndef busy():\n    sum(range(20_000_000))\nbusy()\nprint(*sys.argv[1:], 'two', sep='\\n')"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    received = []
+    with profiles_to(lambda name, seen, found: received.append((name, seen, found))):
+        ran = run_command([sys.executable, "-m", "some_command", "one"], profiled_as="the command")
+        run_command([sys.executable, "-c", "print()"], profiled_as="no module")
+    ((name, seen, found),) = received
+    assert (name, found, ran.lines) == ("the command", {"count": 2}, 2)
+    assert any(function == "busy" for _, _, function, *_ in seen["functions"])
+
+
+def test_a_process_without_a_name_is_profiled_under_that_of_its_module() -> None:
+    received = []
+    with profiles_to(lambda name, seen, found: received.append(name)):
+        run_apart("aioflow.benchmarks.in_flight", 16, 20)
+    assert received == ["in_flight 16"]

@@ -3,7 +3,7 @@
 import pytest
 
 from aioflow.bench import Samples, at_least, at_most
-from aioflow.bench.experiment import Bench, with_figures
+from aioflow.bench.experiment import Bench, Experiment, with_figures
 from aioflow.bench.pairs import figures, pair, pairs
 from aioflow.bench.results import Claim, Unit
 from aioflow.bench.statistics import Interval
@@ -135,3 +135,13 @@ def test_a_figure_that_is_no_number_fails_its_experiment() -> None:
         Bench().sample("it", "s", float("nan"))
     with pytest.raises(ValueError, match="it is inf, which is no figure"):
         Bench().claim("it", float("inf"), "x")
+
+
+def test_what_takes_less_than_a_clock_can_tell_has_no_ratio() -> None:
+    bench = Bench()
+    for _ in bench.rounds(2):
+        bench.sample("one", "s", 1.0)
+        bench.sample("other", "s", 0.0)
+    bench.claim_ratio("one, of the other", "one", "other", at_most(2))
+    (claim,) = bench.finding(Experiment("it", "How long?", "", "", lambda bench: None)).claims
+    assert (claim.value, claim.remark) == (None, "other took less than the clock can tell")
