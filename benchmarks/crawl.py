@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioflow.bench import Bench, at_least, at_most, experiment
-from aioflow.benchmarks.homeseekers import TOOLS
+from aioflow.benchmarks.web_runs import UNLIKE_DEFAULTS
 from aioflow.demo.running import running_site
 from aioflow.demo.site.farm import LINKS, PAGES
 
@@ -21,18 +21,17 @@ PROCESS_MEGABYTES = 100
     needs_checkout=True,
 )
 def crawl(bench: Bench) -> None:
-    from aioflow.benchmarks.peers.running import Job, Peer, expect_same, measure
+    from aioflow.benchmarks.peers.running import AIOFLOW, BY_HAND, Job, measure_all
 
+    tools = bench.size((AIOFLOW, BY_HAND), (AIOFLOW,))
     with running_site() as site:
         job = Job("crawl", "crawl", f"{site.farm_url}/farm/0", WORKERS, PAGES)
-        tools = bench.size(tuple(TOOLS), ("aioflow",))
         for each in bench.rounds(7):
-            runs = {tool: measure(Peer(tool, TOOLS[tool]), job) for tool in each.shuffled(tools)}
-            expect_same(runs)
-            for tool in tools:
-                bench.sample(f"{tool}, speed", "pages/s", PAGES / runs[tool].whole_seconds)
-                bench.sample(f"{tool}, processor time", "s", runs[tool].processor_seconds)
-                bench.sample(f"{tool}, peak memory", "MB", runs[tool].peak_megabytes)
+            runs = measure_all(each.shuffled(tools), job)
+            for name in (tool.name for tool in tools):
+                bench.sample(f"{name}, speed", "pages/s", PAGES / runs[name].whole_seconds)
+                bench.sample(f"{name}, processor time", "s", runs[name].processor_seconds)
+                bench.sample(f"{name}, peak memory", "MB", runs[name].peak_megabytes)
     if not bench.quick:
         bench.claim_ratio("speed, of code by hand", "aioflow, speed", "by hand, speed", at_least(0.8))
         bench.claim_ratio(
@@ -41,3 +40,5 @@ def crawl(bench: Bench) -> None:
     bench.claim_median("speed", "aioflow, speed")
     most = PROCESS_MEGABYTES + PAGES * BYTES_A_PAGE / 1e6
     bench.claim_median("peak memory of the process", "aioflow, peak memory", at_most(most))
+    bench.note("Each asks for every page once, and resolves and compares all of its links.")
+    bench.note(UNLIKE_DEFAULTS)

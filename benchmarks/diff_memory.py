@@ -82,7 +82,9 @@ def _second_run(size: int) -> Apart:
     with TemporaryDirectory(prefix="aioflow-bench-") as folder:
         file = Path(folder, "houses.db")
         _expect(asyncio.run(compare(str(file), size, 0)), added=size, changed=0)
-        run = measure_apart("aioflow.benchmarks.diff_memory", file, size, 1000)
+        run = measure_apart(
+            "aioflow.benchmarks.diff_memory", file, size, 1000, profiled_as=f"diff of {size:,} rows"
+        )
     _expect(run.found, added=0, changed=-(-size // _CHANGED_EACH))
     return run
 

@@ -9,8 +9,10 @@ from aioflow.bench import Bench, at_most, experiment
 from aioflow.bench.results import Goal
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
 from aioflow.benchmarks.web_runs import (
+    LARGE_PER_PAGE,
     LATENCY_SECONDS,
     PAGES,
+    PER_PAGE,
     QUICK_LATENCY_SECONDS,
     WORKERS,
     WebRun,
@@ -21,8 +23,6 @@ from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue
 from aioflow.demo.site.switches import Latency, Switches, fate_of
 from aioflow.session import MODES, Mode
 
-PER_PAGE = 6
-LARGE_PER_PAGE = 30
 SIGMA = 0.5
 _LAST_GOALS = {"D-": at_most(1.05), "D+S-": at_most(1.10), "D+S+": at_most(1.10)}
 _FIRST_GOAL = at_most(1.15)
@@ -110,7 +110,9 @@ def figure_14_lognormal(bench: Bench) -> None:
     houses = PAGES * PER_PAGE
     runs: dict[Mode, tuple[WebRun, Limit]] = {}
     with running_site(latency=str(latency), results=houses, per_page=PER_PAGE) as site:
-        for each in bench.rounds(4, warm_up=0):
+        if not bench.quick:
+            run_job("houses", site.url, WORKERS, expected=houses)
+        for each in bench.rounds(5, warm_up=0):
             for mode in each.shuffled(modes):
                 run = run_job("houses", site.url, WORKERS, mode, expected=houses)
                 runs[mode] = run, _limit_of_last_run(site, mode, latency)

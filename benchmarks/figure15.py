@@ -6,6 +6,7 @@ from aioflow.bench import Bench, experiment
 from aioflow.benchmarks.web_runs import (
     LATENCY_SECONDS,
     PAGES,
+    PER_PAGE,
     QUICK_LATENCY_SECONDS,
     WORKERS,
     WebRun,
@@ -13,7 +14,7 @@ from aioflow.benchmarks.web_runs import (
 )
 from aioflow.demo.running import running_site
 
-HOUSES = 72
+HOUSES = PAGES * PER_PAGE
 JOBS = {"D+S+": "houses", "page by page": "houses_by_page"}
 
 

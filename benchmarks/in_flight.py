@@ -37,6 +37,7 @@ FLAT_MEGABYTES = 2
 class Stall:
     """What a run holds when its reader has stopped reading."""
 
+    count: int  # of rows that it has read
     in_flight: int
     grown_megabytes: float  # since before the run
     megabytes: float  # of the whole process
@@ -69,7 +70,7 @@ async def stall(capacity_rows: int, taken: int) -> Stall:
                     await asyncio.sleep(0)
             gc.collect()
             now = resident_megabytes()
-            return Stall(given - got, now - before, now)
+            return Stall(got, given - got, now - before, now)
 
 
 @experiment(
@@ -81,7 +82,7 @@ async def stall(capacity_rows: int, taken: int) -> Stall:
 def in_flight(bench: Bench) -> None:
     lengths: tuple[int, ...] = bench.size((10_000, 100_000, 1_000_000), (500, 2_000))
     cases = [(SMALL, length) for length in lengths] + [(LARGE, lengths[0])]
-    for each in bench.rounds(2, warm_up=0):
+    for each in bench.rounds(1, warm_up=0):
         found = {case: _apart(*case) for case in each.shuffled(cases)}
         small, large = found[SMALL, lengths[0]], found[LARGE, lengths[0]]
         more = large.in_flight - small.in_flight

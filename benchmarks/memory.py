@@ -53,7 +53,7 @@ PLAN slow { INPUT: visits OUTPUT: fresh BODY {
 class Passage:
     """How a run went."""
 
-    rows: int
+    count: int  # of rows
     seconds: float
     growth_megabytes: float
     spilled_rows: int
@@ -127,8 +127,8 @@ def memory(bench: Bench) -> None:
 
 def _apart(count: int) -> Passage:
     passage = Passage(**run_apart("aioflow.benchmarks.memory", count, DEFAULT_MEMORY_BYTES))
-    if passage.rows != count:
-        raise AssertionError(f"{passage.rows} of {count} tuples came through")
+    if passage.count != count:
+        raise AssertionError(f"{passage.count} of {count} tuples came through")
     return passage
 
 

@@ -105,7 +105,9 @@ def queues(bench: Bench) -> None:
         expect_same({name: result for name, (_, result) in found.items()})
         seconds = {name: found[name][0] for name in contenders}
         if python is not None:
-            seconds["aiostream"] = run_apart("aioflow.benchmarks.aiostream_stages", size, python=python)
+            apart = run_apart("aioflow.benchmarks.aiostream_stages", size, python=python)
+            expect_same({"aiostream": apart["count"], "generators": found["generators"][1]})
+            seconds["aiostream"] = apart["seconds"]
         for name, taken in seconds.items():
             bench.sample(name, "us", taken / size / _HOPS * _MICROSECONDS, figure="for each tuple and stage")
     bench.moved(size * len(contenders) * bench.rounds_done)

@@ -10,7 +10,7 @@ import asyncio
 import gc
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
 from typing import Any
@@ -60,6 +60,12 @@ DEPTHS = {
     "pages": (100, 1_000, 10_000),
     "way_back": (100, 1_000, 10_000),
 }
+# A row of each level, and of the outermost call; the way back leaves one.
+ROWS: dict[str, Callable[[int], int]] = {
+    "countdown": lambda levels: levels + 1,
+    "pages": lambda levels: levels + 2,
+    "way_back": lambda levels: 1,
+}
 MEANT = {"countdown": "tail recursion", "pages": "shape of get_urls", "way_back": "no tail call"}
 # So many levels pass before memory is first looked at: caches and queues have their size by then.
 _WARM_UP = 10
@@ -73,7 +79,7 @@ class Descent:
     """How a recursion went."""
 
     seconds: float  # of processor time: nothing here waits
-    rows: int
+    count: int  # of rows
     early_megabytes: float  # after a tenth of the levels
     late_megabytes: float
 
@@ -125,6 +131,8 @@ def recursion(bench: Bench) -> None:
         found = {case: Descent(**run_apart(_MODULE, *case)) for case in each.shuffled(cases)}
         for name, levels in cases:
             descent = found[name, levels]
+            if descent.count != ROWS[name](levels):
+                raise AssertionError(f"{name} gave {descent.count} rows for {levels} levels")
             bench.sample(f"{levels:,} levels, {MEANT[name]}", "s", descent.seconds)
             if name == "countdown" and levels == depths[name][-1]:
                 bench.sample(_GROWN, "MB", max(0.0, descent.late_megabytes - descent.early_megabytes))

@@ -103,6 +103,7 @@ def runs(bench: Bench) -> None:
         scale=1e6 / times,
         figure="one run",
     )
+    bench.moved(times * len(programs) * bench.rounds_done)
     base = bench.values("one statement")
     bench.claim_median("a run of one statement", "one statement")
     for name in ("statements", "subplan calls"):
@@ -114,9 +115,10 @@ def runs(bench: Bench) -> None:
     bench.claim_median(
         "each further call of a subplan, with its statement", f"each of {STATEMENTS} subplan calls"
     )
-    idle = run_apart("aioflow.benchmarks.runs", bench.size(500, 20))
+    idle = run_apart("aioflow.benchmarks.runs", bench.size(500, 20))["kilobytes"]
     bench.claim("memory of a plan of five statements that waits", idle * _KILO, "bytes")
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(idle_kilobytes(int(sys.argv[1])))))
+    waiting = int(sys.argv[1])
+    print(json.dumps({"count": waiting, "kilobytes": asyncio.run(idle_kilobytes(waiting))}))

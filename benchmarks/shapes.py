@@ -90,7 +90,7 @@ def shapes(bench: Bench) -> None:
     count = bench.size(20_000, 200)
     for each in bench.rounds(2, warm_up=0):
         apart = {
-            shape: run_apart("aioflow.benchmarks.shapes", shape, count, *sizes)
+            shape: run_apart("aioflow.benchmarks.shapes", shape, count, *sizes)["passages"]
             for shape in each.shuffled(SHAPES)
         }
         for shape in SHAPES:
@@ -127,7 +127,8 @@ def shapes(bench: Bench) -> None:
 
 def main(shape: str, count: str, *sizes: str) -> None:
     found = asyncio.run(passages(shape, int(count), [int(size) for size in sizes]))
-    print(json.dumps([asdict(passage) for passage in found]))
+    rows = sum(passage.rows for passage in found)
+    print(json.dumps({"count": rows, "passages": [asdict(passage) for passage in found]}))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from aioflow.bench import Bench, at_most, experiment
 from aioflow.bench.processes import run_command
-from aioflow.benchmarks.web_runs import LATENCY_SECONDS, QUICK_LATENCY_SECONDS, WORKERS
+from aioflow.benchmarks.web_runs import LATENCY_SECONDS, QUICK_LATENCY_SECONDS, UNLIKE_DEFAULTS, WORKERS
 from aioflow.demo.running import running_site
 
 HOUSES = 72
@@ -22,15 +22,16 @@ TOOLS = ("aioflow run", "by hand")
     needs_checkout=True,
 )
 def shell(bench: Bench) -> None:
-    from aioflow.benchmarks.peers.running import Job, Peer, aioflow_run, program
+    from aioflow.benchmarks.peers.running import BY_HAND, Job, aioflow_run, program
 
     latency = bench.size(LATENCY_SECONDS, QUICK_LATENCY_SECONDS)
     with running_site(latency=latency, results=HOUSES) as site, TemporaryDirectory() as folder:
         job = Job("Homeseekers", "houses", site.url, WORKERS, HOUSES)
-        by_hand = program(Peer("by hand", "benchmarks.peers.by_hand"), job)
-        commands = dict(zip(TOOLS, (aioflow_run(site, WORKERS, Path(folder)), by_hand), strict=True))
+        commands = dict(
+            zip(TOOLS, (aioflow_run(site, WORKERS, Path(folder)), program(BY_HAND, job)), strict=True)
+        )
         for each in bench.rounds(7):
-            runs = {tool: run_command(commands[tool]) for tool in each.shuffled(TOOLS)}
+            runs = {tool: run_command(commands[tool], profiled_as=tool) for tool in each.shuffled(TOOLS)}
             for tool in TOOLS:
                 run = runs[tool]
                 if run.first_line_seconds is None or run.lines != HOUSES:
@@ -41,3 +42,4 @@ def shell(bench: Bench) -> None:
     for figure, goal in (("first tuple", at_most(1.3)), ("all of it", None), ("processor time", None)):
         bench.claim_ratio(f"{figure}, of code by hand", f"aioflow run, {figure}", f"by hand, {figure}", goal)
     bench.claim_median("to the first tuple", "aioflow run, first tuple")
+    bench.note(UNLIKE_DEFAULTS)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.web_jobs import Job, configuration
 from aioflow.testing import Answer, ScriptedSite, run
 from aioflow.web.messages import Request
@@ -92,35 +93,18 @@ class SimulatedCampaign:
         return Answer(page, seconds=self.yahoo.of(f"yahoo {zip_code}"))
 
 
-@dataclass
-class Simulation:
-    """When each tuple of a job came, by the virtual clock."""
-
-    arrivals: list[float] = field(default_factory=list)
-
-    @property
-    def first(self) -> float:
-        return self.arrivals[0]
-
-    @property
-    def last(self) -> float:
-        return self.arrivals[-1]
-
-
-def simulate(job: Job, site: SimulatedHomes | SimulatedCampaign, workers: int, *more: Any) -> Simulation:
+def simulate(job: Job, site: SimulatedHomes | SimulatedCampaign, workers: int, *more: Any) -> Arrivals:
     """Do a job of `web_jobs` on the virtual clock; raises when it does not find all that is there."""
-    simulation = Simulation()
+    moments: list[float] = []  # by the virtual clock
 
     async def main() -> None:
         clock = asyncio.get_running_loop().time
         settings = configuration(SITE, CRIME_SITE, concurrency=workers)
         async with ScriptedSite(site.answer).client(settings) as client:
             services = {type(client): client}
-            await job(
-                lambda found: simulation.arrivals.append(clock()), SITE, workers, *more, services=services
-            )
+            await job(lambda found: moments.append(clock()), SITE, workers, *more, services=services)
 
     run(main())
-    if len(simulation.arrivals) != site.count:
-        raise AssertionError(f"{job.__name__} found {len(simulation.arrivals)} of {site.count}")
-    return simulation
+    if len(moments) != site.count:
+        raise AssertionError(f"{job.__name__} found {len(moments)} of {site.count}")
+    return Arrivals(moments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aioflow.bench import Bench, Curve, at_most, experiment
+from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.figure17 import CRIME_SECONDS, SYSTEMS, TELEGRAPH, YAHOO_SECONDS
 from aioflow.benchmarks.growth import claim_growth
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
@@ -11,7 +12,6 @@ from aioflow.benchmarks.simulated_sites import (
     Latencies,
     SimulatedCampaign,
     SimulatedHomes,
-    Simulation,
     simulate,
 )
 from aioflow.benchmarks.web_jobs import contributions, houses, houses_by_page
@@ -25,12 +25,6 @@ MEDIAN_SECONDS, SIGMA = 1.1, 0.45
 _PAGE_BY_PAGE = "page by page"
 
 
-def curve_of(name: str, simulation: Simulation) -> Curve:
-    """Tuples over time."""
-    steps = ((seconds, float(number)) for number, seconds in enumerate(simulation.arrivals, 1))
-    return Curve(name, ((0.0, 0.0), *steps))
-
-
 @experiment(
     "What do the modes and a system without loops need with the paper's own latencies?",
     work=f"Homeseekers: 72 houses on 12 pages, {WORKERS} workers, on the virtual clock; a request takes "
@@ -40,7 +34,7 @@ def curve_of(name: str, simulation: Simulation) -> Curve:
     name="simulated-figure-14",
 )
 def simulated_figure_14(bench: Bench) -> None:
-    shown: dict[str, Simulation] = {}
+    shown: dict[str, Arrivals] = {}
     for each in bench.rounds(10, warm_up=0):
         site = SimulatedHomes(Latencies(each.number, MEDIAN_SECONDS, SIGMA))
         limits: dict[str, Limit] = {mode: _limit(site, mode) for mode in MODES}
@@ -49,6 +43,7 @@ def simulated_figure_14(bench: Bench) -> None:
         found[_PAGE_BY_PAGE] = simulate(houses_by_page, site, WORKERS)
         for name, simulation in found.items():
             _sample(bench, name, simulation, limits[name])
+            bench.moved(site.count)
         shown = shown or found
     for name in (*MODES, _PAGE_BY_PAGE):
         bench.claim_median(f"{name}, to the last tuple", f"{name}, last tuple")
@@ -56,11 +51,11 @@ def simulated_figure_14(bench: Bench) -> None:
     for name in (*MODES[:-1], _PAGE_BY_PAGE):
         bench.claim_ratio(f"{name} / D+S+, to the last tuple", f"{name}, last tuple", "D+S+, last tuple")
     bench.note("The paper's page by page: 38.4 s to the last tuple, 1.85 s to the first.")
-    curves = [curve_of(name, simulation) for name, simulation in shown.items()]
+    curves = [simulation.curve(name) for name, simulation in shown.items()]
     bench.plot("Tuples over time", "seconds", "tuples", curves, steps=True, origin="simulated")
 
 
-def _sample(bench: Bench, name: str, found: Simulation, limit: Limit) -> None:
+def _sample(bench: Bench, name: str, found: Arrivals, limit: Limit) -> None:
     bench.sample(f"{name}, last tuple", "s", found.last, origin="simulated")
     bench.sample(f"{name}, first tuple", "s", found.first, origin="simulated")
     bench.sample(f"{name}, last tuple of its limit", "x", found.last / limit.last, origin="simulated")
@@ -88,14 +83,15 @@ def _limit_by_page(site: SimulatedHomes) -> Limit:
 )
 def simulated_figure_17(bench: Bench) -> None:
     count = bench.size(200, 10)
-    shown: dict[str, Simulation] = {}
-    for each in bench.rounds(3, warm_up=0):
+    shown: dict[str, Arrivals] = {}
+    for each in bench.rounds(5, warm_up=0):
         yahoo, crime = Latencies(each.number, YAHOO_SECONDS, 0.2), Latencies(each.number, CRIME_SECONDS, 0.2)
         site = SimulatedCampaign(yahoo, crime, count)
         for system in SYSTEMS:
             more = (CRIME_SITE, "99999", "WORKERS: 1" if system.each_one else "")
             found = simulate(contributions, site, system.workers, *more)
             shown.setdefault(system.name, found)
+            bench.moved(count)
             bench.sample(f"{system.name}, last tuple", "s", found.last, origin="simulated")
             bench.sample(f"{system.name}, first tuple", "s", found.first, origin="simulated")
     for system in SYSTEMS:
@@ -107,7 +103,7 @@ def simulated_figure_17(bench: Bench) -> None:
                 "Telegraph, last tuple",
                 f"{system.name}, last tuple",
             )
-    curves = [curve_of(name, simulation) for name, simulation in shown.items()]
+    curves = [simulation.curve(name) for name, simulation in shown.items()]
     bench.plot("Tuples over time", "seconds", "tuples", curves, steps=True, origin="simulated")
 
 
@@ -130,10 +126,10 @@ def simulated_workers(bench: Bench) -> None:
             found = simulate(houses, site, count)
             name = f"workers {count}, last tuple"
             bench.sample(name, "s", found.last, limit=limits[count], origin="simulated")
-    for count in counts:
-        bench.claim_limit(
-            f"workers {count}, to the last tuple, of the limit", f"workers {count}, last tuple", at_most(1.05)
-        )
+            bench.moved(site.count)
+    most = max(bench.values(f"workers {count}, last tuple")[0] / limits[count] for count in counts)
+    what = f"to the last tuple, of the limit: the most of {counts[0]} to {counts[-1]} workers"
+    bench.claim(what, most, "x", at_most(1.05), origin="simulated")
     points = tuple((float(count), bench.values(f"workers {count}, last tuple")[0]) for count in counts)
     claim_growth(bench, "time with workers", Curve("time", points[:4]), origin="simulated")
     bench.plot(

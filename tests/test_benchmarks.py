@@ -1,11 +1,13 @@
 """Every experiment runs in its quick form; what it measures then means nothing, so it is not looked at."""
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import aioflow.benchmarks
+from aioflow.bench import Finding
 from aioflow.bench.experiment import Bench, Experiment, experiments
 from aioflow.benchmarks.contenders import sample_all
 from aioflow.benchmarks.growth import exponent
@@ -19,14 +21,19 @@ def in_module(name: str) -> list[Experiment]:
     return [each for each in experiments.values() if each.measure.__module__ == module.__name__]
 
 
+@cache
+def found_quickly(name: str) -> Finding:
+    bench = Bench(quick=True)
+    experiments[name].measure(bench)
+    return bench.finding(experiments[name])
+
+
 ALL = [each for name in aioflow.benchmarks.__all__ for each in in_module(name)]
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)
 def test_an_experiment_runs_and_finds_what_it_claims(experiment: Experiment) -> None:
-    bench = Bench(quick=True)
-    experiment.measure(bench)
-    found = bench.finding(experiment)
+    found = found_quickly(experiment.name)
     assert found.claims
     assert all(claim.value is not None or claim.remark for claim in found.claims)
     assert found.samples or all(claim.value is None for claim in found.claims)
@@ -34,6 +41,19 @@ def test_an_experiment_runs_and_finds_what_it_claims(experiment: Experiment) -> 
     assert len(set(names)) == len(names)
     assert all(claim.origin == "simulated" for claim in found.claims) is found.name.startswith("simulated")
     assert all(plot.curves for plot in found.plots)
+
+
+def test_processor_time_has_a_goal_for_the_whole_process_alone() -> None:
+    claims = found_quickly("homeseekers").claims
+    assert [each.what for each in claims if each.goal and "processor time" in each.what] == [
+        "processor time with start-up, of code by hand"
+    ]
+    assert "processor time of the job, of code by hand" in [each.what for each in claims]
+
+
+@pytest.mark.parametrize("name", ["homeseekers", "crawl", "shell"])
+def test_what_is_not_as_by_default_is_told_where_aioflow_is_compared(name: str) -> None:
+    assert any("robots.txt" in note and "health" in note for note in found_quickly(name).notes)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aioflow.bench import Curve
 from aioflow.bench.processes import measure_apart, run_command
+from aioflow.benchmarks.arrivals import Arrivals
+from aioflow.benchmarks.contenders import expect_same
 from aioflow.benchmarks.web_jobs import HOMESEEKERS, SEARCH
 from aioflow.demo.running import Site
 
@@ -31,6 +32,10 @@ class Peer:
         return self.form + job
 
 
+AIOFLOW = Peer("aioflow", f"{_PACKAGE}.by_aioflow")
+BY_HAND = Peer("by hand", f"{_PACKAGE}.by_hand")
+
+
 @dataclass(frozen=True)
 class Job:
     """What is to be done: `label` names it in figures, `name` is that of its function."""
@@ -43,20 +48,21 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Arrivals):
     """How a peer did a job; `contents` is the same for the same tuples in whatever order."""
 
-    arrivals: Sequence[float]  # seconds since the start of the job, of each tuple
     whole_seconds: float
     processor_seconds: float
     process_processor_seconds: float  # with the start of Python and all imports
     peak_megabytes: float
     contents: str
 
-    def curve(self, name: str) -> Curve:
-        """Tuples over time."""
-        points = ((seconds, float(count)) for count, seconds in enumerate(self.arrivals, 1))
-        return Curve(name, ((0.0, 0.0), *points))
+
+def measure_all(peers: Iterable[Peer], job: Job) -> Mapping[str, Measured]:
+    """Do a job once by each, in this order; raises when not all found the same."""
+    found = {peer.name: measure(peer, job) for peer in peers}
+    expect_same({name: each.contents for name, each in found.items()})
+    return found
 
 
 def measure(peer: Peer, job: Job) -> Measured:
@@ -69,7 +75,7 @@ def measure(peer: Peer, job: Job) -> Measured:
         job.address,
         job.workers,
         python=peer.python,
-        profiled_as=f"{job.label} by {peer.name}",
+        profiled_as=f"{job.label}, {peer.name}",
     )
     found = used.found
     if found["count"] != job.tuples:
@@ -82,13 +88,6 @@ def measure(peer: Peer, job: Job) -> Measured:
         used.peak_megabytes,
         found["contents"],
     )
-
-
-def expect_same(measured: Mapping[str, Measured]) -> None:
-    """Raises when not all found the same."""
-    contents = {name: each.contents[:8] for name, each in measured.items()}
-    if len(set(contents.values())) > 1:
-        raise AssertionError(f"the peers did not find the same: {contents}")
 
 
 def seconds_to_first_line(command: Sequence[str], name: str, tuples: int) -> float:

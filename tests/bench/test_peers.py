@@ -8,8 +8,8 @@ from aioflow.bench import Bench, Finding, at_least
 from aioflow.bench.experiment import experiments
 from aioflow.bench.running import choose
 from aioflow.benchmarks.peers import by_aioflow, comparison
-from aioflow.benchmarks.peers.comparison import AIOFLOW, BY_HAND, Peers, claim_beside, compare
-from aioflow.benchmarks.peers.running import Job, Peer, expect_same, measure
+from aioflow.benchmarks.peers.comparison import Peers, claim_beside, compare
+from aioflow.benchmarks.peers.running import AIOFLOW, BY_HAND, Job, Peer, measure, measure_all
 from aioflow.demo.running import running_site
 
 MODULE = "tests.bench.made_up_peers"
@@ -31,8 +31,7 @@ def test_the_experiment_is_found_and_needs_a_checkout() -> None:
 def test_code_by_hand_and_aioflow_find_the_same_houses() -> None:
     with running_site(results=4, per_page=2) as site:
         job = Job("tiny", "houses", site.url, 3, 4)
-        found = {peer.name: measure(peer, job) for peer in (AIOFLOW, BY_HAND)}
-    expect_same(found)
+        found = measure_all((AIOFLOW, BY_HAND), job)
     assert all(len(each.arrivals) == 4 for each in found.values())
     assert all(0 < each.processor_seconds < each.process_processor_seconds for each in found.values())
 
@@ -42,7 +41,7 @@ def test_the_plan_of_the_crawl_has_no_mistakes() -> None:
 
 
 def test_tuples_may_come_in_another_order_and_numbers_be_of_another_type() -> None:
-    expect_same({peer.name: measure(peer, JOB) for peer in (PLAIN, BACKWARD)})
+    measure_all((PLAIN, BACKWARD), JOB)
 
 
 def test_a_peer_that_finds_less_is_refused() -> None:
@@ -51,7 +50,7 @@ def test_a_peer_that_finds_less_is_refused() -> None:
 
 
 def test_a_peer_that_finds_something_else_is_refused() -> None:
-    with pytest.raises(AssertionError, match="did not find the same"):
+    with pytest.raises(AssertionError, match="do not do the same work"):
         compare(Bench(quick=True), JOB, [PLAIN, MISTAKEN], rounds=1)
 
 
@@ -100,7 +99,7 @@ def test_homeseekers_is_compared_from_inside_and_from_a_shell() -> None:
     bench = Bench(quick=True)
     comparison.compare_homeseekers(bench, Peers())
     found = finding(bench)
-    assert {claim.what for claim in found.claims if claim.goal is not None} == {
+    assert {claim.what for claim in found.claims} >= {
         "12 × 6: last tuple, aioflow / by hand",
         "12 × 6: processor time with start-up, aioflow / by hand",
         "12 × 6: peak memory, aioflow",
