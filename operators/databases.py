@@ -71,7 +71,9 @@ async def dbimport(
         dbimport ("houses" : houses)
         dbimport ("seen" : seen) {IF_MISSING: empty; DB: memory}
     """
-    rows = read(lambda connection: table_rows(connection, table, may_miss=if_missing == "empty"), db, context)
+    address = context.service(Transaction).database_of(db)
+    may_miss = if_missing == "empty"
+    rows = read(lambda connection: table_rows(connection, address, table, may_miss=may_miss), db, context)
     async with aclosing(rows):
         async for item in rows:
             yield item

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ ENTRY_POINTS = "aioflow.databases"
 DEFAULT = "default"
 FILE_NAME = "aioflow.db"
 _EMBEDDED = "sqlite"
+_NO_FILE = Path(":memory:")  # to SQLite
 
 
 class Databases:
@@ -114,6 +116,10 @@ class Databases:
     async def connect(self, address: Address) -> Connection:
         """Open a connection, which the caller closes."""
         return await driver_for(address.url).connect(address)
+
+    async def connect_to_read(self, address: Address) -> Connection:
+        """As `connect`; but a file that is missing is not made: what is read then is an empty database."""
+        return await self.connect(replace(address, path=_NO_FILE) if address.is_missing else address)
 
     async def prepare(self, connection: Connection, address: Address, warn: Callable[[str], None]) -> None:
         """Make sure that a database has aioflow's own tables, in the version that we know."""

@@ -168,6 +168,11 @@ class Address:
     shown: str = ""
     path: Path | None = None  # of a database that is a file
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is a file, and there is none."""
+        return self.path is not None and not self.path.exists()
+
 
 def quote_name(name: str) -> str:
     """A table's or column's name as SQL has it, whatever it is called."""

@@ -13,7 +13,7 @@ from aioflow.context import Context
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema
 from aioflow.spill import RowBuffer
-from aioflow.state.driver import Connection, quote_name
+from aioflow.state.driver import Address, Connection, quote_name
 from aioflow.state.parameters import Sql
 from aioflow.state.tables import missing_table
 from aioflow.state.transaction import Transaction
@@ -26,12 +26,16 @@ CONNECTIONS_AT_MOST = 4
 _RENEWED_AFTER_SECONDS = 60.0
 
 
-async def table_rows(connection: Connection, table: str, *, may_miss: bool) -> Results:
+async def table_rows(connection: Connection, address: Address, table: str, *, may_miss: bool) -> Results:
     """The schema and rows of a table; nothing at all for one that is not there and may be missing."""
     if await connection.columns(table) is None:
         if may_miss:
             return
-        raise InputError(await missing_table(connection, table))
+        if address.is_missing:
+            found = f"there is no file {address.shown}, and so no table {table!r}"
+        else:
+            found = await missing_table(connection, table)
+        raise InputError(f"{found}; with IF_MISSING: empty that is no error, and gives no tuple")
     async with aclosing(connection.select(f"select * from {quote_name(table)}")) as results:
         async for item in results:
             yield item

@@ -105,7 +105,7 @@ class Transaction:
     @asynccontextmanager
     async def snapshot(self, database: str | None) -> AsyncIterator[Connection]:
         """The database as it is now, for reading; it stays so however long that takes."""
-        connection = await self._databases.connect(self.database_of(database))
+        connection = await self._databases.connect_to_read(self.database_of(database))
         try:
             async with connection.transaction("snapshot"):
                 yield connection
