@@ -8,7 +8,6 @@ the default. What tables there are is said by entry points in the group `aioflow
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -252,25 +251,34 @@ def _refuse_misspelt(variable: str, name: str) -> None:
 
 def _file(path: Path, tables: tuple[str, ...] = ()) -> _Layer:
     shown = shown_path(path)
-    try:
-        # With a mark at its beginning, as some editors write it, or without.
-        content: Any = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        content = {}
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"cannot read configuration: {reason}: {shown!r}") from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{shown}: line {line} is not in UTF-8, as all of the file must be") from error
-    except ValueError as error:
-        raise InputError(f"{shown}: {error}") from error
+    content = _content(path, shown)
     for table in tables:
         content = content.get(table, {})
         if not isinstance(content, dict):
             raise InputError(f"{shown}: [{'.'.join(tables)}] must be a table")
     where = f"{shown} [{'.'.join(tables)}]" if tables else shown
     return _Layer(content, lambda place: where, path.parent)
+
+
+def _content(path: Path, shown: str) -> Any:
+    try:
+        written = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot read configuration: {reason}: {shown!r}") from error
+    # Imported late: often there is no file at all.
+    import tomllib
+
+    try:
+        # With a mark at its beginning, as some editors write it, or without.
+        return tomllib.loads(written.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{shown}: line {line} is not in UTF-8, as all of the file must be") from error
+    except ValueError as error:
+        raise InputError(f"{shown}: {error}") from error
 
 
 def _read(layer: _Layer) -> Iterator[tuple[Setting, Key]]:
@@ -281,8 +289,9 @@ def _read(layer: _Layer) -> Iterator[tuple[Setting, Key]]:
         if name not in section_names():
             known = (*ENGINE.keys, *section_names())
             raise InputError(f"{layer.where((name,))}: unknown setting {name!r}{suggestion(name, known)}")
-        section = find_section(name)
         for key, inner in _table((name,), value, layer).items():
+            # Not for a table without settings: it may take long to import.
+            section = find_section(name)
             if section.named:
                 yield from _read_named(section, key, inner, layer)
             else:

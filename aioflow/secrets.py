@@ -9,10 +9,8 @@ import json
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -84,6 +82,9 @@ class Secrets:
 
     @cached_property
     def _stored(self) -> Mapping[str, str]:
+        # Imported late, as below: most programs have no secrets.
+        import tomllib
+
         shown = shown_path(self.path)
         try:
             # The file that is checked is the one that is read.
@@ -140,6 +141,8 @@ def conceal(value: str) -> None:
 
 def _forms(value: str) -> Iterator[str]:
     """A text as it is, as URLs, forms, JSON and markup have it, and as bytes that nobody decoded."""
+    from html import escape
+
     yield value
     for safe in _SAFE_IN_URLS:
         yield quote(value, safe=safe, errors="replace")

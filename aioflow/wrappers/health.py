@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import exp, sqrt
 from pathlib import Path
-from statistics import median
 from types import TracebackType
 from typing import TypeVar
 
@@ -216,7 +215,7 @@ def _finds_nothing(run: RunHealth, history: Sequence[RunHealth]) -> bool:
 def _finds_less(run: RunHealth, history: Sequence[RunHealth]) -> bool:
     shares = [past.rows / past.pages for past in history]
     # Who asked for less than usual has a last page that may be as short as it likes.
-    is_smaller = run.pages < median(past.pages for past in history)
+    is_smaller = run.pages < _median(past.pages for past in history)
     expected = _usual_rows(history) * (run.pages - is_smaller)
     deviation = _deviation(shares) * run.pages
     # Few runs may look steadier than they are, and counts vary by about their root.
@@ -230,7 +229,7 @@ def _finds_less(run: RunHealth, history: Sequence[RunHealth]) -> bool:
 
 def _usual_rows(history: Sequence[RunHealth]) -> float:
     """How many rows a page has."""
-    return median(past.rows / past.pages for past in history)
+    return _median(past.rows / past.pages for past in history)
 
 
 def _more_nulls(wrapper: str, column: str, run: RunHealth, history: Sequence[RunHealth]) -> Iterator[str]:
@@ -245,7 +244,7 @@ def _more_nulls(wrapper: str, column: str, run: RunHealth, history: Sequence[Run
         )
         return
     shares = [past.share(column) for past in history]
-    usual = median(shares)
+    usual = _median(shares)
     spread = max(_deviation(shares), sqrt(chance * (1 - chance) / run.rows))
     highest = -_low([-past for past in shares])
     if run.rows >= LEAST_ROWS and share > usual + max(_RISE, _SPREADS * spread) and share > highest:
@@ -255,10 +254,17 @@ def _more_nulls(wrapper: str, column: str, run: RunHealth, history: Sequence[Run
         )
 
 
+def _median(values: Iterable[float]) -> float:
+    """Imported late: `statistics` is slow to import, and most wrappers have no history yet."""
+    from statistics import median
+
+    return median(values)
+
+
 def _deviation(values: Sequence[float]) -> float:
     """The spread of values, whatever a few odd ones among them do."""
-    middle = median(values)
-    return _NORMAL * median(abs(value - middle) for value in values)
+    middle = _median(values)
+    return _NORMAL * _median(abs(value - middle) for value in values)
 
 
 def _low(values: Sequence[float]) -> float:

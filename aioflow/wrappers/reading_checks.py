@@ -67,7 +67,7 @@ def _check_shape(merged: Merged, findings: Findings) -> None:
 
 
 class _ReaderCheck:
-    """Has the reader compile every selector by itself, so that each wrong one is found."""
+    """Has the reader compile what is wrong selector by selector, so that each wrong one is found."""
 
     def __init__(
         self, chosen: Reader, extraction: Extraction, choice: ReaderChoice, findings: Findings
@@ -79,6 +79,11 @@ class _ReaderCheck:
         self._findings = findings
 
     def run(self) -> None:
+        # Nearly all are sound, and then there is no need to look at each part.
+        if self._error(self._whole) is not None:
+            self._find_mistakes()
+
+    def _find_mistakes(self) -> None:
         options_are_sound = self._check_options()
         bare, each_is_sound = self._bare, True
         if self._whole.each is not None:
