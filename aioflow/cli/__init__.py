@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 __all__ = ["main"]
+
+_OBJECTS_BETWEEN_COLLECTIONS = 10_000
 
 
 def main() -> None:
@@ -14,9 +17,11 @@ def main() -> None:
 
         print(f"aioflow {__version__}")
         sys.exit()
+    # Imports make tens of thousands of objects that stay; to look for garbage among them takes long.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        from aioflow.cli.app import app
+        from aioflow.cli.app import app_for
 
-        app(prog_name="aioflow")
+        app_for(sys.argv[1:])(prog_name="aioflow")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Annotated, Any
 
@@ -355,3 +357,16 @@ def demo() -> None:
     from aioflow.demo import show_demo
 
     show_demo()
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """What reads these arguments. If they begin with a command, it knows no other: typer reads them all."""
+    commands = [
+        each for each in app.registered_commands if getattr(each.callback, "__name__", "") in arguments[:1]
+    ]
+    groups = [each for each in app.registered_groups if each.name in arguments[:1]]
+    if not commands and not groups:
+        return app
+    narrow = copy(app)
+    narrow.registered_commands, narrow.registered_groups = commands, groups
+    return narrow

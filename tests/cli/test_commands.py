@@ -7,12 +7,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import aioflow as package
+from aioflow.cli.app import app, app_for
 from aioflow.cli.explaining import _COLUMNS
 from tests.cli.conftest import PLANS, Ended
 from tests.cli.program import aioflow, environment
 
 Command = Callable[..., Ended]
+
+COMMANDS = ("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo")
+GROUPS = ("wrapper", "outbox", "notify", "suspects", "bench")
 
 
 # --- common -------------------------------------------------------------------------------------
@@ -31,6 +37,22 @@ def test_the_version_is_told_without_loading_what_it_does_not_need(folder: Path)
     assert loaded.isdisjoint({"typer", "rich", "lark", "pydantic", "aioflow.engine", "aioflow.language"})
 
 
+@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
+def test_a_command_that_comes_first_is_read_without_the_others(
+    name: str, command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    narrow = app_for([name, "--help"])
+    assert len(narrow.registered_commands) + len(narrow.registered_groups) == 1
+    with pytest.raises(SystemExit):
+        narrow([name, "--help"], prog_name="aioflow")
+    assert capfd.readouterr().out == command(name, "--help").output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version", "run"], ["rnu"]], ids=str)
+def test_all_commands_are_there_for_whatever_else_comes_first(arguments: list[str]) -> None:
+    assert app_for(arguments) is app
+
+
 def test_the_version_is_an_option_among_others_too(command: Command) -> None:
     assert command("--version", "run") == Ended(0, f"aioflow {package.__version__}\n", "")
 
@@ -40,10 +62,7 @@ def test_help_lists_the_commands(command: Command) -> None:
         done = command(*arguments)
         assert done.code == 0
         names = re.findall(r"^  (\w+) ", done.output.partition("Commands:")[2], re.MULTILINE)
-        assert names == [
-            *("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo"),
-            *("wrapper", "outbox", "notify", "suspects", "bench"),
-        ]
+        assert names == [*COMMANDS, *GROUPS]
 
 
 def test_a_completion_script_is_made(folder: Path) -> None:
