@@ -8,21 +8,18 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from random import Random
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
 from aioflow.secrets import Secrets
 from aioflow.services import Scope, ServiceHost
-from aioflow.web.cache import CacheFetcher, CacheStatistics, cache_path
-from aioflow.web.cache_store import CacheStore
 from aioflow.web.configuration import web_settings
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
 from aioflow.web.hosts import Hosts
 from aioflow.web.messages import Fetcher, Request, Response
-from aioflow.web.recording import RecordFetcher, ReplayFetcher
 from aioflow.web.redirects import RedirectFetcher
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
@@ -31,6 +28,10 @@ from aioflow.web.shared import SharedFetcher
 from aioflow.web.statistics import SourceStatistics, Statistics
 from aioflow.web.turns import TurnFetcher
 from aioflow.web.urls import without_userinfo
+
+# What few programs need, and aiohttp, which takes its time to load, is imported when it is.
+if TYPE_CHECKING:
+    from aioflow.web.cache import CacheFetcher, CacheStatistics
 
 _LOG = logging.getLogger("aioflow.web")
 
@@ -71,6 +72,9 @@ class Client:
         )
         cache = None
         if settings.http.cache:
+            from aioflow.web.cache import CacheFetcher, cache_path
+            from aioflow.web.cache_store import CacheStore
+
             store = CacheStore(cache_path(settings.http), settings.http.cache_bytes, clock=time.time)
             fetcher = cache = CacheFetcher(fetcher, store, settings)
         if settings.http.cookies:
@@ -160,9 +164,15 @@ def _polite(
 def _network(settings: WebSettings, secrets: Secrets | None, network: Fetcher | None) -> Fetcher:
     http = settings.http
     if http.replay is not None:
+        from aioflow.web.recording import ReplayFetcher
+
         return ReplayFetcher(http.replay)
     if network is None:
-        from aioflow.web.transport import Transport  # aiohttp takes its time to load
+        from aioflow.web.transport import Transport
 
         network = Transport(settings, secrets=secrets)
-    return network if http.record is None else RecordFetcher(network, http.record, settings)
+    if http.record is None:
+        return network
+    from aioflow.web.recording import RecordFetcher
+
+    return RecordFetcher(network, http.record, settings)
