@@ -37,52 +37,40 @@ class RetryFetcher:
     async def fetch(self, request: Request) -> Response:
         host = self._hosts.at(request.url)
         host.save_retry()
-        host.users += 1
-        try:
-            return await self._fetch(host, request)
-        finally:
-            host.users -= 1
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    async def _fetch(self, host: Host, request: Request) -> Response:
         time = asyncio.get_running_loop().time
         started = last = time()
         waited = 0.0
         attempt = 1
         answered: int | None = None  # how many requests were, when this one first failed
-        while True:
-            try:
-                response = await self._attempt(host, request)
-            except RequestRefusedError as error:
-                error.attempts = attempt - 1
-                raise
-            except WebError as error:
-                error.attempts = attempt
-                seconds = self._seconds_after_error(host, request, error)
-                if seconds is None:
-                    if isinstance(error, _TROUBLE):
-                        self._count_failure(host, str(error), answered)
-                    raise
-            else:
-                response.attempts = attempt
-                seconds = None
-                if response.status in RETRIED:
-                    seconds = self._seconds_after_answer(host, request, response)
-                if seconds is None:
-                    if _shows_trouble(response):
-                        self._count_failure(host, f"status {response.status}", answered)
-                    if attempt > 1:
-                        _count_from(started, last, waited, response)
-                    return response
-                await response.close()
-            if answered is None:
-                answered = host.breaker.answered
-            await self._wait(host, seconds)
-            waited += seconds
-            last = time()
-            attempt += 1
+        host.users += 1
+        try:
+            while True:
+                try:
+                    response = await self._attempt(host, request)
+                except WebError as error:
+                    error.attempts = attempt - isinstance(error, RequestRefusedError)
+                    seconds = self._seconds_after_error(host, request, error, answered)
+                    if seconds is None:
+                        raise
+                else:
+                    response.attempts = attempt
+                    seconds = self._seconds_after_answer(host, request, response, answered)
+                    if seconds is None:
+                        if attempt > 1:
+                            _count_from(started, last, waited, response)
+                        return response
+                    await response.close()
+                if answered is None:
+                    answered = host.breaker.answered
+                await self._wait(host, seconds)
+                waited += seconds
+                last = time()
+                attempt += 1
+        finally:
+            host.users -= 1
+
+    async def close(self) -> None:
+        await self._inner.close()
 
     async def _attempt(self, host: Host, request: Request) -> Response:
         """One try, of which the circuit breaker learns if it is an answer or a probe."""
@@ -136,17 +124,28 @@ class RetryFetcher:
                 *(host.name, http.breaker_failures, why, http.breaker_seconds),
             )
 
-    def _seconds_after_error(self, host: Host, request: Request, error: WebError) -> float | None:
+    def _seconds_after_error(
+        self, host: Host, request: Request, error: WebError, answered: int | None
+    ) -> float | None:
         """How long to wait before the next attempt; None: there is none."""
-        if not isinstance(error, ConnectionFailedError | ResponseTimeoutError):
+        if not isinstance(error, _TROUBLE):
             return None
-        if error.sent and not request.is_safe:
-            return None
-        if self._beneath and not error.sent:
-            return None
-        return self._backoff(host, error.attempts)
+        seconds = None
+        if (request.is_safe or not error.sent) and (error.sent or not self._beneath):
+            seconds = self._backoff(host, error.attempts)
+        if seconds is None:
+            self._count_failure(host, str(error), answered)
+        return seconds
 
-    def _seconds_after_answer(self, host: Host, request: Request, response: Response) -> float | None:
+    def _seconds_after_answer(
+        self, host: Host, request: Request, response: Response, answered: int | None
+    ) -> float | None:
+        seconds = self._seconds_asked_for(host, request, response) if response.status in RETRIED else None
+        if seconds is None and _shows_trouble(response):
+            self._count_failure(host, f"status {response.status}", answered)
+        return seconds
+
+    def _seconds_asked_for(self, host: Host, request: Request, response: Response) -> float | None:
         if not request.is_safe:
             return None
         # The wait itself is the host's pause, which all requests to it share.

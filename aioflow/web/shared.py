@@ -60,13 +60,8 @@ class SharedFetcher:
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = []
-            return await self._lead(key, flight, request)
-        return await self._follow(key, flight, request)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    async def _lead(self, key: _Key, flight: _Flight, request: Request) -> Response:
+        elif (response := await self._follow(key, flight, request)) is not None:
+            return response
         try:
             response = await self._inner.fetch(request)
             if flight and not isinstance(response.body, bytes):
@@ -80,7 +75,11 @@ class SharedFetcher:
         self._land(key, flight, response if isinstance(response.body, bytes) else _Word.ALONE)
         return response
 
-    async def _follow(self, key: _Key, flight: _Flight, request: Request) -> Response:
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def _follow(self, key: _Key, flight: _Flight, request: Request) -> Response | None:
+        """The answer that the leader got; None where this one is to lead."""
         waiting: Future[_Outcome] = asyncio.get_running_loop().create_future()
         flight.append(waiting)
         try:
@@ -92,7 +91,7 @@ class SharedFetcher:
                 flight.remove(waiting)
             raise
         if outcome is _Word.LEAD:
-            return await self._lead(key, flight, request)
+            return None
         if outcome is _Word.ALONE:
             return await self._inner.fetch(request)
         self.shared += 1

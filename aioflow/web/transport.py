@@ -68,10 +68,14 @@ class Transport:
         exchange = Exchange(shown, self._http, request.timeout_seconds or self._http.total_seconds)
         answer = await self._ask(request, url, headers, origin, exchange)
         try:
-            return await self._receive(request, answer, exchange)
+            body = self._open_body(request, answer, exchange)
+            if isinstance(body, Body) and not request.streamed:
+                body = await body.read()
         except BaseException:
             cut(answer)
             raise
+        cookies = tuple(answer.headers.getall(hdrs.SET_COOKIE, ()))
+        return Response(shown, answer.status, answer.headers, body, cookies, timing=exchange.timing)
 
     async def close(self) -> None:
         """Give up all connections; whoever still reads or waits for an answer fails."""
@@ -116,11 +120,11 @@ class Transport:
                 raise ConnectionFailedError(f"{exchange.url}: the client was closed") from None
             raise
 
-    async def _receive(self, request: Request, answer: ClientResponse, exchange: Exchange) -> Response:
+    def _open_body(self, request: Request, answer: ClientResponse, exchange: Exchange) -> bytes | Body:
+        """The whole body if that is there already, or what reads it."""
         _check_head(answer, exchange)
         timing, headers, content = exchange.timing, answer.headers, answer.content
         timing.first_byte_seconds = asyncio.get_running_loop().time() - exchange.started
-        body: bytes | Body
         if (
             content.is_eof()
             and not request.streamed
@@ -129,21 +133,11 @@ class Transport:
             and content.total_bytes <= self._http.body_bytes
         ):
             # The straight way for what has arrived at once and is as it is.
-            body = content.read_nowait()
             timing.total_seconds = timing.first_byte_seconds
-        else:
-            body = Body(answer, exchange, self._open_bodies.discard)
-            self._open_bodies.add(body)
-            if not request.streamed:
-                body = await body.read()
-        return Response(
-            exchange.url,
-            answer.status,
-            headers,
-            body,
-            tuple(headers.getall(hdrs.SET_COOKIE, ())),
-            timing=timing,
-        )
+            return content.read_nowait()
+        body = Body(answer, exchange, self._open_bodies.discard)
+        self._open_bodies.add(body)
+        return body
 
     def _session(self) -> ClientSession:
         if self._direct is None:
