@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from aioflow.bench.pairs import Figure
 from aioflow.bench.results import Samples
 from aioflow.bench.scales import Scale, linear, logarithmic, tick_text
-from aioflow.bench.statistics import median_of
+from aioflow.bench.statistics import LEAST_VALUES, median_of
 from aioflow.bench.svg import SERIES, drawing, element, line, mark, text, text_width
 from aioflow.bench.wording import number, quantity, unit_sign, variant
 
@@ -83,11 +83,10 @@ def _axis(scale: Scale, top: float, bottom: float, name: str) -> list[str]:
 def _legend(samples: Sequence[Samples]) -> list[str]:
     """What the signs mean, above the rows."""
     ink, y = "var(--ink)", 14.0
-    signs = [
-        ("each round", 8, element("circle", css="each", cx=4, cy=y - 4, r=2.2, fill=ink)),
-        ("median", 10, element("circle", css="mark", cx=5, cy=y - 4, r=5, fill=ink)),
-    ]
-    if any(len(each.values) >= 3 for each in samples):
+    signs = [("median", 10, element("circle", css="mark", cx=5, cy=y - 4, r=5, fill=ink))]
+    if any(len(each.values) > 1 for each in samples):
+        signs.insert(0, ("each round", 8, element("circle", css="each", cx=4, cy=y - 4, r=2.2, fill=ink)))
+    if any(len(each.values) >= LEAST_VALUES for each in samples):
         interval = element("line", css="interval", x1=2, y1=y - 4, x2=22, y2=y - 4, stroke=ink)
         signs.append(("95 % interval of the median", 24, interval))
     if any(each.limit is not None for each in samples):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aioflow.bench.dots import dot_plot
-from aioflow.bench.pairs import Figure, figures
+from aioflow.bench.pairs import Figure, compared
 from aioflow.bench.plots import line_plot
 from aioflow.bench.results import Finding, Origin
 from aioflow.bench.wording import variant
@@ -23,7 +23,7 @@ class Drawing:
 def drawings(finding: Finding, origin: Origin) -> Iterator[Drawing]:
     """What there is to see in the part of a finding that has an origin: a name keeps its colour in all."""
     plots = [each for each in finding.plots if each.origin == origin and any(c.points for c in each.curves)]
-    every = figures(finding.samples, origin)
+    every = compared(finding.samples, origin, plots)
     names = [curve.name for plot in plots for curve in plot.curves]
     names += [variant(samples) for figure in every for samples in figure.samples]
     order = {name: number for number, name in enumerate(dict.fromkeys(names))}

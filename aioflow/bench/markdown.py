@@ -9,7 +9,7 @@ from aioflow.bench.method import METHOD, QUICK, SIMULATED
 from aioflow.bench.results import Finding, Origin, Results
 from aioflow.bench.svg import standalone
 from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
-from aioflow.bench.wording import condition_lines, goals_summary, machine_lines
+from aioflow.bench.wording import condition_lines, disturbed_text, goals_summary, machine_lines
 from aioflow.dataclass import dataclass
 
 
@@ -27,15 +27,30 @@ def markdown_report(results: Results, folder: str | None) -> Markdown:
     blocks = ["# Benchmarks", _about(results)]
     if results.quick:
         blocks.append(f"> **Quick run.** {QUICK}")
-    goals = goals_table(results)
-    if goals.rows:
-        blocks += ["## Goals", *([] if results.quick else [f"**{goals_summary(results)}.**"]), _table(goals)]
+    disturbed = disturbed_text(results)
+    if disturbed:
+        blocks.append(f"> **Disturbed.** {disturbed}")
+    blocks += _goals(results)
     blocks += _part("Measured", "measured", results, folder, files)
     blocks += _part("Simulated", "simulated", results, folder, files)
     blocks += ["## Method", *(f"**{title}** {text}" for title, text in METHOD)]
     lines = [*machine_lines(results), *results.versions.items()]
     blocks += ["## Machine and versions", _table(Table(("", ""), tuple(lines)))]
     return Markdown("\n\n".join(blocks) + "\n", files)
+
+
+def _goals(results: Results) -> Iterator[str]:
+    measured, simulated = goals_table(results, "measured"), goals_table(results, "simulated")
+    if not (measured.rows or simulated.rows):
+        return
+    yield "## Goals"
+    if not results.quick:
+        yield f"**{goals_summary(results)}.**"
+    if measured.rows:
+        yield _table(measured)
+    if simulated.rows:
+        yield "On the virtual clock, simulated:"
+        yield _table(simulated)
 
 
 def _about(results: Results) -> str:
@@ -75,7 +90,7 @@ def _experiment(
     yield from (f"- {_escaped(note)}" for note in finding.notes)
     if finding.samples:
         yield _table(samples_table(finding.samples, origin))
-        compared = pairs_table(finding.samples, origin)
+        compared = pairs_table(finding, origin)
         if compared.rows:
             yield "The paper's test, and our ratio:"
             yield _table(compared)

@@ -5,22 +5,26 @@ from __future__ import annotations
 METHOD = (
     (
         "Same work, same run.",
-        "The variants of an experiment do the same work in the same run, and take turns in every round, "
-        "so that what disturbs the machine disturbs all of them. The first round warms up and is "
-        "forgotten. Web sites and other sources run in processes of their own on the same machine. Each "
-        "variant's result is checked: a fast wrong answer fails the experiment.",
+        "The variants of an experiment do the same work in the same run, and take turns in every round, so "
+        "that what disturbs the machine disturbs all of them. What computes in the harness's own process is "
+        "warmed up by a round that is forgotten. What has a process of its own starts anew each time; where "
+        "it is timed, a run before the first round has files and sites warm for all. Web sites and other "
+        "sources run in processes of their own on the same machine. Each variant's result is checked: a "
+        "fast wrong answer fails the experiment.",
     ),
     (
         "Our statistics.",
-        "A figure is the median of its rounds with a 95 % bootstrap interval (percentiles of 2,000 "
-        "resamples). Two variants are compared by the ratio of each round, whose median and interval are "
-        "given: what slowed both in one round cancels out. They differ when the interval leaves out 1.",
+        "A figure is the median of its rounds with a 95 % bootstrap interval: percentiles of 2,000 "
+        "resamples, expanded as Student's distribution demands of so few rounds. Of fewer than five rounds "
+        "none is given, for not even their least and most would hold the median so surely. Two variants are "
+        "compared by the ratio of each round, whose median and interval are given: what slowed both in one "
+        "round cancels out. They differ when the interval leaves out 1.",
     ),
     (
         "The paper's statistics.",
         "Beside them stand those of the paper that the experiments repeat: means, standard deviations, "
         "and an unpaired two-tailed t-test, in Welch's form, which does not take the spreads for equal. "
-        "The paper made three rounds; here there are more, and each table says how many (n).",
+        "The paper made three rounds; here what repeats it makes more, and each table says how many (n).",
     ),
     (
         "Limits.",

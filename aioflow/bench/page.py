@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
@@ -11,10 +12,11 @@ from aioflow.bench.method import METHOD, QUICK, SIMULATED
 from aioflow.bench.page_style import page_style
 from aioflow.bench.results import Finding, Origin, Results
 from aioflow.bench.tables import Table, claims_table, goals, goals_table, pairs_table, parts, samples_table
-from aioflow.bench.wording import condition_lines, goals_summary, has_missed_goals, machine_lines
+from aioflow.bench.wording import condition_lines, disturbed_text, goals_summary, machine_lines
 
 # Longer tables are folded away.
 _SHOWN_ROWS = 16
+_CODE = re.compile("`([^`]+)`")
 
 
 def html_page(results: Results) -> str:
@@ -58,6 +60,9 @@ def _header(results: Results) -> str:
     found = [tag("h1", "aioflow benchmarks"), tag("p", escape(about), css="muted")]
     if results.quick:
         found.append(tag("p", tag("strong", "Quick run. "), escape(QUICK), css="banner"))
+    disturbed = disturbed_text(results)
+    if disturbed:
+        found.append(tag("p", tag("strong", "⚠ Disturbed. "), escape(disturbed), css="banner"))
     failed = [each.name for each in results.findings if each.failure]
     if failed:
         names = ", ".join(tag("a", escape(name), href=f"#{_anchor(name, 'measured')}") for name in failed)
@@ -76,20 +81,17 @@ def _contents(results: Results) -> str:
 
 
 def _goals(results: Results) -> str:
-    table = goals_table(results)
-    if not table.rows:
+    inner = []
+    origins: tuple[Origin, ...] = ("measured", "simulated")
+    for origin in origins:
+        anchors = [_anchor(each.name, origin) for each, _ in goals(results, origin)]
+        if anchors:
+            heading = tag("h4", _badge(origin), "On the virtual clock") if origin == "simulated" else ""
+            inner.append(heading + _table(goals_table(results, origin), anchors))
+    if not inner:
         return ""
-    summary = (
-        "" if results.quick else tag("p", tag("strong", escape(goals_summary(results) + ".")), css="lead")
-    )
-    if not results.quick and has_missed_goals(results):
-        summary += tag("p", "Those missed are marked ✗.")
-    return tag(
-        "section",
-        tag("h2", "Goals", id="goals"),
-        summary,
-        _table(table, [_anchor(each.name, claim.origin) for each, claim in goals(results)]),
-    )
+    summary = tag("p", tag("strong", escape(goals_summary(results) + ".")), css="lead")
+    return tag("section", tag("h2", "Goals", id="goals"), "" if results.quick else summary, *inner)
 
 
 # --- an experiment ------------------------------------------------------------------------------
@@ -103,10 +105,10 @@ def _article(finding: Finding, origin: Origin, quick: bool) -> str:
         inner.append(_table(claims_table(finding.claims, quick=quick)))
     inner += [_figure(each, origin) for each in drawings(finding, origin)]
     if finding.notes:
-        inner.append(tag("ul", *(tag("li", escape(note)) for note in finding.notes), css="notes"))
+        inner.append(tag("ul", *(tag("li", _prose(note)) for note in finding.notes), css="notes"))
     if finding.samples:
         inner.append(_folded("Every variant", samples_table(finding.samples, origin)))
-        compared = pairs_table(finding.samples, origin)
+        compared = pairs_table(finding, origin)
         if compared.rows:
             inner.append(_folded("Variants against each other: the paper's test, and our ratio", compared))
     css = "simulated" if origin == "simulated" else ""
@@ -114,8 +116,8 @@ def _article(finding: Finding, origin: Origin, quick: bool) -> str:
 
 
 def _about(finding: Finding, origin: Origin) -> str:
-    lines = [("experiment", tag("code", escape(finding.name))), ("work", escape(finding.work))]
-    lines.append(("limit", escape(finding.limit)))
+    lines = [("experiment", tag("code", escape(finding.name))), ("work", _prose(finding.work))]
+    lines.append(("limit", _prose(finding.limit)))
     if finding.repetitions:
         lines.append(("rounds", str(finding.repetitions)))
     if origin == "measured":
@@ -126,6 +128,11 @@ def _about(finding: Finding, origin: Origin) -> str:
 def _figure(drawing: Drawing, origin: Origin) -> str:
     caption = tag("figcaption", _badge(origin), escape(drawing.title))
     return tag("figure", caption, tag("div", drawing.svg, css="frame"))
+
+
+def _prose(text: str) -> str:
+    """What stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _badge(origin: Origin) -> str:
@@ -142,21 +149,36 @@ def _folded(title: str, table: Table) -> str:
 
 
 def _table(table: Table, anchors: Sequence[str] = ()) -> str:
-    """A table; with anchors the first cell of each row leads there."""
+    """A table; with anchors the first cell of each row, or the name of its group, leads there."""
+    first = 1 if table.is_grouped else 0
     head = tag(
         "tr",
         *(
             tag("th", escape(heading), css="n" if place in table.numeric else "", scope="col")
             for place, heading in enumerate(table.headings)
+            if place >= first
         ),
     )
-    rows = [_row(table, row, anchor) for row, anchor in zip_longest(table.rows, anchors, fillvalue="")]
+    rows, before = [], None
+    for row, anchor in zip_longest(table.rows, anchors, fillvalue=""):
+        if table.is_grouped and row[0] != before:
+            rows.append(_group(row[0], anchor, len(table.headings) - 1))
+        rows.append(_row(table, row, "" if table.is_grouped else anchor, first))
+        before = row[0]
     return tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), css="scroll")
 
 
-def _row(table: Table, row: Sequence[str], anchor: str) -> str:
+def _group(name: str, anchor: str, columns: int) -> str:
+    """The name of the rows that follow."""
+    shown = tag("a", escape(name), href=f"#{anchor}") if anchor else escape(name)
+    return tag("tr", tag("th", shown, colspan=str(columns), scope="rowgroup"), css="group") if name else ""
+
+
+def _row(table: Table, row: Sequence[str], anchor: str, first: int) -> str:
     cells = []
     for place, value in enumerate(row):
+        if place < first:
+            continue
         if anchor and place == 0:
             cells.append(tag("td", tag("a", escape(value), href=f"#{anchor}")))
         elif value[:1] in ("✓", "✗", "–") and place not in table.numeric:

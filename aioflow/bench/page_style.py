@@ -48,6 +48,7 @@ th, td { text-align: left; padding: .32rem .8rem .32rem 0; vertical-align: basel
 th { font-weight: 600; border-bottom: 1.5px solid var(--muted); white-space: nowrap; }
 th.n, td.n { text-align: right; white-space: nowrap; }
 th:last-child, td:last-child { padding-right: 0; }
+tr.group th { padding-top: .8rem; border-bottom-width: 1px; border-bottom-color: var(--line); }
 td.verdict { white-space: nowrap; font-weight: 600; }
 td.reached { color: var(--good); }
 td.missed { color: var(--bad); }
@@ -63,7 +64,8 @@ summary { cursor: pointer; font-size: .95rem; font-weight: 600; padding: .2rem 0
 @media (max-width: 40rem) { body { padding-top: 1.25rem; } h1 { font-size: 1.6rem; }
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .4rem; } }
-@media (max-width: 40rem) { td:not(.n):not(.verdict) { min-width: 8.5rem; } }
+@media (max-width: 40rem) { table { font-size: .8rem; } td:first-child:not(.n) { min-width: 5.5rem; }
+  th, td, th.n, td.n, td.verdict { white-space: normal; padding-right: .35rem; } }
 @media print { body { max-width: none; } article { break-inside: avoid-page; } nav { display: none; } }
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from aioflow.bench.results import Origin, Samples
+from aioflow.bench.results import Origin, Plot, Samples
 from aioflow.bench.statistics import Interval, Test, paired_ratio, ratio_of_medians, t_test
 from aioflow.bench.wording import variant
 from aioflow.dataclass import dataclass
@@ -51,9 +51,22 @@ def figures(samples: Iterable[Samples], origin: Origin = "measured") -> list[Fig
     return [Figure(name[0], tuple(groups[name])) for name in names]
 
 
-def pairs(samples: Sequence[Samples], origin: Origin = "measured") -> list[Pair]:
+def compared(
+    samples: Iterable[Samples], origin: Origin = "measured", plots: Iterable[Plot] = ()
+) -> list[Figure]:
+    """The figures whose variants are rivals, and not points of a curve: 8 workers do not compete with 16."""
+    curves = {curve.name for plot in plots if plot.origin == origin for curve in plot.curves}
+    return [
+        each
+        for each in figures(samples, origin)
+        if not curves or any(variant(one) in curves for one in each.samples)
+    ]
+
+
+def pairs(samples: Sequence[Samples], origin: Origin = "measured", plots: Iterable[Plot] = ()) -> list[Pair]:
     """All comparisons of an experiment."""
-    return [pair(one, other) for each in figures(samples, origin) for one, other in _pairs_of(each)]
+    every = compared(samples, origin, plots)
+    return [pair(one, other) for each in every for one, other in _pairs_of(each)]
 
 
 def _pairs_of(figure: Figure) -> Iterator[tuple[Samples, Samples]]:

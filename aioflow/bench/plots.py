@@ -131,9 +131,14 @@ class _Chart:
             place = self.y(tick)
             parts.append(line(area.left, place, area.right, place, "grid"))
             parts.append(text(area.left - 8, place + 4, tick_text(tick, self.y), "muted end"))
+        parts += [
+            line(area.left, self.y(tick), area.right, self.y(tick), "grid minor") for tick in self.y.minor
+        ]
+        for tick in self.x.minor:
+            parts.append(line(self.x(tick), area.bottom, self.x(tick), area.bottom + 3, "axis"))
         for tick in self.x.ticks:
             place = self.x(tick)
-            parts.append(line(place, area.bottom, place, area.bottom + 5, "axis"))
+            parts.append(line(place, area.bottom, place, area.bottom + 6, "axis"))
             parts.append(text(place, area.bottom + 19, tick_text(tick, self.x), "muted middle"))
         parts.append(line(area.left, area.bottom, area.right, area.bottom, "axis"))
         # Both names are written level: the one of the upright axis above it.

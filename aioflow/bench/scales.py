@@ -20,6 +20,7 @@ class Scale:
     end: float
     ticks: tuple[float, ...]
     logarithmic: bool = False
+    minor: tuple[float, ...] = ()  # between the ticks, where those are powers of ten
 
     def __call__(self, value: float) -> float:
         low, high = self._along(self.low), self._along(self.high)
@@ -57,7 +58,8 @@ def logarithmic(values: Iterable[float], start: float, end: float, *, most: int 
         return Scale(ticks[0], ticks[-1], start, end, tuple(ticks), logarithmic=True)
     around = _around(low, high)
     ticks = around if len(around) <= most else _decades(around, most)
-    return Scale(around[0], around[-1], start, end, tuple(ticks), logarithmic=True)
+    minor = tuple(tick for tick in around if tick not in ticks)
+    return Scale(around[0], around[-1], start, end, tuple(ticks), logarithmic=True, minor=minor)
 
 
 def _round_step(step: float) -> float:

@@ -58,6 +58,7 @@ svg.plot { font: 12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Ar
 .plot .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
 .plot .label { font-weight: 600; }
 .plot .grid { stroke: var(--rule); stroke-width: 1; }
+.plot .minor { stroke-opacity: 0.5; stroke-width: 0.5; }
 .plot .axis { stroke: var(--muted); stroke-width: 1; }
 .plot .curve { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .plot .leader { fill: none; stroke: var(--muted); stroke-width: 0.75; }

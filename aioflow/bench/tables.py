@@ -25,11 +25,15 @@ from aioflow.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Headings and rows; `numeric` columns are set to the right."""
+    """Headings and rows; `numeric` columns are set to the right.
+
+    Where it is grouped, rows whose first cells are equal follow each other and belong together.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
+    is_grouped: bool = False
 
     def without_empty_columns(self) -> Table:
         kept = [place for place in range(len(self.headings)) if any(row[place] for row in self.rows)]
@@ -37,6 +41,7 @@ class Table:
             tuple(self.headings[place] for place in kept),
             tuple(tuple(row[place] for place in kept) for row in self.rows),
             frozenset(new for new, place in enumerate(kept) if place in self.numeric),
+            self.is_grouped and 0 in kept,
         )
 
 
@@ -57,28 +62,31 @@ def claims_table(claims: Iterable[Claim], *, quick: bool) -> Table:
     return Table(headings, tuple(rows), frozenset({1, 2, 3})).without_empty_columns()
 
 
-def goals(results: Results) -> list[tuple[Finding, Claim]]:
+def goals(results: Results, origin: Origin) -> list[tuple[Finding, Claim]]:
     """Every claim with a goal, and whose it is."""
     return [
-        (finding, claim) for finding in results.findings for claim in finding.claims if claim.goal is not None
+        (finding, claim)
+        for finding in results.findings
+        for claim in finding.claims
+        if claim.goal is not None and claim.origin == origin
     ]
 
 
-def goals_table(results: Results) -> Table:
+def goals_table(results: Results, origin: Origin) -> Table:
     """Every goal of every experiment."""
     rows = [
         (
             finding.name,
-            claim.what + (" (simulated)" if claim.origin == "simulated" else ""),
+            claim.what,
             value_text(claim),
             bounds(claim, claim.unit),
             goal_text(claim.goal, claim.unit),
             verdict(claim, quick=results.quick),
         )
-        for finding, claim in goals(results)
+        for finding, claim in goals(results, origin)
     ]
     headings = ("experiment", "figure", "found", "95 % interval", "goal", "verdict")
-    return Table(headings, tuple(rows), frozenset({2, 3, 4}))
+    return Table(headings, tuple(rows), frozenset({2, 3, 4}), is_grouped=True)
 
 
 def all_claims_table(results: Results) -> Table:
@@ -118,7 +126,7 @@ def samples_table(samples: Sequence[Samples], origin: Origin) -> Table:
         "of limit",
     )
     rows = tuple(_samples_row(each) for figure in figures(samples, origin) for each in figure.samples)
-    return Table(headings, rows, frozenset(range(3, 10))).without_empty_columns()
+    return Table(headings, rows, frozenset(range(3, 10)), is_grouped=True).without_empty_columns()
 
 
 def _samples_row(samples: Samples) -> tuple[str, ...]:
@@ -137,9 +145,9 @@ def _samples_row(samples: Samples) -> tuple[str, ...]:
     )
 
 
-def pairs_table(samples: Sequence[Samples], origin: Origin) -> Table:
+def pairs_table(finding: Finding, origin: Origin) -> Table:
     """Variants against each other: the paper's test beside our ratio."""
-    rows = tuple(_pair_row(each) for each in pairs(samples, origin) if each.test)
+    rows = tuple(_pair_row(each) for each in pairs(finding.samples, origin, finding.plots) if each.test)
     headings = (
         "figure",
         "variant",
@@ -150,7 +158,7 @@ def pairs_table(samples: Sequence[Samples], origin: Origin) -> Table:
         "95 % interval",
         "differ",
     )
-    return Table(headings, rows, frozenset({3, 4, 5, 6})).without_empty_columns()
+    return Table(headings, rows, frozenset({3, 4, 5, 6}), is_grouped=True).without_empty_columns()
 
 
 def _pair_row(pair: Pair) -> tuple[str, ...]:

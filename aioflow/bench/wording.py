@@ -12,33 +12,35 @@ from aioflow.bench.statistics import Interval, Test
 
 MULTIPLY = "×"
 _SIGNS: Mapping[str, str] = {"us": "µs"}
-_SIGNIFICANT = 3
+_SIGNIFICANT, _MOST_DIGITS = 3, 6
 _DISTURBING_SHARE = 0.1
+# Of a mean: what is less comes from how numbers are kept, not from what was measured.
+_NO_SPREAD = 1e-6
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = _SIGNIFICANT) -> str:
     """Three significant digits, never an exponent: `0.201`, `12.3`, `5,120`."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
-    if round(abs(value), 1) >= 100:
+    if round(abs(value), 1) >= 10 ** (digits - 1):
         return f"{value:,.0f}"
-    places = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
+    places = digits - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
     # 0.9996 is 1.00, not 1.000.
-    places = _SIGNIFICANT - 1 - math.floor(math.log10(abs(rounded)))
+    places = digits - 1 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:.{max(0, min(places, 9))}f}"
 
 
-def quantity(value: float, unit: Unit) -> str:
+def quantity(value: float, unit: Unit, digits: int = _SIGNIFICANT) -> str:
     """`1.04×`, `1.34 s`, `5,120 rows/s`, `n^1.02`."""
     if unit == "x":
-        return number(value) + MULTIPLY
+        return number(value, digits) + MULTIPLY
     if unit == "power":
         return f"n^{value:.2f}"
     if unit in ("rows", "requests", "tuples", "bytes"):
-        shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value)
+        shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value, digits)
         return f"{shown} {unit}"
-    return f"{number(value)} {unit_sign(unit)}"
+    return f"{number(value, digits)} {unit_sign(unit)}"
 
 
 def unit_sign(unit: Unit) -> str:
@@ -57,7 +59,7 @@ def mean_text(values: Sequence[float]) -> str:
     """`8.531 ± 0.011`: the deviation with two digits, and the mean as exactly."""
     mean = fmean(values)
     deviation = stdev(values) if len(values) > 1 else 0.0
-    if not deviation:
+    if deviation <= abs(mean) * _NO_SPREAD:
         return number(mean)
     places = max(0, 1 - math.floor(math.log10(deviation)))
     return f"{mean:,.{places}f} ± {deviation:,.{places}f}"
@@ -81,7 +83,15 @@ def goal_text(goal: Goal | None, unit: Unit) -> str:
 
 
 def value_text(claim: Claim) -> str:
-    return "not found" if claim.value is None else quantity(claim.value, claim.unit)
+    """Beside a goal with as many digits as it takes to see on which side of it the value is."""
+    value, goal = claim.value, claim.goal
+    if value is None:
+        return "not found"
+    digits = _SIGNIFICANT
+    if goal is not None and value != goal.value:
+        shown = range(_SIGNIFICANT, _MOST_DIGITS)
+        digits = next((n for n in shown if number(value, n) != number(goal.value, n)), _SIGNIFICANT)
+    return quantity(value, claim.unit, digits)
 
 
 def verdict(claim: Claim, *, quick: bool) -> str:
@@ -159,6 +169,20 @@ def is_disturbed(finding: Finding) -> bool:
     """Whether other programs took so much of the machine that the figures may be theirs as well."""
     told = finding.conditions
     return float(told.get("others_share", 0)) + float(told.get("stolen_share", 0)) > _DISTURBING_SHARE
+
+
+def disturbed_text(results: Results) -> str:
+    """What a reader must know before any figure; nothing when the machine was quiet, or the run is quick."""
+    disturbed = [each.name for each in results.findings if is_disturbed(each)]
+    if results.quick or not disturbed:
+        return ""
+    which = f"{len(disturbed)} of {len(results.findings)} experiments: {', '.join(disturbed)}"
+    if len(disturbed) == len(results.findings):
+        which = "all experiments"
+    return (
+        f"Other programs took more than {_DISTURBING_SHARE:.0%} of the processors during {which}. "
+        "These figures tell of them as well."
+    )
 
 
 def condition_lines(finding: Finding) -> list[str]:

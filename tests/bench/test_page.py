@@ -81,6 +81,33 @@ def test_goals_are_told_in_words_and_signs() -> None:
     assert "not found at least 2× – unknown" in TEXT
 
 
+def test_simulated_goals_stand_apart() -> None:
+    goals = PAGE.partition('id="goals"')[2].partition('id="measured"')[0]
+    measured, simulated = goals.split("On the virtual clock")
+    assert "#paper-14-simulated" in simulated
+    assert "simulated" not in measured.removesuffix('<h4><span class="badge">simulated</span>')
+
+
+def test_rows_of_one_figure_stand_under_its_name() -> None:
+    assert PAGE.count('<th colspan="9" scope="rowgroup">last tuple</th>') == 2  # measured and simulated
+    assert "<td>last tuple</td>" not in PAGE
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    results = made_up_results()
+    finding = replace(results.findings[0], work="`aioflow run` of <it>")
+    page = html_page(replace(results, findings=(finding,)))
+    assert "<code>aioflow run</code> of &lt;it&gt;" in page
+
+
+def test_a_disturbed_run_is_told_first() -> None:
+    assert "Disturbed" not in PAGE
+    results = made_up_results()
+    busy = replace(results.findings[0], conditions={"others_share": 0.4})
+    text = text_of(html_page(replace(results, findings=(busy, *results.findings[1:]))))
+    assert "⚠ Disturbed. Other programs took more than 10% of the processors during 1 of 6" in text
+
+
 def test_an_experiment_says_its_question_work_limit_rounds_and_conditions() -> None:
     for part in (
         "How long do the three modes take to the first and to the last tuple?",

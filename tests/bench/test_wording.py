@@ -2,7 +2,7 @@
 
 import pytest
 
-from aioflow.bench import Samples, at_least, at_most
+from aioflow.bench import Curve, Plot, Samples, at_least, at_most
 from aioflow.bench.experiment import Bench, Experiment, with_figures
 from aioflow.bench.pairs import figures, pair, pairs
 from aioflow.bench.results import Claim, Unit
@@ -73,6 +73,25 @@ def test_a_claim_is_reached_missed_unknown_or_not_judged() -> None:
     ]
     assert verdict(missed, quick=True) == "– quick run"
     assert value_text(unknown) == "not found"
+
+
+def test_a_value_near_its_goal_has_the_digits_that_tell_on_which_side_it_is() -> None:
+    near, equal = Claim("it", 1.0523, "x", goal=at_most(1.05)), Claim("it", 1.05, "x", goal=at_most(1.05))
+    above = Claim("it", 1.0501, "x", goal=at_most(1.05))
+    assert [value_text(each) for each in (near, equal, above)] == ["1.052×", "1.05×", "1.0501×"]
+
+
+def test_a_spread_that_comes_from_rounding_alone_is_none() -> None:
+    assert mean_text((1.0, 1.0, 1.0 + 1e-15)) == "1.00"
+
+
+def test_points_of_a_curve_are_no_rivals() -> None:
+    samples = with_figures(of("workers 1, last tuple", "workers 2, last tuple"))
+    measured = Curve("measured", ((1, 2), (2, 1)))
+    assert len(pairs(samples)) == 1
+    assert pairs(samples, plots=[Plot("Time", "workers", "seconds", (measured,))]) == []
+    rivals = Curve("workers 1", ((1, 2), (2, 1)))
+    assert len(pairs(samples, plots=[Plot("Time", "seconds", "tuples", (rivals,))])) == 1
 
 
 def test_intervals_means_and_chances() -> None:
