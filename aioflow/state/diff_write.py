@@ -152,12 +152,10 @@ class DiffWrite:
             yield [comparable(row, places) for row in batch]
 
     async def _apply_deletes(self, connection: Connection) -> None:
-        dialect = self._rows.dialect(connection)
-        place = dialect.row_id_value.format(dialect.placeholders(1))
-        sql = f"DELETE FROM {quote_name(self._table)} WHERE {dialect.row_id} = {place}"
         for batch in _chunks(self._deletes):
             await self._check_unchanged(connection, batch)
-            self._check_count(await connection.run_each(sql, [row[-1:] for row in batch]), len(batch))
+            deleted = await self._rows.delete(connection, [row[-1] for row in batch])
+            self._check_count(deleted, len(batch))
 
     async def _apply_updates(self, connection: Connection, *, by_key: bool) -> None:
         """Load new values into a table of their own, in the form of the table's, and move them at once."""
@@ -195,9 +193,9 @@ class DiffWrite:
     async def _check_unchanged(self, connection: Connection, read: Batch) -> None:
         """The rows are as they were when they were read."""
         now = await self._rows.with_ids(connection, [row[-1] for row in read])
-        for row in read:
-            found = now.get(row[-1])
-            if found is None or identity(found) != identity(row):
+        found = [now.get(row[-1], ()) for row in read]
+        for row, then, is_now in zip(read, identities(read), identities(found), strict=True):
+            if then != is_now:
                 raise self._conflict(row, "changed or removed")
 
     def _check_count(self, changed: int, expected: int) -> None:

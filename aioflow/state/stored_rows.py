@@ -86,10 +86,19 @@ class StoredRows:
 
     async def with_ids(self, connection: Connection, ids: Sequence[Value]) -> dict[Value, Row]:
         """The rows that have one of these ids, by id."""
-        dialect = self.dialect(connection)
-        places = [dialect.row_id_value.format(dialect.placeholders(1, at)) for at in range(1, len(ids) + 1)]
-        query = f"{self._query(connection)} WHERE {dialect.row_id} IN ({', '.join(places)})"
+        query = f"{self._query(connection)} WHERE {self._one_of(connection, len(ids))}"
         return {row[-1]: row for row in await connection.fetch(query, ids)}
+
+    async def delete(self, connection: Connection, ids: Sequence[Value]) -> int:
+        """Delete the rows that have one of these ids; how many there were."""
+        found = self._one_of(connection, len(ids))
+        return await connection.run(f"DELETE FROM {quote_name(self.table)} WHERE {found}", ids)
+
+    def _one_of(self, connection: Connection, count: int) -> str:
+        """The condition for rows with one of so many ids."""
+        dialect = self.dialect(connection)
+        places = [dialect.row_id_value.format(dialect.placeholders(1, at)) for at in range(1, count + 1)]
+        return f"{dialect.row_id} IN ({', '.join(places)})"
 
     def _query(self, connection: Connection) -> str:
         missing = self.missing
