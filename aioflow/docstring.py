@@ -12,10 +12,11 @@ Example:
 from __future__ import annotations
 
 import inspect
-import re
 
-_HEADING = re.compile(r"^(Arguments|Examples?):$")
-_ARGUMENT = re.compile(r"^(\w+): *(.*)$")
+from aioflow.pattern import pattern
+
+_HEADING = pattern(r"^(Arguments|Examples?):$")
+_ARGUMENT = pattern(r"^(\w+): *(.*)$")
 
 
 def parse_docstring(docstring: str) -> tuple[str, dict[str, str], list[str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -16,13 +15,14 @@ from urllib.parse import quote, quote_plus
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
+from aioflow.pattern import pattern
 
 PREFIX = "secret:"
 FILE_VARIABLE = "AIOFLOW_SECRETS"
 MASK = "********"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_-]*")
+_REFERENCE = pattern(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
 # What different writers of URLs leave as it is: none of them, paths, and all that a query may hold.
 _SAFE_IN_URLS = ("", "/", "!$'()*,/:;?@")
 # What must not be shown by anybody in this process, the longest first: one may be part of another.

@@ -11,6 +11,7 @@ import pytest
 ENGINE_ORDER = (
     "version",
     "dataclass",
+    "pattern",
     "installed",
     "source",
     "errors",

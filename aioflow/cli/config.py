@@ -17,10 +17,11 @@ from aioflow.cli.ending import colours
 from aioflow.configuration import DEFAULT, Configuration, read_configuration
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
+from aioflow.pattern import pattern
 from aioflow.section import ENGINE_ARGUMENTS, Place, Setting
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
-_NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
+_NAMED_URL = pattern(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
 
 
 def engine_defaults() -> dict[str, Any]:

@@ -19,10 +19,11 @@ from aioflow.expressions.counters import (
 from aioflow.expressions.literals import write_literal
 from aioflow.expressions.reading import read_number, to_text
 from aioflow.expressions.values import is_nan
+from aioflow.pattern import pattern
 from aioflow.relation import Type, Value
 
-_PERCENT = re.compile(r"%([-+ 0]*)([0-9]*)(?:\.([0-9]*))?(.?)", re.DOTALL)
-_SPECIFICATION = re.compile(r"([+]?0?[0-9]*,?)(\.[0-9]+)?([dfeg])")
+_PERCENT = pattern(r"%([-+ 0]*)([0-9]*)(?:\.([0-9]*))?(.?)", re.DOTALL)
+_SPECIFICATION = pattern(r"([+]?0?[0-9]*,?)(\.[0-9]+)?([dfeg])")
 _WIDEST, _MOST_DECIMALS = 1000, 100
 
 
@@ -115,7 +116,7 @@ def parse_placeholders(text: str) -> list[str | Conversion]:
     return [*pieces, text[place:]]
 
 
-_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_BRACES = pattern(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def _placeholder(found: re.Match[str]) -> str | Conversion:

@@ -6,6 +6,7 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from aioflow.errors import SettingError
+from aioflow.pattern import pattern
 
 LONGEST_EXPRESSION = 100_000
 
@@ -17,7 +18,7 @@ KEYWORDS = frozenset({
 })  # fmt: skip
 
 # `a-b` is one name. Names in backticks and both kinds of strings double their quote to contain it.
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"""\s*(?:
       (?P<name>[^\W\d][\w-]*)
     | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -95,8 +96,8 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-_WORD_CHARACTER = re.compile(r"[\w.]+")
-_SPACE = re.compile(r"\s*")
+_WORD_CHARACTER = pattern(r"[\w.]+")
+_SPACE = pattern(r"\s*")
 
 
 def _no_word(text: str, place: int) -> SettingError:

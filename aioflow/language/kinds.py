@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.installed import installed
+from aioflow.pattern import pattern
 from aioflow.source import Span
 
 ENTRY_POINTS = "aioflow.items"
-_CLOSING_OR_SKIPPED = re.compile(
+_CLOSING_OR_SKIPPED = pattern(
     r"""[{}]
     | \"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
     | "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+' | `[^`\n]*+`

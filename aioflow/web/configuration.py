@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from aioflow.configuration import Configuration, as_configuration
 from aioflow.errors import InputError
+from aioflow.pattern import pattern
 from aioflow.section import Section, at_least, more_than_nothing
 from aioflow.web.headers import FRAMING
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
-_AUTH = re.compile(r"bearer secret:[\w-]+|basic \S+ secret:[\w-]+")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST = pattern(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
+_AUTH = pattern(r"bearer secret:[\w-]+|basic \S+ secret:[\w-]+")
+_HEADER_NAME = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def web_settings(configuration: Mapping[str, Any]) -> WebSettings:

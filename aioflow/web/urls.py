@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
+from aioflow.pattern import pattern
+
 # What browsers strip from both ends of a link, and what they leave out of it.
 _BLANK = "".join(map(chr, range(0x21)))
 _LEFT_OUT = str.maketrans("", "", "\t\n\r")
@@ -19,19 +21,19 @@ _LONGEST_HOST = 254  # with a dot at its end
 _LONGEST_PAGE = 2000  # likewise, of the pages whose links were resolved last
 _LONGEST_LINK = 64 * 1024
 _SLASH, _QUESTION, _DOT = "/", "?", "."
-_PLAIN_ORIGIN = re.compile(
+_PLAIN_ORIGIN = pattern(
     r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?", re.ASCII
 )
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
-_ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
-_QUERY = re.compile("[?#]")
+_ODD_PATH = pattern(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
+_QUERY = pattern("[?#]")
 # Links of one page, each on a line of its own, that need only be put behind the origin.
-_ROOTED_LINKS = re.compile(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
-_END_OF_HOST = re.compile("[/?#]|$")
-_DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
-_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_ROOTED_LINKS = pattern(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
+_END_OF_HOST = pattern("[/?#]|$")
+_DOTTED = pattern(r"/(?:\.|%2e)", re.IGNORECASE)
+_NO_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
 _SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
-_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
+_USERINFO = pattern(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
 class PortError(ValueError):

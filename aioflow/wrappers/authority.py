@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from aioflow.pattern import pattern
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.templates import Expression, Mistake, UrlTemplate, encoded
 from aioflow.wrappers.values import refused
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_HTTP = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
-_HEAD = re.compile(r"https?://[^/?#\s\\<>\"^`|{}\x00-\x20\x7f]+", re.IGNORECASE)
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?@!$&'()*+,;=-]+")
-_END = re.compile(r"[/?#]")
+_SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_HTTP = pattern(r"https?://([^/?#]+)", re.IGNORECASE)
+_HEAD = pattern(r"https?://[^/?#\s\\<>\"^`|{}\x00-\x20\x7f]+", re.IGNORECASE)
+_PLAIN_URL = pattern(r"https?://[A-Za-z0-9._~:/?@!$&'()*+,;=-]+")
+_END = pattern(r"[/?#]")
 # What a value may be in a host: nothing that ends it, brings a user or needs encoding.
 _HOST_VALUE = "[A-Za-z0-9_.-]*"
 _INSIDE_HOST = ("", ".")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from aioflow.errors import Diagnostic, SettingError, suggestion
+from aioflow.pattern import pattern
 from aioflow.plan import Program
 from aioflow.source import Span
 from aioflow.wrappers.authority import Authority
@@ -19,9 +20,9 @@ from aioflow.wrappers.reading_checks import check_reading
 from aioflow.wrappers.resolving import BODIES, LIKE_AT_MOST, Merged, like_chain, merge
 from aioflow.wrappers.templates import TextTemplate, UrlTemplate
 
-_LOOKS_SECRET = re.compile(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
-_NO_SECRET = re.compile(r"\S*secret:\S*")
-_LOOKS_LIKE_JSON = re.compile(r"\s*[{\[][\s\S]*[}\]]\s*")
+_LOOKS_SECRET = pattern(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
+_NO_SECRET = pattern(r"\S*secret:\S*")
+_LOOKS_LIKE_JSON = pattern(r"\s*[{\[][\s\S]*[}\]]\s*")
 
 
 def problems(text: WrapperText, program: Program) -> list[Diagnostic]:

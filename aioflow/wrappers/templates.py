@@ -13,21 +13,22 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from aioflow.errors import suggestion
+from aioflow.pattern import pattern
 from aioflow.relation import Value
 from aioflow.wrappers.values import value_text, value_texts
 
 NAME = r"[^\W\d][\w-]*|`[^`{}\n]+`"
 OPERATORS = "+#./;?&"
 _PREFIX_AT_MOST = 9999
-_EXPRESSION = re.compile(r"\{([^{}]*)\}|[{}]")
-_VARIABLE = re.compile(rf"({NAME})(:[^*]*)?(\*)?")
-_TEXT_VARIABLE = re.compile(rf"\{{\{{({NAME})\}}\}}|\{{({NAME})\}}")
+_EXPRESSION = pattern(r"\{([^{}]*)\}|[{}]")
+_VARIABLE = pattern(rf"({NAME})(:[^*]*)?(\*)?")
+_TEXT_VARIABLE = pattern(rf"\{{\{{({NAME})\}}\}}|\{{({NAME})\}}")
 # All that a URL may hold besides letters and digits; `%` only before two hexadecimal digits.
 _URL_MARKS = "-._~:/?#[]@!$&'()*+,;=%"
-_HOST = re.compile(r"[^:/?#]*://[^/?#]*")
-_HOST_END = re.compile(r"[^/?#]*")
-_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_NO_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f-\xa0<>\"\\^`|\u2028\u2029]|%(?![0-9A-Fa-f]{2})")
+_HOST = pattern(r"[^:/?#]*://[^/?#]*")
+_HOST_END = pattern(r"[^/?#]*")
+_LONE_PERCENT = pattern(r"%(?![0-9A-Fa-f]{2})")
+_NO_URL_CHARACTER = pattern(r"[\x00-\x20\x7f-\xa0<>\"\\^`|\u2028\u2029]|%(?![0-9A-Fa-f]{2})")
 
 
 class Mistake(NamedTuple):

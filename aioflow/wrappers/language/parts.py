@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TypeAlias
 
 from aioflow.language.scanner import Token
+from aioflow.pattern import pattern
 from aioflow.wrappers.language.cutting import Line, name_of
 from aioflow.wrappers.language.pieces import Part
 
 Report: TypeAlias = Callable[[Token, str], None]
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_BREAKING = re.compile(r"[\r\n\0]")
+_TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAKING = pattern(r"[\r\n\0]")
 # These follow from the request itself; a wrong one would break it, or let another slip through.
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "te", "upgrade", "trailer"})
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization"})
 # A reference to a secret is a word of its own.
-SECRET = re.compile(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
-_PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
+SECRET = pattern(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
+_PLAIN_NAME = pattern(r"[^\W\d][\w-]*")
 
 
 def is_secret(text: str) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
+from aioflow.pattern import pattern
 from aioflow.source import Span
 
-_CHARACTER = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
+_CHARACTER = pattern(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
 
 
 def place_in(literal: Span, start: int, end: int | None = None) -> Span:

@@ -11,15 +11,16 @@ from typing import NoReturn
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
+from aioflow.pattern import pattern
 
 TEXT, OWN_TEXT, MARKUP = "", "@text", "@html"
 ITEM = "data-aioflow-item"
-_TAKEN = re.compile(r"@([A-Za-z_:][\w:.-]*)\s*$")
-_IDENT = re.compile(r"(?:--|-?(?:[A-Za-z_]|[^\x00-\x7f]|\\[^\n]))(?:[\w-]|[^\x00-\x7f]|\\[^\n])*")
-_NAME = re.compile(r"(?:[\w-]|[^\x00-\x7f]|\\[^\n])+")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
-_BLANK = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
-_NTH = re.compile(r"(?:odd|even|[+-]?\d*n(?:\s*[+-]\s*\d+)?|[+-]?\d+)(?=\s*(?:\)|of\b))", re.IGNORECASE)
+_TAKEN = pattern(r"@([A-Za-z_:][\w:.-]*)\s*$")
+_IDENT = pattern(r"(?:--|-?(?:[A-Za-z_]|[^\x00-\x7f]|\\[^\n]))(?:[\w-]|[^\x00-\x7f]|\\[^\n])*")
+_NAME = pattern(r"(?:[\w-]|[^\x00-\x7f]|\\[^\n])+")
+_STRING = pattern(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
+_BLANK = pattern(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
+_NTH = pattern(r"(?:odd|even|[+-]?\d*n(?:\s*[+-]\s*\d+)?|[+-]?\d+)(?=\s*(?:\)|of\b))", re.IGNORECASE)
 _PLAIN = frozenset(
     {
         "any-link",
@@ -325,6 +326,6 @@ class _Check:
         self._fail(f"unknown pseudo-class ':{name}'{hint}", begin)
 
 
-_OPERATOR = re.compile(r"[~|^$*]?=")
-_CASE = re.compile(r"[iIsS]\b")
-_OF = re.compile(r"of\s", re.IGNORECASE)
+_OPERATOR = pattern(r"[~|^$*]?=")
+_CASE = pattern(r"[iIsS]\b")
+_OF = pattern(r"of\s", re.IGNORECASE)
