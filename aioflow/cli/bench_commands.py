@@ -12,7 +12,15 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from aioflow.bench.results import Results
-from aioflow.bench.wording import goals_summary, has_missed_goals, is_disturbed, number, p_text, quantity
+from aioflow.bench.wording import (
+    disturbed_text,
+    goals_summary,
+    has_missed_goals,
+    is_disturbed,
+    number,
+    p_text,
+    quantity,
+)
 from aioflow.cli.ending import FAILED, OK, tell
 from aioflow.errors import InputError
 from aioflow.quantities import count_text
@@ -176,6 +184,9 @@ def compare_files(before: str, after: str, *, everything: bool, force: bool) -> 
     found = compare(earlier, later, force=force)
     for reason in incomparable(earlier, later):
         tell("warning", reason)
+    for file, results in ((before, earlier), (after, later)):
+        if disturbed := disturbed_text(results):
+            tell("warning", f"{file}: {disturbed}")
     changed = [change for change in found.changes if change.is_significant]
     shown = [each for each in found.changes if everything or each.is_significant]
     compared = count_text(len(found.changes), "figure")
@@ -227,6 +238,9 @@ def profile_experiments(names: Sequence[str], output: str | None, *, quick: bool
             progress.ended(finding)
             for profile in profiles:
                 _show_profile(each.name, profile)
+            if not profiles and not finding.failure:
+                more = "; a run that is not quick does more" if quick else ""
+                tell("note", f"{each.name} computed too little to tell what is hot{more}")
             if finding.failure:
                 tell("error", f"{each.name} failed: {finding.failure}")
                 status = FAILED

@@ -158,6 +158,17 @@ def test_a_profile_names_functions_and_their_cost_of_a_tuple(
     assert not (tmp_path / "bench-results.json").exists()
 
 
+def test_a_profile_says_when_there_was_too_little_to_see(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = "from aioflow.bench import experiment\n@experiment('Cold?', work='none')\ndef cold(bench): pass\n"
+    with package(tmp_path, "unprofiled", {"a": idle}) as name:
+        monkeypatch.setattr(running, "PACKAGE", name)
+        done = run("cold", "--profile", "--quick")
+    assert done.exit_code == 0
+    assert "note: cold computed too little to tell what is hot; a run that is not quick" in done.stderr
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_keeps_what_was_finished_and_ends_its_processes(
     tmp_path: Path, number: signal.Signals, status: int
@@ -257,6 +268,15 @@ def test_a_quick_run_is_compared_with_a_full_one_only_by_force(
     forced = run("compare", "bench-results.json", "quick.json", "--force")
     assert forced.exit_code == 0
     assert "warning: one run is quick" in forced.stderr
+
+
+def test_a_comparison_warns_of_disturbed_runs(run: Run, tmp_path: Path, results: Path) -> None:
+    before = load(results)
+    busy = replace(before.findings[0], conditions={"others_share": 0.5})
+    save(replace(before, findings=(busy, *before.findings[1:])), tmp_path / "after.json")
+    done = run("compare", "bench-results.json", "after.json")
+    assert "warning: after.json: Other programs took more than 10%" in done.stderr
+    assert "bench-results.json: Other" not in done.stderr
 
 
 # --- progress -----------------------------------------------------------------------------------
