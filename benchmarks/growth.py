@@ -28,5 +28,8 @@ def curve(bench: Bench, name: str, sizes: Sequence[float], sampled: Sequence[str
 def claim_growth(bench: Bench, what: str, drawn: Curve, origin: Origin = "measured") -> None:
     """Claim the exponent of a curve, at its end: at its beginning there is what every run costs."""
     points = drawn.points[-_POINTS:]
+    if not all(y > 0 for _, y in points):
+        bench.claim(f"growth of {what}", None, "power", remark="too little to be seen", origin=origin)
+        return
     remark = f"the exponent over {points[0][0]:,.12g} to {points[-1][0]:,.12g}: 1 is linear, 0 does not grow"
     bench.claim(f"growth of {what}", exponent(points), "power", remark=remark, origin=origin)

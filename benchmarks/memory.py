@@ -119,6 +119,7 @@ def memory(bench: Bench) -> None:
     time = curve(bench, "time", counts, [f"{count:,} tuples, time" for count in counts])
     grown = curve(bench, "memory", counts, [f"{count:,} tuples, memory" for count in counts])
     claim_growth(bench, "time with tuples", time)
+    claim_growth(bench, "memory with tuples", grown)
     bench.plot("Time over tuples", "tuples", "seconds", [time], logarithmic_x=True, logarithmic_y=True)
     bench.plot("Memory over tuples", "tuples", "MB", [grown], logarithmic_x=True)
     lead = asyncio.run(greatest_lead(bench.size(2_000, 100), slow_seconds=0.001))

@@ -18,7 +18,7 @@ from typing import Any
 import aioflow
 from aioflow import Engine, function
 from aioflow.bench import Bench, Curve, at_most, experiment
-from aioflow.bench.processes import resident_megabytes, run_apart
+from aioflow.bench.processes import measure_apart, resident_megabytes
 from aioflow.benchmarks.growth import claim_growth, curve
 
 PLANS = {
@@ -128,12 +128,14 @@ def recursion(bench: Bench) -> None:
     chosen: list[str] = bench.size(list(DEPTHS), ["countdown"])
     for each in bench.rounds(2, warm_up=0):
         cases = [(name, levels) for name in chosen for levels in depths[name]]
-        found = {case: Descent(**run_apart(_MODULE, *case)) for case in each.shuffled(cases)}
+        found = {case: measure_apart(_MODULE, *case) for case in each.shuffled(cases)}
         for name, levels in cases:
-            descent = found[name, levels]
+            descent = Descent(**found[name, levels].found)
             if descent.count != ROWS[name](levels):
                 raise AssertionError(f"{name} gave {descent.count} rows for {levels} levels")
             bench.sample(f"{levels:,} levels, {MEANT[name]}", "s", descent.seconds)
+            peak = found[name, levels].peak_megabytes
+            bench.sample(f"{levels:,} levels, memory of {MEANT[name]}", "MB", peak)
             if name == "countdown" and levels == depths[name][-1]:
                 bench.sample(_GROWN, "MB", max(0.0, descent.late_megabytes - descent.early_megabytes))
     deepest = depths["countdown"][-1]
@@ -141,16 +143,20 @@ def recursion(bench: Bench) -> None:
         f"tail recursion, {deepest:,} levels", f"{deepest:,} levels, tail recursion", at_most(5)
     )
     bench.claim_median(f"its memory from level {deepest // 10:,} on", _GROWN, at_most(FLAT_MEGABYTES))
-    curves = [_curve(bench, name, depths[name]) for name in chosen]
-    for drawn in curves:
-        claim_growth(bench, f"time with depth, {drawn.name}", drawn)
+    times = [_curve(bench, name, depths[name]) for name in chosen]
+    peaks = [_curve(bench, name, depths[name], "memory of ") for name in chosen]
+    for what, curves in (("time", times), ("peak memory", peaks)):
+        for drawn in curves:
+            claim_growth(bench, f"{what} with depth, {drawn.name}", drawn)
     bench.plot(
-        "Processor time over depth", "levels", "seconds", curves, logarithmic_x=True, logarithmic_y=True
+        "Processor time over depth", "levels", "seconds", times, logarithmic_x=True, logarithmic_y=True
     )
+    bench.plot("Peak memory over depth", "levels", "MB", peaks, logarithmic_x=True)
 
 
-def _curve(bench: Bench, name: str, depths: Sequence[int]) -> Curve:
-    return curve(bench, MEANT[name], depths, [f"{levels:,} levels, {MEANT[name]}" for levels in depths])
+def _curve(bench: Bench, name: str, depths: Sequence[int], of: str = "") -> Curve:
+    sampled = [f"{levels:,} levels, {of}{MEANT[name]}" for levels in depths]
+    return curve(bench, MEANT[name], depths, sampled)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ QUICK = series(Size(4, 2, 0.005), (2, 4), (2, 4), (0.005, 0.01))[:1]  # each sit
 
 
 @experiment(
-    "How does time grow with pages, houses on a page, and latency?",
+    "How do time and memory grow with pages, houses on a page, and latency?",
     work=f"Homeseekers with {WORKERS} workers on sites of 3 to 48 pages, 3 to 24 houses on a page, and 10 to "
     "200 ms a request; while one varies there are 12 pages with 6 houses, and 50 ms a request. The sites are "
     "processes of their own",
@@ -72,13 +72,16 @@ def site_size(bench: Bench) -> None:
             runs = {size: _run(size, sites[size]) for size in each.shuffled(sizes)}
             for size in sizes:
                 bench.sample(f"{_name(size)}, last tuple", "s", runs[size].last, limit=size.limit)
+                bench.sample(f"{_name(size)}, peak memory", "MB", runs[size].peak_megabytes)
     for growing in compared:
-        names = [f"{_name(size)}, last tuple" for size in growing.sizes]
-        measured = curve(bench, "measured", growing.values, names)
+        names = [_name(size) for size in growing.sizes]
+        measured = curve(bench, "measured", growing.values, [f"{name}, last tuple" for name in names])
+        memory = curve(bench, "memory", growing.values, [f"{name}, peak memory" for name in names])
         limits = Curve(
             "limit", tuple(zip(growing.values, (size.limit for size in growing.sizes), strict=True))
         )
         claim_growth(bench, f"time with {growing.what}", measured)
+        claim_growth(bench, f"memory with {growing.what}", memory)
         bench.plot(
             f"Time to the last tuple over {growing.what}",
             growing.unit,

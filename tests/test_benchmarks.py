@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import aioflow.benchmarks
-from aioflow.bench import Finding
+from aioflow.bench import Curve, Finding
 from aioflow.bench.experiment import Bench, Experiment, experiments
 from aioflow.benchmarks.contenders import sample_all
-from aioflow.benchmarks.growth import exponent
+from aioflow.benchmarks.growth import claim_growth, exponent
 from aioflow.benchmarks.limits import limit_of, limit_of_drawn
 
 FOLDER = Path(aioflow.benchmarks.__file__).parent
@@ -103,3 +103,17 @@ def test_the_limit_of_drawn_latencies_is_the_same_when_all_are_equal(mode: str) 
 def test_the_exponent_of_a_power_law_is_found() -> None:
     assert exponent([(x, 3 * x**2) for x in (1, 10, 100)]) == pytest.approx(2)
     assert exponent([(x, 5.0) for x in (1, 10, 100)]) == pytest.approx(0)
+
+
+def test_what_is_too_little_to_be_seen_has_no_growth() -> None:
+    bench = Bench(quick=True)
+    claim_growth(bench, "memory", Curve("memory", ((1, 0.0), (2, 3.0))))
+    (claim,) = bench.finding(ALL[0]).claims
+    assert (claim.value, claim.remark) == (None, "too little to be seen")
+
+
+@pytest.mark.parametrize("name", ["workers", "site-size", "shapes", "recursion", "memory"])
+def test_growth_is_told_of_time_and_of_memory(name: str) -> None:
+    growths = [claim.what for claim in found_quickly(name).claims if claim.unit == "power"]
+    assert any("time" in each for each in growths)
+    assert any("memory" in each for each in growths)
