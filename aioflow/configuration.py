@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -239,6 +238,8 @@ def _refuse_misspelt(variable: str, name: str) -> None:
     """A variable that is nearly one of ours is a mistake; others belong to somebody else."""
     if name in _NO_SETTINGS:
         return
+    from difflib import get_close_matches
+
     known = {key: key for key in ENGINE.keys}
     for section in map(find_section, section_names()):
         if not section.named:

@@ -14,7 +14,6 @@ AioflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Literal
 
 from aioflow.dataclass import dataclass
@@ -91,6 +90,8 @@ class DeadlineError(RunError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is near, else nothing."""
+    from difflib import get_close_matches  # late: only mistakes need it
+
     candidates = list(known)
     folded = {candidate.lower(): candidate for candidate in candidates}
     near = get_close_matches(name.lower(), folded, n=1)
