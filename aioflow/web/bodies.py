@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from aiohttp import ClientPayloadError, ClientResponse, hdrs
-from anyio import to_thread
 
 from aioflow.web.connections import Deadline, Exchange
 from aioflow.web.decoding import Decoder
@@ -161,6 +160,8 @@ class Body:
             enough = _AT_ONCE_BYTES
             pieces = decoder.pieces(enough)
         else:
+            from anyio import to_thread  # late: most bodies are small
+
             enough = _IN_THREAD_BYTES
             pieces = await to_thread.run_sync(decoder.pieces, enough)
         self._is_undecoded = sum(map(len, pieces)) >= enough
