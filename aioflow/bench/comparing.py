@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import sub
 
 from aioflow.bench.results import Results, Samples, Unit
-from aioflow.bench.statistics import Interval, corrected, ratio_of_medians, t_test
+from aioflow.bench.statistics import Interval, Test, corrected, paired_ratio, ratio_of_medians, t_test
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
@@ -82,7 +83,7 @@ def compare(before: Results, after: Results, *, force: bool = False) -> Comparis
     ratios = {key: _ratio(earlier[key], later[key]) for key in shared}
     # Only what can show a change is counted: each comparison more demands more of all others.
     tested = [key for key, ratio in ratios.items() if ratio is not None and ratio.low is not None]
-    tests = [t_test(earlier[key].values, later[key].values) for key in tested]
+    tests = [_test(earlier[key], later[key]) for key in tested]
     chances = dict(zip(tested, corrected([test.p for test in tests if test is not None]), strict=True))
     changes = [
         Change(*key, later[key].unit, earlier[key], later[key], ratios[key], chances.get(key))
@@ -122,4 +123,18 @@ def _named(samples: Samples) -> str:
 def _ratio(before: Samples, after: Samples) -> Interval | None:
     if not all(value > 0 for value in (*before.values, *after.values)):
         return None
-    return ratio_of_medians(after.values, before.values)
+    compared = paired_ratio if _has_pairs(before, after) else ratio_of_medians
+    return compared(after.values, before.values)
+
+
+def _test(before: Samples, after: Samples) -> Test | None:
+    if not _has_pairs(before, after):
+        return t_test(before.values, after.values)
+    # The paired test is that of the differences against nothing.
+    differences = list(map(sub, before.values, after.values))
+    return t_test(differences, [0.0] * len(differences))
+
+
+def _has_pairs(before: Samples, after: Samples) -> bool:
+    """Whether the rounds of two runs belong together: those of a simulation have the same seeds."""
+    return before.origin == "simulated" and len(before.values) == len(after.values)

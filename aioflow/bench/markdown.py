@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from aioflow.bench.drawings import drawings
@@ -11,6 +12,8 @@ from aioflow.bench.svg import standalone
 from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
 from aioflow.bench.wording import condition_lines, disturbed_text, goals_summary, machine_lines
 from aioflow.dataclass import dataclass
+
+_BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def _experiment(
             name = f"{folder}/{finding.name}-{origin}-{number}.svg"
             files[name] = standalone(drawing.svg)
             yield f"![{_escaped(label + drawing.title)}]({name})"
-    yield from (f"- {_escaped(note)}" for note in finding.notes)
+    yield from (f"- {_prose(note)}" for note in finding.notes)
     if finding.samples:
         yield _table(samples_table(finding.samples, origin))
         compared = pairs_table(finding, origin)
@@ -97,8 +100,8 @@ def _experiment(
 
 
 def _facts(finding: Finding, origin: Origin) -> str:
-    facts = [f"- experiment: `{finding.name}`", f"- work: {_escaped(finding.work)}"]
-    facts += [f"- limit: {_escaped(finding.limit)}"] if finding.limit else []
+    facts = [f"- experiment: `{finding.name}`", f"- work: {_prose(finding.work)}"]
+    facts += [f"- limit: {_prose(finding.limit)}"] if finding.limit else []
     facts += [f"- rounds: {finding.repetitions}"] if finding.repetitions else []
     facts += [f"- meanwhile: {' · '.join(condition_lines(finding))}"] if origin == "measured" else []
     return "\n".join(facts)
@@ -110,8 +113,14 @@ def _table(table: Table) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def _prose(text: str) -> str:
+    """A text in which only what stands between backticks has a meaning: it is code."""
+    parts = text.split("`")
+    return "`".join(part if number % 2 else _escaped(part) for number, part in enumerate(parts))
+
+
 def _escaped(text: str) -> str:
     """A text that Markdown shows as it is."""
     for sign in "\\`*_[]<>|#":
         text = text.replace(sign, "\\" + sign)
-    return " ".join(text.split())
+    return _BLANKS.sub(" ", text)

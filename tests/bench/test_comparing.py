@@ -99,6 +99,18 @@ def test_quick_and_full_runs_and_different_machines_are_compared_only_by_force()
     assert compare(run({"it": [1.0]}), run({"it": [1.0]}, cores=8, quick=True), force=True).changes
 
 
+def test_rounds_of_simulations_have_the_same_seeds_and_are_compared_one_by_one() -> None:
+    def simulated(factor: float) -> Results:
+        results = run({"it": [factor * value for value in (10.0, 14.0, 11.0, 19.0, 12.0, 13.0)]})
+        finding = results.findings[0]
+        samples = (replace(finding.samples[0], origin="simulated"),)
+        return replace(results, findings=(replace(finding, samples=samples),))
+
+    (slower,) = compare(simulated(1.0), simulated(1.02)).changes
+    (same,) = compare(simulated(1.0), simulated(1.0)).changes
+    assert (slower.word, same.word) == ("slower", "no change shown")
+
+
 def test_a_simulation_is_never_compared_with_a_measurement() -> None:
     measured = run({"it": noise(1, 1)})
     finding = measured.findings[0]

@@ -1,5 +1,6 @@
 """The report as Markdown: the same as the page says, with drawings beside it."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from aioflow.bench.markdown import markdown_report
@@ -41,3 +42,10 @@ def test_goals_and_failures_are_told() -> None:
     assert "**8 of 10 goals reached, 1 missed, 1 unknown.**" in REPORT.text
     assert "✗ missed" in REPORT.text
     assert "ValueError: it is \\<broken\\> & told" in REPORT.text
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    results = made_up_results()
+    finding = replace(results.findings[0], work="`aioflow run *.plan` of\n *all*")
+    text = markdown_report(replace(results, findings=(finding,)), None).text
+    assert r"- work: `aioflow run *.plan` of \*all\*" in text
