@@ -40,14 +40,14 @@ def limit_seconds(system: System, zips: int, yahoo: float, crime: float) -> floa
 
 @experiment(
     "Does the same query get faster with workers than with one for each operator?",
-    work="FEC-Yahoo-Crime: contributors of some 30 zip codes, joined with incomes (100 ms a zip code) and "
+    work="FEC-Yahoo-Crime: contributors of some 35 zip codes, joined with incomes (100 ms a zip code) and "
     "crime (250 ms, the slowest source); THESEUS has so many workers in all, Telegraph one for each operator "
     "that asks a source. The sites are processes of their own",
     limit="Telegraph 250 ms for each zip code; THESEUS all requests by all workers",
     name="figure-17",
 )
 def figure_17(bench: Bench) -> None:
-    below = bench.size("30", "05")
+    below = bench.size("40", "05")
     scale = bench.size(1.0, 0.05)
     yahoo, crime = YAHOO_SECONDS * scale, CRIME_SECONDS * scale
     zips, expected = _joined(below)

@@ -130,8 +130,10 @@ def variant(samples: Samples) -> str:
 
 
 def goals_summary(results: Results) -> str:
-    """`17 of 18 goals reached, 1 missed`."""
+    """`17 of 18 goals reached, 1 missed`, or that there are none."""
     claims = [claim for finding in results.findings for claim in finding.claims if claim.goal is not None]
+    if not claims:
+        return "no goals were set"
     reached = sum(claim.reached is True for claim in claims)
     missed = sum(claim.reached is False for claim in claims)
     unknown = len(claims) - reached - missed

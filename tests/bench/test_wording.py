@@ -1,5 +1,7 @@
 """Figures in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from aioflow.bench import Curve, Plot, Samples, at_least, at_most
@@ -10,6 +12,7 @@ from aioflow.bench.statistics import Interval
 from aioflow.bench.wording import (
     bounds,
     goal_text,
+    goals_summary,
     mean_text,
     number,
     p_text,
@@ -18,6 +21,7 @@ from aioflow.bench.wording import (
     variant,
     verdict,
 )
+from tests.bench.made_up import made_up_results
 
 
 @pytest.mark.parametrize(
@@ -100,6 +104,10 @@ def test_intervals_means_and_chances() -> None:
     assert mean_text((8.5, 8.52, 8.54)) == "8.520 ± 0.020"
     assert mean_text((2.0,)) == "2.00"
     assert [p_text(p) for p in (0.00001, 0.0024, 0.0513, 0.4)] == ["< 0.0001", "0.0024", "0.051", "0.40"]
+
+
+def test_a_run_without_goals_says_so() -> None:
+    assert goals_summary(replace(made_up_results(), findings=())) == "no goals were set"
 
 
 def of(*names: str) -> list[Samples]:
