@@ -36,7 +36,7 @@ def quantity(value: float, unit: Unit, digits: int = _SIGNIFICANT) -> str:
     if unit == "x":
         return number(value, digits) + MULTIPLY
     if unit == "power":
-        return f"n^{value:.2f}"
+        return f"n^{round(value, 2) + 0.0:.2f}"  # never -0.00
     if unit in ("rows", "requests", "tuples", "bytes"):
         shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value, digits)
         return f"{shown} {unit}"

@@ -51,6 +51,7 @@ def test_numbers_have_three_digits_and_no_exponent(value: float, text: str) -> N
         (5119.6, "rows/s", "5,120 rows/s"),
         (84, "requests", "84 requests"),
         (1.018, "power", "n^1.02"),
+        (-0.001, "power", "n^0.00"),
     ],
 )
 def test_quantities_have_their_units(value: float, unit: Unit, text: str) -> None:
