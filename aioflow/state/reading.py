@@ -35,7 +35,7 @@ async def table_rows(connection: Connection, address: Address, table: str, *, ma
             found = f"there is no file {address.shown}, and so no table {table!r}"
         else:
             found = await missing_table(connection, table)
-        raise InputError(f"{found}; with IF_MISSING: empty that is no error, and gives no tuple")
+        raise InputError(f"{found}; IF_MISSING: empty gives no tuple instead")
     async with aclosing(connection.select(f"select * from {quote_name(table)}")) as results:
         async for item in results:
             yield item
