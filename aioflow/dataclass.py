@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls=None, /, *, eq=True, frozen=False):
+    def dataclass(cls=None, /, *, eq=True, frozen=False, slots=False):
         """As the standard library's; of its options those that are used here."""
         if cls is None:
-            return lambda cls: dataclass(cls, eq=eq, frozen=frozen)
+            return lambda cls: dataclass(cls, eq=eq, frozen=frozen, slots=slots)
         # It finds the fields, and writes no method.
-        dataclasses.dataclass(cls, init=False, repr=False, eq=False)
+        cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots)
         writers = {"__init__": _write_init, "__repr__": _write_repr}
         if eq:
             writers["__eq__"] = _write_eq
@@ -33,6 +33,9 @@ else:
             setattr(cls, name, writers[name] and _late(cls, name, writers[name]))
         if frozen:
             _freeze(cls)
+        if frozen and slots:
+            # Copies and pickles would set the attributes one by one.
+            cls.__getstate__, cls.__setstate__ = _get_state, _set_state
         return cls
 
 
@@ -132,3 +135,12 @@ def _freeze(cls: _Class) -> None:
 
     for method in (__setattr__, __delattr__):
         setattr(cls, method.__name__, method)
+
+
+def _get_state(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)

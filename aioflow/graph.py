@@ -6,7 +6,7 @@ A `Routine` is a plan made ready for one set of parameter values; each call of i
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from aioflow.analysis.callgraph import CallGraph
@@ -15,6 +15,7 @@ from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
 from aioflow.analysis.stores import reads_after_writes
 from aioflow.analysis.wiring import topological_order
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.operator import Operator, Registry, Trait
 from aioflow.plan import Plan, Program

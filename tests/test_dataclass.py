@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from collections.abc import Callable
+from copy import copy
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -88,6 +89,14 @@ class Point:
     y: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Without a dictionary."""
+
+    x: int
+    names: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Solid(Point):
     z: int = 0
@@ -151,3 +160,12 @@ def test_they_can_be_pickled_and_matched() -> None:
             assert (x, y) == (1, 2)
         case _:
             raise AssertionError
+
+
+def test_one_with_slots_has_no_dictionary_and_can_be_copied() -> None:
+    narrow = Narrow(1, ["a"])
+    assert not hasattr(narrow, "__dict__")
+    assert pickle.loads(pickle.dumps(narrow)) == copy(narrow) == narrow == replace(narrow)
+    assert repr(narrow) == "Narrow(x=1, names=['a'])"
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
+        narrow.x = 2  # type: ignore[misc]

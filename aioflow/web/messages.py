@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
     from aioflow.web.cookies import CookieStore

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from multidict import CIMultiDict
 from yarl import URL
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.secrets import PREFIX, Secrets, conceal
 from aioflow.web.addresses import AddressGuard

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from aioflow.dataclass import dataclass
 from aioflow.pattern import pattern
 from aioflow.web.errors import (
     NotRecordedError,
