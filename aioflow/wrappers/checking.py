@@ -40,7 +40,7 @@ def problems(text: WrapperText, program: Program) -> list[Diagnostic]:
     _check_removals(text, base, findings)
     RequestCheck(merged, findings).run()
     check_reading(merged, findings)
-    known = problems(chain[1], program) if base is not None else []
+    known = problems(chain[1], program) if findings and base is not None else []
     return findings.without(known)
 
 

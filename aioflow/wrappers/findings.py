@@ -20,6 +20,9 @@ class Findings:
         self._text = text
         self._found: list[Diagnostic] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
     @property
     def has_mistakes(self) -> bool:
         return any(found.severity == "error" for found in self._found)
