@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from aioflow.relation import Relation, Row
+from aioflow.relation import Document, Relation, Row
 
 T = TypeVar("T")
 
@@ -85,9 +85,9 @@ def _value_size(value: Any) -> int:
     if isinstance(value, Relation):
         rows = value.rows
         return 64 + (batch_size(rows) if isinstance(rows, list | tuple) else 256)
-    if isinstance(value, str | int | float | None):
-        return sys.getsizeof(value)
-    return 64 + sys.getsizeof(getattr(value, "text", ""))
+    if isinstance(value, Document):
+        return 64 + sys.getsizeof(value.text)
+    return sys.getsizeof(value)
 
 
 class Spillable:
