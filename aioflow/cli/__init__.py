@@ -25,3 +25,6 @@ def main() -> None:
         app_for(sys.argv[1:])(prog_name="aioflow")
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        # Nor does the end of the process need to look for any.
+        gc.freeze()
