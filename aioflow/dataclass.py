@@ -20,6 +20,8 @@ else:
         """As the standard library's; of its options those that are used here."""
         if cls is None:
             return lambda cls: dataclass(cls, eq=eq, frozen=frozen, slots=slots)
+        # Else one is made of the signature, which takes longer than all the rest.
+        cls.__doc__ = cls.__doc__ or cls.__name__
         # It finds the fields, and writes no method.
         cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots)
         writers = {"__init__": _write_init, "__repr__": _write_repr}

@@ -6,12 +6,13 @@ A package adds a format by an entry point in the group `aioflow.formats` that na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
 from aioflow import Schema, SettingError
+from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
 from aioflow.installed import installed
 from aioflow.relation import Batch, Type

@@ -93,6 +93,7 @@ OPERATORS_MAY_IMPORT = (
 AUTHORS_MODULES = (
     "concurrent",
     "context",
+    "dataclass",
     "errors",
     "function",
     "installed",
