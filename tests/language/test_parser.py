@@ -294,7 +294,8 @@ def test_a_long_plan_is_read_quickly() -> None:
 
 
 def test_lark_is_not_needed_to_read_a_text() -> None:
-    script = "import sys, aioflow.language as it; it.parse('PLAN p { BODY { } }'); print('lark' in sys.modules)"
+    reading = "aioflow.language.parse('PLAN p { BODY { } }')"
+    script = f"import sys, aioflow.language; {reading}; print('lark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
