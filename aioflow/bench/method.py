@@ -38,8 +38,10 @@ METHOD = (
     ),
     (
         "Conditions.",
-        "Garbage collection stays on, and is counted. The load of the machine before and after each "
-        "experiment and the share of its processors that other programs took are written beside it.",
+        "Garbage is collected as often as Python does by default, and that is counted, here and in the "
+        "processes measured; only the command aioflow run does it less often of itself. The load of the "
+        "machine before and after each experiment and the share of its processors that other programs "
+        "took are written beside it.",
     ),
 )
 

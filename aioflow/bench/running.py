@@ -15,7 +15,14 @@ from time import perf_counter
 from typing import TypeAlias
 
 from aioflow.bench.experiment import Bench, Experiment, experiments
-from aioflow.bench.machine import Watch, describe_machine, find_commit, find_versions, is_checkout
+from aioflow.bench.machine import (
+    Watch,
+    describe_machine,
+    find_commit,
+    find_versions,
+    is_checkout,
+    usual_collections,
+)
 from aioflow.bench.results import Finding, Results
 from aioflow.errors import AioflowError, InputError, suggestion
 
@@ -115,7 +122,8 @@ def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
     watch, started = Watch(), perf_counter()
     bench.tell("begins")
     try:
-        experiment.measure(bench)
+        with usual_collections():
+            experiment.measure(bench)
     except Exception as error:
         failure = described(error)
         if os.environ.get("AIOFLOW_DEBUG") == "1":

@@ -1,12 +1,13 @@
 """Finding experiments and running them."""
 
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from aioflow.bench import Results, running
-from aioflow.bench.running import choose, load_experiments, run_experiments
+from aioflow.bench import Bench, Experiment, Results, running
+from aioflow.bench.running import choose, load_experiments, run_experiment, run_experiments
 from aioflow.errors import InputError
 from tests.bench.packages import FAILING, WORKING, package
 
@@ -63,6 +64,19 @@ def test_conditions_are_recorded(tmp_path: Path) -> None:
     assert results.findings[0].seconds > 0
     assert results.versions["Python"].startswith("CPython 3.")
     assert results.machine["cores"] >= 1
+
+
+def test_garbage_is_collected_as_often_as_in_a_program_that_uses_the_library() -> None:
+    seen = []
+    usual = gc.get_threshold()
+    measured = Experiment("it", "How often?", "", "", lambda bench: seen.append(gc.get_threshold()))
+    gc.set_threshold(10_000)  # as the command line does
+    try:
+        run_experiment(measured, Bench())
+        assert gc.get_threshold()[0] == 10_000
+    finally:
+        gc.set_threshold(*usual)
+    assert seen == [usual]
 
 
 def test_an_experiment_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
