@@ -18,7 +18,7 @@ CAPACITY_ROWS = 64
 
 def test_operators_that_remember_a_hundred_thousand_tuples_spill() -> None:
     passage = Passage(**run_apart("aioflow.benchmarks.memory", 100_000, 2 * MEBIBYTE))
-    assert passage.rows == 100_000
+    assert passage.count == 100_000
     assert passage.spilled_rows > 300_000  # distinct, union and at least one side of the join
     assert passage.growth_megabytes < 20  # in memory they would take 57
 
