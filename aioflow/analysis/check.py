@@ -89,6 +89,8 @@ class _Check:
             return supply_missing_colons(plan, partial(self._target, program), self.findings)
 
         plans = {plan.key: repaired(plan) for plan in program}
+        if all(plans[plan.key] is plan for plan in program):
+            return program  # what was made of it, such as its wrappers, is found again by who runs it
         return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
 
     def _target(self, program: Program, statement: Any) -> Target | None:

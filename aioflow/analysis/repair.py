@@ -35,7 +35,8 @@ def supply_missing_colons(
             first = outputs[0]
             message = f"a ':' is missing before {first.name!r}: it is used as an output"
             findings.at(plan, index)(Diagnostic(message, first.span))
-    return replace(plan, statements=tuple(statements))
+    is_whole = all(one is other for one, other in zip(statements, plan.statements, strict=True))
+    return plan if is_whole else replace(plan, statements=tuple(statements))
 
 
 def _meant_as_outputs(statement: Statement, index: int, target: Target, wiring: Wiring) -> int:
