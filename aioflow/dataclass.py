@@ -1,7 +1,8 @@
-"""The standard library's `dataclass`, quick to import: a method is written when it is first called.
+"""The standard library's `dataclass`, quick to import: a method is written when it is called, and `__init__`
+when it is called often.
 
 The standard library compiles up to six methods for each class, which takes a millisecond. A program imports
-some two hundred of these classes at its start, and calls few of their methods.
+some two hundred of these classes at its start, calls few of their methods, and has few objects of most.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ else:
         cls.__doc__ = cls.__doc__ or cls.__name__
         # It finds the fields, and writes no method.
         cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots)
-        writers = {"__init__": _write_init, "__repr__": _write_repr}
+        writers = {"__repr__": _write_repr}
         if eq:
             writers["__eq__"] = _write_eq
             writers["__hash__"] = _write_hash if frozen else None
@@ -33,6 +34,8 @@ else:
             own.discard("__hash__")  # Python's own doing: who defines the one loses the other
         for name in writers.keys() - own:
             setattr(cls, name, writers[name] and _late(cls, name, writers[name]))
+        if "__init__" not in own:
+            cls.__init__ = _patient_init(cls)
         if frozen:
             _freeze(cls)
         if frozen and slots:
@@ -54,6 +57,52 @@ def _late(cls: _Class, name: str, write: Callable[[_Class], _Method]) -> _Method
         return written(self, *arguments, **keywords)
 
     return method
+
+
+# To compile an __init__ takes as long as to do without for so many objects.
+_OBJECTS_WITHOUT = 16
+
+
+def _patient_init(cls: _Class) -> _Method:
+    """An __init__ that gives way to a compiled one, which also says what is wrong with arguments."""
+    left = _OBJECTS_WITHOUT
+
+    def __init__(self: Any, *arguments: Any, **keywords: Any) -> None:  # noqa: N807
+        nonlocal left
+        left -= 1
+        values = _values(cls, arguments, keywords) if left > 0 else None
+        if values is None:
+            written = _write_init(cls)
+            cls.__init__ = written
+            written(self, *arguments, **keywords)
+            return
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if hasattr(cls, "__post_init__"):
+            self.__post_init__()
+
+    return __init__
+
+
+def _values(cls: _Class, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any] | None:
+    """The attributes of an object; None where the arguments do not fit."""
+    values: dict[str, Any] = {}
+    given, used = iter(arguments), 0
+    for field in dataclasses.fields(cls):
+        name = field.name
+        if field.init and name in keywords:
+            values[name] = keywords[name]
+            used += 1
+        elif field.init and not field.kw_only and (value := next(given, given)) is not given:
+            values[name] = value
+        elif field.default_factory is not dataclasses.MISSING:
+            values[name] = field.default_factory()
+        elif field.default is not dataclasses.MISSING:
+            if field.init:
+                values[name] = field.default
+        elif field.init:
+            return None
+    return values if used == len(keywords) and next(given, given) is given else None
 
 
 def _write_init(cls: _Class) -> _Method:
