@@ -1,4 +1,7 @@
-"""Regular expressions that are compiled when they are first used: most that a start imports never are."""
+"""Regular expressions that are compiled when they are first used: most that a start imports never are.
+
+What every page needs is better compiled by `re` at once, before the first page is waited for.
+"""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ _LONGEST_HOST = 254  # with a dot at its end
 _LONGEST_PAGE = 2000  # likewise, of the pages whose links were resolved last
 _LONGEST_LINK = 64 * 1024
 _SLASH, _QUESTION, _DOT = "/", "?", "."
-_PLAIN_ORIGIN = pattern(
+_PLAIN_ORIGIN = re.compile(
     r"https?://[A-Za-z0-9_][A-Za-z0-9_.-]*(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?", re.ASCII
 )
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
-_ODD_PATH = pattern(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
+_ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
 _QUERY = pattern("[?#]")
 # Links of one page, each on a line of its own, that need only be put behind the origin.
 _ROOTED_LINKS = pattern(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)

@@ -11,9 +11,9 @@ from aioflow.wrappers.templates import Expression, Mistake, UrlTemplate, encoded
 from aioflow.wrappers.values import refused
 
 _SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_HTTP = pattern(r"https?://([^/?#]+)", re.IGNORECASE)
+_HTTP = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _HEAD = pattern(r"https?://[^/?#\s\\<>\"^`|{}\x00-\x20\x7f]+", re.IGNORECASE)
-_PLAIN_URL = pattern(r"https?://[A-Za-z0-9._~:/?@!$&'()*+,;=-]+")
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?@!$&'()*+,;=-]+")
 _END = pattern(r"[/?#]")
 # What a value may be in a host: nothing that ends it, brings a user or needs encoding.
 _HOST_VALUE = "[A-Za-z0-9_.-]*"

@@ -68,7 +68,7 @@ _LABELS = {
 _CODECS = {label: codec for codec, labels in _LABELS.items() for label in labels.split()}
 _MARKS = ((b"\xef\xbb\xbf", UTF8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
 _BARE_UTF16 = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
-_PARAMETER = pattern(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_PARAMETER = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
 _COMMENT = pattern(rb"<!--.*?-->", re.DOTALL)
 _META = pattern(rb"<meta(?=[\s/])([^>]*)", re.IGNORECASE)
 _ATTRIBUTE = pattern(rb"""([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")

@@ -7,11 +7,15 @@ others says only that they are bad; so the syntax is checked here, with the plac
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NoReturn
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.pattern import pattern
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
 
 TEXT, OWN_TEXT, MARKUP = "", "@text", "@html"
 ITEM = "data-aioflow-item"
@@ -81,6 +85,7 @@ class Selector:
         return None if self.taken in (TEXT, OWN_TEXT, MARKUP) else self.taken
 
 
+@lru_cache(maxsize=1024)  # a plan's are looked at when it is checked, and again when it is run
 def parse_selector(text: str) -> Selector:
     """A field's selector; a SettingError with the offset of a mistake."""
     taken = TEXT
@@ -113,12 +118,19 @@ def parse_each(text: str) -> Selector:
 
 def _compile(css: str) -> None:
     """What was found to be well formed must be so to Lexbor as well."""
-    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+    from selectolax.lexbor import SelectolaxError
 
     try:
-        LexborHTMLParser("<p></p>").css(css)
+        _some_page().css(css)
     except SelectolaxError:
         raise SettingError(f"the selector {css.strip()!r} is not understood") from None
+
+
+@cache
+def _some_page() -> LexborHTMLParser:
+    from selectolax.lexbor import LexborHTMLParser
+
+    return LexborHTMLParser("<p></p>")
 
 
 class _Check:

@@ -26,9 +26,11 @@ _BLOCKS = (
     "thead|title|tr|ul|xmp"
 )
 # The serializer writes `<` and `>` only where markup begins and ends, outside of what is unseen anyway.
-_UNSEEN = pattern(r"<(script|style|template|iframe|noembed|noframes)\b[^>]*>.*?</\1>|<!--.*?-->", re.DOTALL)
-_MAY_BE_UNSEEN = pattern(r"<[stin!]")
-_BLOCK_TAG = pattern(rf"</?(?:{_BLOCKS})(?:\s[^>]*)?>")
+_UNSEEN = re.compile(
+    r"<(script|style|template|iframe|noembed|noframes)\b[^>]*>.*?</\1>|<!--.*?-->", re.DOTALL
+)
+_MAY_BE_UNSEEN = re.compile(r"<[stin!]")
+_BLOCK_TAG = re.compile(rf"</?(?:{_BLOCKS})(?:\s[^>]*)?>")
 _TAG = pattern(r"<[^>]*>")
 _RAW_TEXT = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 # Work on longer texts is done in slices, so that other threads come to their turn.
