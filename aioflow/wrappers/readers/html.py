@@ -35,6 +35,7 @@ from aioflow.wrappers.readers.html_nodes import (
     taker,
     value_taker,
 )
+from aioflow.wrappers.readers.html_search import find_first
 from aioflow.wrappers.readers.nesting import DEEPEST, flattened, has_long_tag, tags_about
 from aioflow.wrappers.readers.options import check_options
 from aioflow.wrappers.readers.steepness import Steepness
@@ -214,7 +215,7 @@ def _base_of(parser: LexborHTMLParser, body: bytes) -> str | None:
     end = body.find(b"</head")
     if b"<base" not in body[: end if end >= 0 else None].lower() or parser.head is None:
         return None
-    found = parser.head.css_first("base[href]")
+    found = find_first("base[href]", parser.head)
     return None if found is None else found.attributes.get("href")
 
 
@@ -289,7 +290,7 @@ class _Rows:
             values = shared.copy()
             own = None if in_page else item.mem_id
             for selector, css, steps in searches:
-                found = item.css_first(css) if css else item
+                found = find_first(css, item) if css else item
                 if css and found is not None and found.mem_id == own:  # it is about what is inside
                     found = first(selector, item, in_page=False)
                 for place, value_of, convert, slot in steps:

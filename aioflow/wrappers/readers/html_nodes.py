@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aioflow.pattern import pattern
 from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.css import ITEM, MARKUP, OWN_TEXT, Selector
+from aioflow.wrappers.readers.html_search import find_all, find_first
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -115,7 +116,7 @@ def every(selector: Selector, node: LexborNode, *, in_page: bool) -> list[Lexbor
         return [node]
     if selector.is_relative:
         return _relative(selector, node)
-    found = node.css(selector.css)
+    found = find_all(selector.css, node)
     if selector.may_repeat and len(found) > 1:
         found = list({each.mem_id: each for each in found}.values())
     if not in_page and found and found[0].mem_id == node.mem_id:
@@ -129,7 +130,7 @@ def _relative(selector: Selector, node: LexborNode) -> list[LexborNode]:
     attributes = node.attrs
     attributes[ITEM] = ""
     try:
-        return (start or node).css(selector.css)
+        return find_all(selector.css, start or node)
     finally:
         del attributes[ITEM]
 
@@ -139,7 +140,7 @@ def first(selector: Selector, node: LexborNode, *, in_page: bool) -> LexborNode 
     if not selector.css:
         return node
     if not selector.is_relative:
-        found = node.css_first(selector.css)
+        found = find_first(selector.css, node)
         if found is None or in_page or found.mem_id != node.mem_id:
             return found
     several = every(selector, node, in_page=in_page)
@@ -162,10 +163,10 @@ def taker(selector: Selector, conversion: Conversion, *, in_page: bool) -> Take:
             None if (found := first(selector, node, in_page=in_page)) is None else value(found)
         )
     if in_page:
-        return lambda node: None if (found := node.css_first(css)) is None else value(found)
+        return lambda node: None if (found := find_first(css, node)) is None else value(found)
 
     def of_first(node: LexborNode) -> str | None:
-        found = node.css_first(css)
+        found = find_first(css, node)
         if found is not None and found.mem_id == node.mem_id:  # it is about what is inside
             found = first(selector, node, in_page=False)
         return None if found is None else value(found)

@@ -13,6 +13,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from aioflow.wrappers.readers.css import Selector
+from aioflow.wrappers.readers.html_search import find_first
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -51,7 +52,7 @@ class Steepness:
     def is_exceeded_by(self, root: LexborNode, tags: int) -> bool:
         """Whether an element that a selector could mean is too deep in a page of so many tags."""
         fitting = (deeper for most_tags, deeper in self._deeper if tags <= most_tags)
-        return root.css_first(next(fitting, self._deeper[-1][1])) is not None
+        return find_first(next(fitting, self._deeper[-1][1]), root) is not None
 
 
 @cache
