@@ -21,19 +21,17 @@ def test_a_stretch_of_work_is_followed_by_turns_for_others() -> None:
     assert run(main()) == TURNS
 
 
-def test_little_work_needs_no_pause_unless_it_adds_up_within_one_turn() -> None:
-    async def main() -> None:
-        pauses = Pauses()
-        for _ in range(10):
+def test_little_work_adds_up_over_the_turns() -> None:
+    async def main() -> list[bool]:
+        pauses, seen = Pauses(), []
+        for _ in range(4):
             pauses.worked(STRETCH_SECONDS / 2)
-            assert not pauses.is_on
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        pauses.worked(STRETCH_SECONDS / 2)
-        pauses.worked(STRETCH_SECONDS / 2)
-        assert pauses.is_on
+            seen.append(pauses.is_on)
+            for _ in range(TURNS + 1):
+                await asyncio.sleep(0)
+        return seen
 
-    run(main())
+    assert run(main()) == [False, True, False, True]
 
 
 def test_who_waits_goes_on_one_stretch_after_the_other_and_a_cancelled_one_holds_nobody_up() -> None:
