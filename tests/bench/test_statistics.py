@@ -69,7 +69,8 @@ def test_the_interval_of_a_median_is_that_of_the_exact_distribution_of_resamples
         share, size = value / 21, 21
         return sum(comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(11, size + 1))
 
-    # Student's t of 20 degrees is 2.086 and not 1.960: the normal distribution has 1.63 % beyond 2.086 · √(21/20).
+    # Student's t of 20 degrees is 2.086 and not 1.960: of the normal distribution 1.63 % are beyond
+    # 2.086 · √(21/20).
     low = next(value for value in range(1, 22) if at_most(value) >= 0.0163)
     high = next(value for value in range(1, 22) if at_most(value) >= 1 - 0.0163)
     assert (found.low, found.value, found.high) == (low, 11, high)
