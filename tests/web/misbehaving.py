@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import struct
 import time
@@ -251,6 +252,8 @@ async def bounds(memory_bytes: int = 50 * 1024 * 1024, seconds: float = 0.25) ->
             now = time.thread_time()
             longest, last = max(longest, now - last), now
 
+    gc.collect()
+    gc.freeze()  # to look through all that other tests left behind would take longer
     watching = asyncio.create_task(watch())
     tracemalloc.start()
     try:
@@ -258,6 +261,7 @@ async def bounds(memory_bytes: int = 50 * 1024 * 1024, seconds: float = 0.25) ->
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+        gc.unfreeze()
         watching.cancel()
         await asyncio.wait([watching])
     assert peak < memory_bytes
