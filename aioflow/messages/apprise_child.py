@@ -103,10 +103,11 @@ def _packed(text: str, most_characters: int, most_lines: int) -> Iterator[str]:
 
 def _pieces(line: str, most: int) -> Iterator[str]:
     while len(line) > most:
-        place = line.rfind(" ", 1, most + 1)
-        cut = place if place > 0 else most
-        yield line[:cut]
-        line = line[cut:].removeprefix(" ") if place > 0 else line[cut:]
+        place = line.rfind(" ", 0, most + 1)
+        cut = place if place >= 0 else most
+        if cut:
+            yield line[:cut]
+        line = line[cut:].removeprefix(" ") if place >= 0 else line[cut:]
     yield line
 
 

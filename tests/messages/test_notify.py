@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioflow.errors import InputError
@@ -237,6 +237,7 @@ texts = st.lists(st.text("ab -", max_size=40), max_size=30).map("\n".join)
 
 
 @given(texts, st.integers(5, 60), st.integers(0, 5))
+@example(" aaaaa", 5, 0)
 def test_parts_have_all_words_in_order_and_fit(text: str, most: int, lines: int) -> None:
     parts = parts_of(text, most, lines, most_parts=10_000)
     assert " ".join(parts).split() == text.split() or max(map(len, text.split())) > most
