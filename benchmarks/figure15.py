@@ -30,7 +30,7 @@ def figure_15(bench: Bench) -> None:
     limits = {"D+S+": (PAGES + 1) * latency, "page by page": 2 * PAGES * latency}
     runs: dict[str, WebRun] = {}
     with running_site(latency=latency, results=HOUSES) as site:
-        for each in bench.rounds(6):
+        for each in bench.rounds(5):
             for name in each.shuffled(JOBS):
                 runs[name] = run_job(JOBS[name], site.url, WORKERS, expected=HOUSES)
             for name in JOBS:

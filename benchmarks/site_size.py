@@ -68,7 +68,7 @@ def site_size(bench: Bench) -> None:
         sites = {size: stack.enter_context(_site(size)) for size in sizes}
         if not bench.quick:
             _run(sizes[0], sites[sizes[0]])
-        for each in bench.rounds(2, warm_up=0):
+        for each in bench.rounds(1, warm_up=0):
             runs = {size: _run(size, sites[size]) for size in each.shuffled(sizes)}
             for size in sizes:
                 bench.sample(f"{_name(size)}, last tuple", "s", runs[size].last, limit=size.limit)

@@ -28,7 +28,7 @@ def workers(bench: Bench) -> None:
     with running_site(latency=latency, results=PAGES * per_page, per_page=per_page) as site:
         if not bench.quick:
             run_job("houses", site.url, counts[-1], expected=PAGES * per_page)  # the fastest warms up as well
-        for each in bench.rounds(2, warm_up=0):
+        for each in bench.rounds(1, warm_up=0):
             runs = {
                 count: run_job("houses", site.url, count, expected=PAGES * per_page)
                 for count in each.shuffled(counts)
