@@ -187,6 +187,10 @@ def compare_files(before: str, after: str, *, everything: bool, force: bool) -> 
     for file, results in ((before, earlier), (after, later)):
         if disturbed := disturbed_text(results):
             tell("warning", f"{file}: {disturbed}")
+    works = {finding.name: finding.work for finding in earlier.findings}
+    others = [each.name for each in later.findings if works.get(each.name, each.work) != each.work]
+    if others:
+        tell("warning", f"not the same work before and after: {', '.join(others)}")
     changed = [change for change in found.changes if change.is_significant]
     shown = [each for each in found.changes if everything or each.is_significant]
     compared = count_text(len(found.changes), "figure")

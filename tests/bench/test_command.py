@@ -279,6 +279,17 @@ def test_a_comparison_warns_of_disturbed_runs(run: Run, tmp_path: Path, results:
     assert "bench-results.json: Other" not in done.stderr
 
 
+def test_a_comparison_warns_of_experiments_that_were_changed(run: Run, tmp_path: Path, results: Path) -> None:
+    before = load(results)
+    first = before.findings[0]
+    save(
+        replace(before, findings=(replace(first, work="more"), *before.findings[1:])), tmp_path / "after.json"
+    )
+    warning = "warning: not the same work before and after"
+    assert f"{warning}: {first.name}\n" in run("compare", "bench-results.json", "after.json").stderr
+    assert warning not in run("compare", "after.json", "after.json").stderr
+
+
 # --- progress -----------------------------------------------------------------------------------
 
 
