@@ -34,7 +34,7 @@ class Permits:
 
     def try_acquire(self) -> bool:
         """Take a permit if there is one for which nobody waits."""
-        if self.used < self.count and not (self._urgent or self._ordinary):
+        if self.is_spare:
             self.used += 1
             return True
         return False

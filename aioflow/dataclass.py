@@ -67,7 +67,7 @@ def _patient_init(cls: _Class) -> _Method:
     """An __init__ that gives way to a compiled one, which also says what is wrong with arguments."""
     left = _OBJECTS_WITHOUT
 
-    def __init__(self: Any, *arguments: Any, **keywords: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *arguments: Any, **keywords: Any) -> None:  # noqa: N807  # a method of the class
         nonlocal left
         left -= 1
         values = _values(cls, arguments, keywords) if left > 0 else None
@@ -90,11 +90,11 @@ def _values(cls: _Class, arguments: tuple[Any, ...], keywords: dict[str, Any]) -
     given, used = iter(arguments), 0
     for field in dataclasses.fields(cls):
         name = field.name
-        if field.init and name in keywords:
+        if field.init and not field.kw_only and (value := next(given, given)) is not given:
+            values[name] = value
+        elif field.init and name in keywords:
             values[name] = keywords[name]
             used += 1
-        elif field.init and not field.kw_only and (value := next(given, given)) is not given:
-            values[name] = value
         elif field.default_factory is not dataclasses.MISSING:
             values[name] = field.default_factory()
         elif field.default is not dataclasses.MISSING:
@@ -140,7 +140,7 @@ def _write_repr(cls: _Class) -> _Method:
     shown = [field.name for field in dataclasses.fields(cls) if field.repr]
 
     @recursive_repr()
-    def __repr__(self: Any) -> str:  # noqa: N807
+    def __repr__(self: Any) -> str:  # noqa: N807  # a method of the class
         values = (f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{type(self).__qualname__}({', '.join(values)})"
 
@@ -150,7 +150,7 @@ def _write_repr(cls: _Class) -> _Method:
 def _write_eq(cls: _Class) -> _Method:
     values_of = _getter([field.name for field in dataclasses.fields(cls) if field.compare])
 
-    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807  # a method of the class
         if other.__class__ is not self.__class__:
             return NotImplemented
         return values_of(self) == values_of(other)
@@ -174,12 +174,12 @@ def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def _freeze(cls: _Class) -> None:
     # As the standard library's: a subclass may have attributes of its own.
-    def __setattr__(self: Any, name: str, value: object) -> None:  # noqa: N807
+    def __setattr__(self: Any, name: str, value: object) -> None:  # noqa: N807  # a method of the class
         if type(self) is cls or name in cls.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
         super(cls, self).__setattr__(name, value)
 
-    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
+    def __delattr__(self: Any, name: str) -> None:  # noqa: N807  # a method of the class
         if type(self) is cls or name in cls.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
         super(cls, self).__delattr__(name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from re import compile as pattern
 else:
 
-    class pattern:  # noqa: N801
+    class pattern:  # noqa: N801  # called like a function
         """As `re.compile`, for those who use only methods and attributes of what it gives."""
 
         def __init__(self, text, flags=0):

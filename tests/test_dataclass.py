@@ -52,6 +52,8 @@ CALLS: tuple[Callable[[Any], Any], ...] = (
     lambda house: house("a", 1, [], "positional"),
     lambda house: house("a", seen={}),
     lambda house: house("a", colour="red"),
+    lambda house: house("a", address="b"),
+    lambda house: house("a", 1, [], beds=2),
     lambda house: house("a") == house("a", features=["not compared"]),
     lambda house: house("a") == house("b"),
     lambda house: house("a") == ("a", 2),
