@@ -137,9 +137,9 @@ def test_a_subclass_has_the_fields_of_both() -> None:
 
 def test_the_attributes_of_a_plain_subclass_are_its_own() -> None:
     named = Named(1)
-    named.label = "here"  # type: ignore[attr-defined]
+    named.label = "here"  # type: ignore[attr-defined]  # no field
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
-        named.x = 2  # type: ignore[misc]
+        named.x = 2  # type: ignore[misc]  # frozen
     assert vars(named) == {"x": 1, "y": 0, "label": "here"}
 
 
@@ -173,4 +173,4 @@ def test_one_with_slots_has_no_dictionary_and_can_be_copied() -> None:
     assert pickle.loads(pickle.dumps(narrow)) == copy(narrow) == narrow == replace(narrow)
     assert repr(narrow) == "Narrow(x=1, names=['a'])"
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
-        narrow.x = 2  # type: ignore[misc]
+        narrow.x = 2  # type: ignore[misc]  # frozen

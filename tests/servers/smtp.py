@@ -247,7 +247,7 @@ class _Protocol(SMTP):
         """A client that is gone in the midst of something is no news here."""
         return f"500 {type(error).__name__}"
 
-    async def smtp_XOPEN(self, argument: str | None) -> None:  # noqa: N802
+    async def smtp_XOPEN(self, argument: str | None) -> None:  # noqa: N802  # found by its name
         """How many connections the server has to do with, this one among them."""
         await self.push(f"250 {self._owner.open_connections}")
 
