@@ -165,20 +165,26 @@ def parsed(text: str) -> tuple[URL, str]:
         url = URL(text)
         if "#" in text or not text.endswith(url.raw_path_qs):
             # yarl writes some escapes as the character itself, which breaks links that are signed.
-            path, query = target(text)
-            url = URL.build(
-                scheme=url.scheme,
-                authority=url.raw_authority,
-                path=url.raw_path if path is None else path,
-                query_string=query,
-                encoded=True,
-            )
+            url = _as_written(url, text)
     except (ValueError, IndexError):  # the latter for "[]@"
         # What yarl says may show a password.
         raise AddressRefusedError(f"{without_userinfo(text)}: this is no http(s) URL") from None
     if "#" in text or "@" in text or " " in text or not text.isprintable():
         text = without_userinfo(str(url))
     return url, text
+
+
+def _as_written(url: URL, text: str) -> URL:
+    """With the path and query of the text; a host that yarl reads in another way than it wrote it stays."""
+    path, query = target(text)
+    path = url.raw_path if path is None else path
+    try:
+        written = URL.build(
+            scheme=url.scheme, authority=url.raw_authority, path=path, query_string=query, encoded=True
+        )
+        return written if written.raw_host == url.raw_host else url
+    except ValueError:
+        return url
 
 
 def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:

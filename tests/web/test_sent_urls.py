@@ -58,6 +58,8 @@ async def test_the_user_of_a_url_changes_nothing_about_what_is_sent() -> None:
 @example("[::1]:80", "?%2F")
 @example("H%41.x", "/%2F")
 @example("a@b", "/%2F")
+@example("[:]", "")
+@example("[:_]", "")
 def test_however_a_url_is_sent_its_host_is_the_same(authority: str, rest: str) -> None:
     text = f"http://{authority}{rest}"
     try:
