@@ -20,6 +20,8 @@ from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.spill import KeySet
 from aioflow.step import Step
 from aioflow.stream import Stream
+from aioflow.vouched import Vouched
+from aioflow.wholeness import WHOLE, Marks
 
 
 class Surroundings:
@@ -229,13 +231,17 @@ class CallStep(Gate):
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         if not self.step.enable:
-            return super().new_outlet(targets)
+            return super().new_outlet(self._vouched(targets))
         # ENABLE goes out with the first result, on whichever output: one watch looks at all of them.
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
-        outlet = Outlet([*targets, *self._watches], self.unread)
+        outlet = Outlet([*self._vouched(targets), *self._watches], self.unread)
         outlet.was_read = has_readers(targets)
         return outlet
+
+    def _vouched(self, targets: Sequence[Target]) -> Sequence[Target]:
+        """What the plan's steps write to; WHOLE keeps their marks away from it."""
+        return [Vouched(target) for target in targets] if self.step.vouched else targets
 
     def waited_for_input(self, seconds: float) -> None:
         return
@@ -337,11 +343,12 @@ class CallStep(Gate):
             self.completion.failed = True  # what took it stands further out
         self._finish(well=not failed)
 
-    def _finish(self, *, well: bool, dead: bool = False) -> None:
+    def _finish(self, *, well: bool, dead: bool = False, marks: Marks = WHOLE) -> None:
         self.ended = True
         if self.errors is not None:
+            self.errors.mark(marks)
             self.errors.end(dead)
-        self.settle_signals(well and not dead)
+        self.settle_signals(well and not dead, marks)
         if self._seen is not None:
             self._seen.close()
         self.completion.leave()
@@ -349,9 +356,11 @@ class CallStep(Gate):
     def end_dead(self) -> None:
         for stream in self.streams:
             stream.discard()
+        marks = self.dead_marks
         for outlet in self.outlets:
+            outlet.mark(marks)
             outlet.end(dead=True)
-        self._finish(well=True, dead=True)
+        self._finish(well=True, dead=True, marks=marks)
 
     def unread(self) -> None:
         """Nobody reads an output any more: if the call has not unfolded, it need not."""

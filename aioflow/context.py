@@ -13,6 +13,7 @@ from aioflow.dataclass import dataclass
 from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.spill import Memory
+from aioflow.wholeness import Marks
 
 T = TypeVar("T")
 
@@ -80,6 +81,7 @@ class StepHost(Protocol):
     def fired(self) -> None: ...
     def count(self, what: str, number: int) -> None: ...
     def warn(self, message: str) -> None: ...
+    def mark(self, marks: Marks) -> None: ...
     def reads_attribute(self, name: str) -> bool: ...
     def reads_output(self, name: str) -> bool: ...
     def item(self, kind: str, name: str) -> Item | None: ...
@@ -155,6 +157,13 @@ class Context:
 
     def warn(self, message: str) -> None:
         self._step.warn(message)
+
+    def mark(self, marks: Marks) -> None:
+        """Say why the results are not whole (`aioflow.wholeness`), before the operator ends.
+
+        The marks of its inputs and of failed tuples the results have anyway.
+        """
+        self._step.mark(marks)
 
     def reads_attribute(self, name: str) -> bool:
         """Whether anybody may read that attribute of the results."""

@@ -14,7 +14,7 @@ from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
 from aioflow.context import DEAD, END, Context, To
 from aioflow.errors import RunError
 from aioflow.events import StepEnded, StepStarted, TupleFailed
-from aioflow.failures import FailureSink, describe, failed_row, operator_error
+from aioflow.failures import FailureSink, describe, failed_row, message_of, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
 from aioflow.relation import Relation, Row, Schema
@@ -23,6 +23,7 @@ from aioflow.signals import Completion
 from aioflow.spill import RowBuffer
 from aioflow.step import Step
 from aioflow.stream import Stream
+from aioflow.wholeness import WHOLE, Marks, partial
 from aioflow.yielded import rows_of
 
 
@@ -33,7 +34,11 @@ class OperatorStep(Gate):
         "_recorded",
         "children",
         "failed",
+        "first_failure",
+        "has_news",
+        "lacking",
         "ordered",
+        "own_marks",
         "running",
         "sink",
         "task",
@@ -57,6 +62,10 @@ class OperatorStep(Gate):
         self.ordered = ordered or step.resolved.ordered
         self.urgent = urgent
         self.failed = 0
+        self.lacking = 0  # failed tuples of which nobody knows what they would have given
+        self.first_failure = ""
+        self.own_marks = WHOLE
+        self.has_news = False  # marks of inputs have come since the results were marked
         self.task: asyncio.Task[None] | None = None
         self.totals = session.totals_of(step)
         self.running = False
@@ -66,6 +75,13 @@ class OperatorStep(Gate):
 
     def new_stream(self, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
+
+    def listen_for_marks(self) -> None:
+        """From now on, note when marks of inputs come."""
+        for stream in self.streams:
+            stream.on_mark = self._note_news
+            if stream.marks is not WHOLE:
+                self.has_news = True
 
     def waited_for_input(self, seconds: float) -> None:
         self.totals.waiting_input_seconds += seconds
@@ -86,6 +102,7 @@ class OperatorStep(Gate):
     def begin(self) -> None:
         for stream in self.streams:
             stream.holding = False
+        self.listen_for_marks()
         if self.session.baton is not None:
             self.session.baton.request(self)
         else:
@@ -156,6 +173,45 @@ class OperatorStep(Gate):
             await generator.aclose()
             raise
 
+    # --- wholeness ------------------------------------------------------------------------------
+
+    def _note_news(self) -> None:
+        self.has_news = True
+
+    def _input_marks(self) -> Marks:
+        """Return what the inputs tell of the results so far."""
+        marks = WHOLE
+        for place, stream in enumerate(self.streams):
+            if stream.marks is WHOLE:
+                continue
+            if stream.was_read_out:
+                found = stream.marks.as_doubt if place in self.step.needs_whole else stream.marks
+                marks = marks.united(found.as_sorted if self.step.operator.orders else found)
+            elif self.ended and not stream.closed:
+                marks = marks.united(stream.marks.of_first_rows)
+            elif not stream.closed:
+                marks = marks.united(stream.marks.of_rows_so_far)
+        return marks
+
+    def marks_now(self) -> Marks:
+        """Return the marks of the results; all of them when the step has ended."""
+        if self.step.vouched:
+            return WHOLE
+        marks = self._input_marks().united(self.own_marks)
+        if self.lacking:
+            number = "a tuple" if self.lacking == 1 else f"{self.lacking:,} tuples"
+            marks = marks.united(
+                partial(f"{self.step.where}: {number} failed, the first: {self.first_failure}")
+            )
+        return marks
+
+    def _mark_rows(self) -> None:
+        """Say that rows may be wrong before they leave."""
+        self.has_news = False
+        marks = self.marks_now().of_rows_so_far
+        for outlet in self.outlets:
+            outlet.mark(marks)
+
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
         """Hand on what the operator yields. Space is waited for before the next rows, not after the last."""
         only = self.outlets[0] if len(self.outlets) == 1 else None
@@ -163,6 +219,8 @@ class OperatorStep(Gate):
         async for item in generator:
             if full:
                 await self._drain()
+            if self.has_news:
+                self._mark_rows()
             if width < 0 and only is not None and only.schema is not None:
                 width = len(only.schema)
             kind = item.__class__
@@ -199,6 +257,7 @@ class OperatorStep(Gate):
             outlet.open(item)
             return False
         if item is DEAD or item is END:
+            outlet.mark(self.marks_now())
             outlet.end(dead=item is DEAD)
             return False
         rows = rows_of(item, outlet, self.step.name)
@@ -239,9 +298,12 @@ class OperatorStep(Gate):
         self.ended = True
         if well and not dead and self.step.firing != "tuple" and not self.unneeded:
             self.note_end()
+        marks = self.dead_marks if dead else self.marks_now()
         for outlet in self.outlets:
+            outlet.mark(marks)
             outlet.end(dead)
         if self.errors is not None:
+            self.errors.mark(marks if dead else self._input_marks())
             self.errors.end(dead)
         for stream in self.streams:
             if not stream.ended and not dead:
@@ -249,9 +311,17 @@ class OperatorStep(Gate):
             elif stream.has_rows:
                 stream.release()
         if self.step.enable or self.step.done:
-            self.settle_signals(well and not dead)
+            self.settle_signals(well and not dead, marks)
+        self._warn_of_doubt(marks)
         self._report_end(dead)
         self.completion.leave()
+
+    def _warn_of_doubt(self, marks: Marks) -> None:
+        """Say once where rows begin to be doubtful, whoever reads them."""
+        new = [stream.marks for place, stream in enumerate(self.streams) if place in self.step.needs_whole]
+        if marks.doubtful and any(each.partial for each in new) and not self.totals.doubtful:
+            self.totals.doubtful = True
+            self.session.warn(f"{self.step.where}: its results may be wrong: {marks.doubtful[0].text}")
 
     def note_end(self) -> None:
         if self.step.firing == "end" or not self.streams or self.rows_in > self.failed:
@@ -323,6 +393,7 @@ class OperatorStep(Gate):
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None:
         self.failed += 1
         self.totals.errors += 1
+        self._note_failure(error)
         if self.session.listeners:
             self.session.publish(TupleFailed(*self.place(), str(error)))
         schema = self.streams[0].schema if self.streams else None
@@ -335,6 +406,14 @@ class OperatorStep(Gate):
             self.sink.take(self.step.where, Relation(schema or Schema(()), [row]), error, attempts)
         else:
             raise operator_error(self.step.where, error, schema, row)
+
+    def _note_failure(self, error: BaseException) -> None:
+        """A failure lacks rows, unless it means that there is nothing to be had."""
+        if getattr(error, "means_absence", False):
+            return
+        if not self.lacking:
+            self.first_failure = message_of(error) or type(error).__name__
+        self.lacking += 1
 
     async def _statement_failed(self, error: Exception | SystemExit) -> None:
         """The statement as a whole failed: its ERRORS, or those of a call around it, take it."""
@@ -349,6 +428,7 @@ class OperatorStep(Gate):
             )
             return
         self.totals.errors += 1
+        self.own_marks = self.own_marks.united(partial(f"{self.step.where}: failed: {message_of(error)}"))
         if self.step.resolved.skip_errors:
             self.totals.skip(error)
             return

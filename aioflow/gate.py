@@ -9,6 +9,7 @@ from aioflow.session import Session
 from aioflow.signals import Completion, Signal, Watch
 from aioflow.step import Step
 from aioflow.stream import Stream
+from aioflow.wholeness import WHOLE, Marks
 
 
 class Gate:
@@ -115,13 +116,26 @@ class Gate:
             return self.step.pinned
         return any(self.signals[number].state == "pending" for number in self.step.enable)
 
-    def settle_signals(self, well: bool) -> None:
+    def settle_signals(self, well: bool, marks: Marks = WHOLE) -> None:
         """Send DONE; what has not been sent by now will never be."""
         if well:
             for number in self.step.done:
                 self.signals[number].send()
         for number in (*self.step.enable, *self.step.done):
-            self.signals[number].give_up()
+            self.signals[number].give_up(marks)
+
+    # --- wholeness ------------------------------------------------------------------------------
+
+    @property
+    def dead_marks(self) -> Marks:
+        """Return the marks of a step that does not fire: might it have fired, had nothing been missing?"""
+        marks = WHOLE
+        never = [signal for signal in self.waits if signal.state == "never"]
+        if self.step.vouched:
+            return marks
+        for source in never or self.streams:
+            marks = marks.united(source.marks)
+        return marks
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         """The writer's end of one of the outputs."""

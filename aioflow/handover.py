@@ -30,6 +30,7 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         source.replace(stream, targets)
     while (batch := stream.take()) is not None:
         relay.push(batch)
+    relay.mark(stream.marks)
     relay.end(dead=stream.dead)
     stream.sources.clear()
     stream.release()

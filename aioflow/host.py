@@ -15,6 +15,7 @@ from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.session import Session, Totals
 from aioflow.step import Step
+from aioflow.wholeness import Marks
 
 
 class HostedStep(Protocol):
@@ -27,6 +28,7 @@ class HostedStep(Protocol):
     ordered: bool
     outlets: Sequence[Outlet]
     children: dict[asyncio.Task[Any], None]
+    own_marks: Marks
 
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
     def fired(self) -> None: ...
@@ -95,6 +97,9 @@ class Host:
 
     def warn(self, message: str) -> None:
         self._step.session.warn(f"{self._step.step.where}: {message}")
+
+    def mark(self, marks: Marks) -> None:
+        self._step.own_marks = self._step.own_marks.united(marks)
 
     def reads_attribute(self, name: str) -> bool:
         needed = self._step.step.needed

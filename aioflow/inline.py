@@ -17,6 +17,7 @@ from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.step import Counted, Step
 from aioflow.stream import Stream
+from aioflow.wholeness import Marks
 
 _DEEPEST = 12
 
@@ -116,6 +117,16 @@ class InlineStep:
 
     def serves(self, reader: object) -> bool:
         return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        if self._late or self.session.inline_depth >= _DEEPEST:
+            self._put_off(lambda: self.outlet.mark(marks))
+            return
+        self.session.inline_depth += 1
+        try:
+            self.outlet.mark(marks)
+        finally:
+            self.session.inline_depth -= 1
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         if outlet in self.sources:

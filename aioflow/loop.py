@@ -22,6 +22,7 @@ from aioflow.session import Session, Totals
 from aioflow.signals import Completion
 from aioflow.spill import KeySet
 from aioflow.step import Bound, Step
+from aioflow.wholeness import Marks
 
 _LEVELS_AT_ONCE = 256
 _WAITING_AT_MOST = 64
@@ -104,6 +105,10 @@ class Loop:
 
     def serves(self, reader: object) -> bool:
         return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        for anchor in self._anchors:
+            anchor.mark(marks)
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         if outlet in self.sources:

@@ -8,6 +8,7 @@ from aioflow.outlet import Outlet, Space
 from aioflow.relation import Row, value_identities
 from aioflow.spill import KeySet, Memory
 from aioflow.stream import Stream
+from aioflow.wholeness import Marks
 
 
 class OnceStream(Stream):
@@ -34,6 +35,7 @@ class OnceStream(Stream):
         while (batch := self.take()) is not None:
             relay.push(batch)
         self._relay = relay
+        relay.mark(self.marks)
         if self.ended:
             relay.end(self.dead)
 
@@ -49,6 +51,11 @@ class OnceStream(Stream):
         if self._relay.schema is None and self.schema is not None:
             self._relay.open(self.schema)
         self._relay.pass_on(fresh, full)
+
+    def mark(self, marks: Marks) -> None:
+        super().mark(marks)
+        if self._relay is not None:
+            self._relay.mark(marks)
 
     def finish(self) -> None:
         super().finish()

@@ -19,6 +19,7 @@ from typing import (
 from aioflow.context import Context
 from aioflow.dataclass import dataclass
 from aioflow.docstring import parse_docstring
+from aioflow.errors import SettingError
 from aioflow.plan import Program
 from aioflow.relation import Batch, Row, Schema
 from aioflow.setting import SettingPort
@@ -38,6 +39,8 @@ StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
 Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
 Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
+# Places of inputs, or bound settings -> these.
+Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Operator:
     depends_on_arrival: bool | Callable[[Settings], bool] = False
     endless: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
+    needs_whole: Places = ()
+    orders: bool = False
     lint: Lint | None = field(default=None, repr=False)
     store: StoreRule | None = field(default=None, repr=False)
     requires: Requirement | None = field(default=None, repr=False)
@@ -136,6 +141,15 @@ class Operator:
             return (result,) * len(self.outputs)
         return tuple(result)
 
+    def whole_inputs(self, settings: Settings) -> frozenset[int]:
+        """Return the places of inputs in which a missing row makes a row, with these settings."""
+        if not callable(self.needs_whole):
+            return frozenset(self.needs_whole)
+        try:
+            return frozenset(self.needs_whole(self.bind(settings, (None,) * len(self.inputs))))
+        except SettingError:  # only the schemas of a run can bind them
+            return frozenset(range(len(self.inputs)))
+
     def has(self, trait: Trait, bound: Settings) -> bool:
         """Whether a statement with these settings has a trait that may depend on them."""
         answer = getattr(self, trait)
@@ -185,6 +199,8 @@ def operator(
     depends_on_arrival: bool | Callable[[Settings], bool] = False,
     endless: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
+    needs_whole: Places = (),
+    orders: bool = False,
     lint: Lint | None = None,
     store: StoreRule | None = None,
     requires: Requirement | None = None,
@@ -204,7 +220,10 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
     with the same key could as well read the other's inputs. `opens_late` lets it start before the
     schemas of inputs after the first are known. `blocking_input` is the place of the input that is
-    read to its end before anything comes out; `lint` gives warnings about how a plan uses it.
+    read to its end before anything comes out. `needs_whole` are the places of inputs in which a missing row
+    makes a row, or a wrong one, as in the second input of minus: what lacks rows there makes the results
+    doubtful. `orders` says that results come in an order of their own, so that their first rows alone may be
+    wrong where any are missing. `lint` gives warnings about how a plan uses it.
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
     keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
     for all: who produces them can ask with `context.reads_attribute` and save itself the others.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from aioflow.relation import Row, Schema
+from aioflow.wholeness import WHOLE, Marks
 
 _PAUSE_ROWS = 1024
 
@@ -30,6 +31,9 @@ class Target(Protocol):
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         """Take rows; whatever became full by them is added to `full`."""
 
+    def mark(self, marks: Marks) -> None:
+        """Take note of why the relation is not whole; comes before the end, and may come several times."""
+
     def end(self, outlet: Outlet, dead: bool) -> None:
         """One writer has ended."""
 
@@ -49,7 +53,17 @@ def when_freed(places: Sequence[Space], callback: Callable[[], None]) -> None:
 class Outlet:
     """The writer's end of a variable: every reader gets every row."""
 
-    __slots__ = ("_full", "_since_pause", "ended", "on_unread", "schema", "sent", "targets", "was_read")
+    __slots__ = (
+        "_full",
+        "_since_pause",
+        "ended",
+        "marks",
+        "on_unread",
+        "schema",
+        "sent",
+        "targets",
+        "was_read",
+    )
 
     def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
         self.targets: list[Target] = list(targets)
@@ -57,6 +71,7 @@ class Outlet:
         self.was_read = has_readers(self.targets)
         self.schema: Schema | None = None
         self.sent = 0
+        self.marks = WHOLE
         self.ended = False
         self._since_pause = 0
         self._full: Sequence[Space] = ()
@@ -105,6 +120,16 @@ class Outlet:
         for place in full:
             await place.space()
 
+    def mark(self, marks: Marks) -> None:
+        """Tell the readers why the relation is not whole."""
+        if marks is WHOLE or self.ended:
+            return
+        united = self.marks.united(marks)
+        if united != self.marks:
+            self.marks = united
+            for target in self.targets:
+                target.mark(marks)
+
     def end(self, dead: bool = False) -> None:
         """Say that no more rows come."""
         if self.ended:
@@ -126,6 +151,8 @@ class Outlet:
         for target in targets:
             target.attach(self)
             accepted.append(target if self.schema is None else target.accept(self, self.schema))
+            if self.marks is not WHOLE:
+                target.mark(self.marks)
         kept = [target for target in self.targets if not target.serves(reader)]
         self.targets = kept + accepted
 

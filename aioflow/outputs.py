@@ -12,6 +12,7 @@ from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.reordered import Reordered
 from aioflow.spill import Memory, RowBuffer
+from aioflow.wholeness import WHOLE, Marks
 
 
 class Mailbox:
@@ -95,6 +96,7 @@ class Port:
     def __init__(self, name: str, mailbox: Mailbox, streaming: bool, memory: Memory) -> None:
         self.name = name
         self.schema: Schema | None = None
+        self.marks = WHOLE
         self._producers = 0
         self._mailbox = mailbox
         self._kept = None if streaming else RowBuffer(memory)
@@ -119,6 +121,9 @@ class Port:
 
     def serves(self, reader: object) -> bool:
         return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        self.marks = self.marks.united(marks)
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._producers -= 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema, picker
+from aioflow.wholeness import Marks
 
 
 class SchemaMismatchError(Exception):
@@ -39,6 +40,9 @@ class Reordered:
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         self._target.push([self._pick(row) for row in rows], full)
+
+    def mark(self, marks: Marks) -> None:
+        self._target.mark(marks)
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._target.end(outlet, dead)

@@ -40,6 +40,7 @@ class Run:
         self._inputs = inputs
         self._timeout = timeout_seconds
         self._under_way = under_way
+        self._ports: list[Port] = []
         self._emitted: dict[str, Port] = {}
         self._started_at: float | None = None
         self._ended_at: float | None = None
@@ -91,7 +92,9 @@ class Run:
     def _targets(self, name: str) -> list[Target]:
         if self.output is not None and name != self.output:
             return []
-        return [Port(name, self.mailbox, self.session.streaming, self.session.memory)]
+        port = Port(name, self.mailbox, self.session.streaming, self.session.memory)
+        self._ports.append(port)
+        return [port]
 
     def _left_out(self) -> frozenset[int]:
         """The outputs that nobody wants, because one of the others was picked."""
@@ -148,6 +151,7 @@ class Run:
         try:
             await session.stop()
             session.warn_of_skipped()
+            self._warn_of_marks()
             session.services.ended_well &= session.failure is None
             await session.services.close()
         except Exception as error:
@@ -156,6 +160,14 @@ class Run:
             self.is_over = True
             self._under_way.discard(self)
             self._release()
+
+    def _warn_of_marks(self) -> None:
+        """Nobody is to take an output for more than it is."""
+        for port in self._ports:
+            if port.marks.doubtful:
+                self.session.warn(f"output {port.name} may be wrong: {port.marks.doubtful[0].text}")
+            elif port.marks.partial:
+                self.session.warn(f"output {port.name} may lack rows: {port.marks.partial[0].text}")
 
     def abandon(self) -> None:
         """Nobody reads the results any more: stop in the background. A closing engine waits for it."""
@@ -211,4 +223,5 @@ class Run:
             step_statistics(session),
             channel_statistics(session),
             tuple(session.warnings),
+            {port.name: port.marks for port in self._ports if not port.marks.is_whole},
         )

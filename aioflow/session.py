@@ -39,6 +39,7 @@ class Totals:
     activations: int = 0
     ended: int = 0
     dead: int = 0
+    doubtful: bool = False  # which was told
     waiting_input_seconds: float = 0.0
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0

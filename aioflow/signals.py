@@ -7,14 +7,19 @@ from typing import Literal
 
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema
+from aioflow.wholeness import WHOLE, Marks
 
 
 class Signal:
-    """Something that statements wait for: it is sent once, or can no longer come."""
+    """Something that statements wait for: it is sent once, or can no longer come.
 
-    __slots__ = ("_waiting", "state")
+    `marks` say why it might have come if nothing had been missing.
+    """
+
+    __slots__ = ("_waiting", "marks", "state")
 
     def __init__(self) -> None:
+        self.marks = WHOLE
         self.state: Literal["pending", "sent", "never"] = "pending"
         self._waiting: list[Callable[[], None]] = []
 
@@ -24,8 +29,10 @@ class Signal:
     def send(self) -> None:
         self._decide("sent")
 
-    def give_up(self) -> None:
+    def give_up(self, marks: Marks = WHOLE) -> None:
         """Say that it can no longer come, unless it has come."""
+        if self.state == "pending":
+            self.marks = marks
         self._decide("never")
 
     def _decide(self, state: Literal["sent", "never"]) -> None:
@@ -40,10 +47,11 @@ class Watch:
     """Reads a variable only to learn of its first row: what a WAIT on data needs."""
 
     only_watches = True
-    __slots__ = ("_producers", "_signal", "_sources")
+    __slots__ = ("_marks", "_producers", "_signal", "_sources")
 
     def __init__(self, signal: Signal) -> None:
         self._signal = signal
+        self._marks = WHOLE
         self._producers = 0
         self._sources: list[Outlet] = []
 
@@ -67,10 +75,13 @@ class Watch:
     def serves(self, reader: object) -> bool:
         return reader is self
 
+    def mark(self, marks: Marks) -> None:
+        self._marks = self._marks.united(marks)
+
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._producers -= 1
         if not self._producers:
-            self._signal.give_up()
+            self._signal.give_up(self._marks)
 
 
 class Completion:
@@ -118,6 +129,9 @@ class EndWatch:
 
     def serves(self, reader: object) -> bool:
         return False
+
+    def mark(self, marks: Marks) -> None:
+        return
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._producers -= 1

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from aioflow.dataclass import dataclass
 from aioflow.session import Active, Session, Totals
+from aioflow.wholeness import Marks
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class RunStatistics:
     steps: tuple[StepStatistics, ...]
     channels: tuple[ChannelStatistics, ...]
     warnings: tuple[str, ...] = ()
+    marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
 
 
 def step_statistics(session: Session) -> tuple[StepStatistics, ...]:

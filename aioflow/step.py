@@ -65,16 +65,22 @@ class Step:
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
     firing: Firing = field(init=False)
+    needs_whole: frozenset[int] = field(init=False)  # inputs in which a missing row makes a row
+    vouched: bool = field(init=False)  # WHOLE: its results count as whole, whatever became of its inputs
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
 
     def __post_init__(self) -> None:
         self.is_call = isinstance(self.resolved.target, Plan)
+        self.vouched = self.resolved.whole
+        self.needs_whole = frozenset()
         if isinstance(self.resolved.target, Operator):
             self.operator = self.resolved.target
             self.firing = self.operator.fires(self.settings)
+            self.needs_whole = self.operator.whole_inputs(self.settings)
         resolved = self.resolved
-        clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
+        signals = (*resolved.wait, *resolved.enable, *resolved.done)
+        clauses = (*signals, resolved.errors, resolved.skip_errors, resolved.whole)
         self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
         self.needs_no_task = not self.is_call and self.is_plain and self.operator.batchwise is not None
 

@@ -18,6 +18,7 @@ from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Record, Row, Schema
 from aioflow.reordered import Reordered, SchemaMismatchError
 from aioflow.spill import Memory, RowBuffer, RowQueue
+from aioflow.wholeness import WHOLE, Marks
 
 _HELD_ROWS = 256
 
@@ -37,9 +38,12 @@ class Stream:
         "dead",
         "discarding",
         "ended",
+        "exhausted",
         "holding",
         "limit",
         "listener",
+        "marks",
+        "on_mark",
         "producers",
         "received",
         "recorder",
@@ -59,6 +63,9 @@ class Stream:
         self.producers = 0
         self.received = 0  # rows that the reader has taken
         self.ended = False  # nothing more will be pushed
+        self.exhausted = False  # and the reader knows
+        self.marks = WHOLE  # why the relation is not whole; complete when it has ended
+        self.on_mark: Callable[[], None] | None = None
         self.dead = True  # so far no producer has ended live
         self.closed = False  # the reader wants no more
         self.discarding = False  # the reader never will: its step ended dead
@@ -118,6 +125,7 @@ class Stream:
             if self._blocked:
                 self._unblock()
         else:
+            self.exhausted = self.ended
             return None
         self.received += len(batch)
         if self.recorder is not None:
@@ -171,6 +179,11 @@ class Stream:
         if self._held is not None:
             self._held.close()
             self._held = None
+
+    @property
+    def was_read_out(self) -> bool:
+        """Whether the reader has seen all of it: an empty stream that has ended it need not look at."""
+        return self.exhausted or (self.ended and not (self.closed or self.received or self.has_rows))
 
     # --- the writer's side ---
 
@@ -232,6 +245,11 @@ class Stream:
 
     def serves(self, reader: object) -> bool:
         return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        self.marks = self.marks.united(marks)
+        if self.on_mark is not None:
+            self.on_mark()
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         if outlet in self.sources:

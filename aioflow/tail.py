@@ -59,7 +59,7 @@ class TailCalls:
         call = self._statements[number]
         if not isinstance(call.target, Plan) or not self._calls.is_recursive(self._plan, call.target):
             return None
-        if call.enable or call.done or call.errors or call.skip_errors or call.ordered:
+        if call.enable or call.done or call.errors or call.skip_errors or call.ordered or call.whole:
             return None
         paths: list[Path | None] = []
         for name in call.outputs:
@@ -99,6 +99,7 @@ class TailCalls:
         target = statement.target
         if not isinstance(target, Operator) or target.flattens is None:
             return None
-        if statement.wait or statement.enable or statement.done or statement.errors or statement.skip_errors:
+        signals = statement.wait or statement.enable or statement.done
+        if signals or statement.errors or statement.skip_errors or statement.ordered or statement.whole:
             return None
-        return None if statement.ordered else target.flattens(statement.settings)
+        return target.flattens(statement.settings)

@@ -92,6 +92,7 @@ def _aggregate_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sc
     schema=_aggregate_schema,
     firing="end",
     grouped_by="by",
+    needs_whole=(0,),
     depends_on_arrival=lambda settings: any(
         call.function.depends_on_arrival for call in settings["functions"].calls
     ),

@@ -46,7 +46,7 @@ def _pack_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
     return groups.add(packed)
 
 
-@operator(schema=_pack_schema, firing="end", grouped_by="by")
+@operator(schema=_pack_schema, firing="end", grouped_by="by", needs_whole=(0,))
 async def pack(
     rel: Stream, *, attribute: str, by: Attributes | None = None, context: Context
 ) -> AsyncGenerator[Row, None]:

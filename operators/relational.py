@@ -62,7 +62,7 @@ def _condition_position(schema: Schema, name: str | None) -> int:
         raise
 
 
-@operator(schema=_select_schema, batchwise=lambda settings: settings["where"].filter)
+@operator(schema=_select_schema, batchwise=lambda settings: settings["where"].filter, needs_whole=(1,))
 async def select(
     rel: Stream,
     conditions: Stream | None = None,
@@ -207,7 +207,11 @@ def _common(first: Type | None, second: Type | None) -> Type | None:
     return first if first == second else None
 
 
-@operator(schema=_join_schema)
+# A tuple without partner leaves because of what the other side does not have.
+_NEEDS_WHOLE = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}
+
+
+@operator(schema=_join_schema, needs_whole=lambda settings: _NEEDS_WHOLE.get(settings["type"], ()))
 async def join(
     left: Stream, right: Stream, *, on: JoinCondition, type: JoinType = "inner", context: Context
 ) -> AsyncGenerator[Batch | Schema, None]:

@@ -37,9 +37,10 @@ def _null_lint(inputs: Sequence[str], outputs: Sequence[str | None], settings: S
     schema=lambda inputs, settings: (inputs[1], inputs[2]),
     opens_late=True,
     blocking_input=0,
+    needs_whole=(0,),
     lint=_null_lint,
 )
-async def null(d: Stream, dt: Stream, df: Stream) -> AsyncGenerator[To, None]:
+async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncGenerator[To, None]:
     """Let one of two relations pass, by whether a third has tuples.
 
     If `d` ends without a tuple, `dt` flows to `t`; as soon as `d` has one, `df` flows to `f`. The other
@@ -54,6 +55,8 @@ async def null(d: Stream, dt: Stream, df: Stream) -> AsyncGenerator[To, None]:
         null (new-houses, apology, new-houses : nothing-new, news)
     """
     empty = await d.receive() is None
+    if not empty:
+        context.mark(d.marks.of_rows_so_far)
     d.close()
     taken, passed, other, dead = ("t", dt, df, "f") if empty else ("f", df, dt, "t")
     yield To(dead, DEAD)
@@ -161,7 +164,7 @@ class _Reservoir:
         self._skip = floor(logarithm(1.0 - self._random.random()) / passed_over)
 
 
-@operator(schema=same_as_input)
+@operator(schema=same_as_input, orders=True)
 async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator[Batch, None]:
     """Pass all tuples in order, at the end of the input.
 

@@ -171,7 +171,7 @@ async def intersect(
                     yield kept
 
 
-@operator(schema=_lhs_schema, blocking_input=1)
+@operator(schema=_lhs_schema, blocking_input=1, needs_whole=(1,))
 async def minus(
     lhs: Stream, rhs: Stream, *, on: Attributes | None = None, context: Context
 ) -> AsyncGenerator[Batch, None]:

@@ -124,7 +124,7 @@ def _window_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     return _SCHEMA
 
 
-@operator(schema=_window_schema, depends_on_arrival=True)
+@operator(schema=_window_schema, depends_on_arrival=True, needs_whole=(0,))
 async def window(
     rel: Stream,
     *,

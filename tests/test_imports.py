@@ -21,12 +21,14 @@ ENGINE_ORDER = (
     "section",
     "configuration",
     "relation",
+    "wholeness",
     "plan",
     "memory",
     "keyed",
     "spill",
     "outlet",
     "reordered",
+    "vouched",
     "stream",
     "budget",
     "events",
@@ -104,6 +106,7 @@ AUTHORS_MODULES = (
     "setting",
     "spill",
     "stream",
+    "wholeness",
 )
 # Folders that are importable in a checkout only.
 CHECKOUT_ONLY = ("operators", "plans", "tests", "benchmarks")

@@ -34,7 +34,7 @@ Report: TypeAlias = Callable[[Diagnostic], None]
 
 # Clauses that every statement takes; the first four have places of their own in a Statement.
 SIGNAL_CLAUSES = ("wait", "enable", "done", "errors")
-UNIVERSAL_OPTIONS = (*SIGNAL_CLAUSES, "workers", "ordered", "buffer")
+UNIVERSAL_OPTIONS = (*SIGNAL_CLAUSES, "workers", "ordered", "buffer", "whole")
 _OPTIONAL_SHOWN = 2
 
 
@@ -61,6 +61,7 @@ class Resolved:
     workers: int | ParameterReference | None = None
     ordered: bool = False
     buffer: int | ParameterReference | None = None
+    whole: bool = False  # its author vouches that the results lack nothing
 
     @property
     def plan(self) -> Plan | None:
@@ -175,7 +176,8 @@ class _Binding:
         self._outputs()
         workers = self._positive(universal.get("workers"))
         buffer = self._positive(universal.get("buffer"))
-        ordered = self._ordered(universal.get("ordered"))
+        ordered = self._flag(universal.get("ordered"))
+        whole = self._flag(universal.get("whole"))
         if self.failed:
             return None
         statement = self.statement
@@ -195,6 +197,7 @@ class _Binding:
             workers,
             ordered,
             buffer,
+            whole,
         )
 
     def _unquote_variables(self) -> None:
@@ -361,11 +364,13 @@ class _Binding:
         self.mistake(f"{option.name.upper()} {problem}", option_span(option))
         return None
 
-    def _ordered(self, option: Option | None) -> bool:
-        value = _option_value(option) if option else False
+    def _flag(self, option: Option | None) -> bool:
+        if option is None:
+            return False
+        value = _option_value(option)
         if isinstance(value, bool):
             return value
-        self.mistake(f"ORDERED must be true or false, not {value!r}", option_span(option) if option else None)
+        self.mistake(f"{option.name.upper()} must be true or false, not {value!r}", option_span(option))
         return False
 
 

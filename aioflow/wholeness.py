@@ -1,0 +1,95 @@
+"""What is known of a relation when it has ended: whether rows may be missing or wrong, and why.
+
+A relation is *partial* when rows may be missing: a tuple failed, a body broke off, a limit that nobody asked
+for cut something. It is *doubtful* when rows may be wrong, because something partial came into an input where
+missing rows make rows. How marks travel is for `stream` and the steps; what follows from them is for the
+operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from aioflow.dataclass import dataclass
+
+# Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
+_REASONS_AT_MOST = 8
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a relation is not whole, as a sentence; `baseline` names what a person can accept as usual."""
+
+    text: str
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a relation, each as its reasons; a relation without any is whole.
+
+    `cut` holds the reasons for which the first rows alone may be the wrong ones: those of a sorted relation
+    that lacks rows. `proven_empty` says that a source has shown that it has no items now, rather than that
+    none were found.
+    """
+
+    partial: tuple[Reason, ...] = ()
+    doubtful: tuple[Reason, ...] = ()
+    cut: tuple[Reason, ...] = ()
+    proven_empty: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.partial or self.doubtful)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return all reasons, each once."""
+        return _joined(self.doubtful, self.partial)
+
+    def united(self, other: Marks) -> Marks:
+        """Return the marks of a relation that has the rows of both."""
+        if other is self or other == WHOLE:
+            return self
+        if self == WHOLE:
+            return other
+        return Marks(
+            _joined(self.partial, other.partial),
+            _joined(self.doubtful, other.doubtful),
+            _joined(self.cut, other.cut),
+            self.proven_empty or other.proven_empty,
+        )
+
+    @property
+    def as_doubt(self) -> Marks:
+        """Return what these marks mean for an operator in which missing rows make rows."""
+        return Marks(doubtful=self.reasons, cut=self.cut)
+
+    @property
+    def as_sorted(self) -> Marks:
+        """Return the marks of the same relation in order."""
+        return replace(self, cut=_joined(self.cut, self.partial))
+
+    @property
+    def of_first_rows(self) -> Marks:
+        """Return the marks of a first part that was asked for: of this, nothing is missing."""
+        return Marks(doubtful=_joined(self.doubtful, self.cut))
+
+    @property
+    def of_rows_so_far(self) -> Marks:
+        """Return what the rows that came so far must carry already: whether they may be wrong."""
+        return Marks(doubtful=self.doubtful, cut=self.cut)
+
+
+WHOLE = Marks()
+PROVEN_EMPTY = Marks(proven_empty=True)
+
+
+def partial(text: str, baseline: str | None = None) -> Marks:
+    """Return the marks of a relation that lacks rows for this reason."""
+    return Marks(partial=(Reason(text, baseline),))
+
+
+def _joined(first: Iterable[Reason], second: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple(dict.fromkeys((*first, *second)))[:_REASONS_AT_MOST]
