@@ -401,6 +401,8 @@ class OperatorStep(Gate):
             self.totals.skip(error)
             return
         if self.errors is not None:
+            if not self.errors.was_read or self.errors.unread:
+                self.totals.go_unasked(error)
             self.errors.push([failed_row(schema or Schema(()), row, error, attempts)])
         elif self.sink is not None:
             self.sink.take(self.step.where, Relation(schema or Schema(()), [row]), error, attempts)

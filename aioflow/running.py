@@ -152,6 +152,8 @@ class Run:
             await session.stop()
             session.warn_of_skipped()
             self._warn_of_marks()
+            if session.failure is None:
+                session.look_for_silence()
             session.services.ended_well &= session.failure is None
             await session.services.close()
         except Exception as error:
@@ -224,4 +226,5 @@ class Run:
             channel_statistics(session),
             tuple(session.warnings),
             {port.name: port.marks for port in self._ports if not port.marks.is_whole},
+            tuple(session.nothing_found),
         )

@@ -33,8 +33,10 @@ class Totals:
     rows_in: int = 0
     rows_out: int = 0
     errors: int = 0
+    unasked: int = 0  # failures that went nowhere: ERRORS: skip, or an output that nobody reads
     skipped: int = 0  # failures that ERRORS: skip dropped
     first_skipped: str = ""
+    first_unasked: str = ""
     firings: int = 0
     activations: int = 0
     ended: int = 0
@@ -45,8 +47,15 @@ class Totals:
     waiting_permit_seconds: float = 0.0
     counters: Counter[str] = field(default_factory=Counter)
 
+    def go_unasked(self, error: BaseException) -> None:
+        """A failure went where nobody looks."""
+        if not self.unasked:
+            self.first_unasked = f"{type(error).__name__}: {error}".removesuffix(": ")
+        self.unasked += 1
+
     def skip(self, error: BaseException) -> None:
         """A failure was dropped, as the statement asks for."""
+        self.go_unasked(error)
         if not self.skipped:
             self.first_skipped = f"{type(error).__name__}: {error}".removesuffix(": ")
         self.skipped += 1
@@ -152,6 +161,7 @@ class Session:
         self.statement_limits: dict[tuple[str, int], Permits] = {}
         self.failure: BaseException | None = None
         self.warnings: list[str] = []
+        self.nothing_found: list[str] = []
         self.calls = 0
         self.firings = 0
         self.inline_depth = 0
@@ -249,6 +259,19 @@ class Session:
             if totals.skipped:
                 number = "1 failure was" if totals.skipped == 1 else f"{totals.skipped:,} failures were"
                 self.warn(f"{totals.step.where}: {number} skipped, the first: {totals.first_skipped}")
+
+    def find_nothing(self, message: str) -> None:
+        """Tell that a run that ended well brought nothing, which is no success."""
+        if message not in self.nothing_found:
+            self.nothing_found.append(message)
+            self.warn(message)
+
+    def look_for_silence(self) -> None:
+        """Statements of which every tuple failed, and nobody asked for the failures."""
+        for totals in self.totals.values():
+            if totals.unasked and totals.unasked == totals.rows_in:
+                number = "the only tuple" if totals.rows_in == 1 else f"all {totals.rows_in:,} tuples"
+                self.find_nothing(f"{totals.step.where}: {number} failed, the first: {totals.first_unasked}")
 
     def publish(self, event: Event) -> None:
         for listener in self.listeners:

@@ -62,6 +62,7 @@ class RunStatistics:
     channels: tuple[ChannelStatistics, ...]
     warnings: tuple[str, ...] = ()
     marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
+    nothing_found: tuple[str, ...] = ()  # sources that ended well and brought nothing, in words
 
 
 def step_statistics(session: Session) -> tuple[StepStatistics, ...]:

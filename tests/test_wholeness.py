@@ -164,3 +164,20 @@ def test_the_account_says_why() -> None:
     warnings = run_plan(text, rel=BAD).statistics.warnings
     assert any("minus: its results may be wrong" in each and "it broke" in each for each in warnings)
     assert any("output out may be wrong" in each and "a tuple failed" in each for each in warnings)
+
+
+@pytest.mark.parametrize("errors", ["skip", "failed"])
+def test_a_statement_of_which_every_tuple_failed_unasked_has_found_nothing(errors: str) -> None:
+    statement = f'apply (rel, "marks_fetch" : out) {{ERRORS: {errors}}}'
+    text = f"PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {statement} }} }}"
+    found = run_plan(text, rel=[{"n": 13}, {"n": 13}]).statistics.nothing_found
+    assert len(found) == 1
+    assert "all 2 tuples failed, the first: ValueError: it broke" in found[0]
+    assert run_plan(text, rel=BAD).statistics.nothing_found == ()
+    assert run_plan(text, rel=[]).statistics.nothing_found == ()
+
+
+def test_failures_that_somebody_asked_for_are_found() -> None:
+    statement = 'apply (rel, "marks_fetch" : out) {ERRORS: failed}'
+    text = f"PLAN test {{ INPUT: rel OUTPUT: out, failed BODY {{ {statement} }} }}"
+    assert run_plan(text, rel=[{"n": 13}]).statistics.nothing_found == ()

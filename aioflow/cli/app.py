@@ -15,6 +15,7 @@ from aioflow.cli.benching import bench
 from aioflow.cli.ending import guarded
 from aioflow.cli.notifying import notifications
 from aioflow.cli.options import (
+    AllowEmpty,
     AppendTo,
     Cache,
     Capacity,
@@ -94,6 +95,7 @@ def run(
     cache: Cache = None,
     record: Record = None,
     replay: Replay = None,
+    allow_empty: AllowEmpty = False,
 ) -> None:
     """Run a plan and show its output as it comes.
 
@@ -103,7 +105,8 @@ def run(
     from aioflow.cli.run import RunOptions, run_plan
 
     options = RunOptions(
-        plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout
+        *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
+        allow_empty=allow_empty,
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}

@@ -3,6 +3,7 @@
 0    all is well
 1    the run failed (or `fmt --check` would change a file)
 2    bad input: mistakes in a plan, bad options, missing files
+3    the run ended well, but a source brought nothing: no item, nulls only, or failures only
 130  interrupted by Ctrl-C (143: by SIGTERM)
 """
 
@@ -27,6 +28,7 @@ from aioflow.secrets import mask
 OK: Final = 0
 FAILED: Final = 1
 BAD_INPUT: Final = 2
+NOTHING_FOUND: Final = 3
 INTERRUPTED: Final = 130
 
 P = ParamSpec("P")

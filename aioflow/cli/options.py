@@ -89,6 +89,13 @@ Timeout: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End the run with an error after this long: 90s, 5m, 1h30m."),
 ]
+AllowEmpty: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--allow-empty",
+        help="Take it for a success when a source brings nothing; otherwise the exit code is 3.",
+    ),
+]
 Database: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

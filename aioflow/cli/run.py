@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.destination import Destination
-from aioflow.cli.ending import tell
+from aioflow.cli.ending import NOTHING_FOUND, tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
 from aioflow.cli.logs import logged
@@ -48,6 +48,7 @@ class RunOptions:
     format: str | None = None
     trace: str | None = None
     timeout: str | None = None
+    allow_empty: bool = False
 
 
 def run_plan(options: RunOptions, settings: Configuration) -> None:
@@ -57,7 +58,10 @@ def run_plan(options: RunOptions, settings: Configuration) -> None:
     load_modules(settings.ops)
     program = load_program(options.plan_path, options.plan)
     arguments = stream_arguments(options, program)
-    run_interruptibly(_run(options, settings, program, arguments))
+    nothing_found = run_interruptibly(_run(options, settings, program, arguments))
+    if nothing_found and not options.allow_empty:
+        tell("note", "nothing was found where something should be; --allow-empty takes it for a success")
+        sys.exit(NOTHING_FOUND)
 
 
 def stream_arguments(options: RunOptions, program: Program) -> dict[str, Any]:
@@ -88,7 +92,8 @@ def _emits(program: Program) -> bool:
 
 async def _run(
     options: RunOptions, settings: Configuration, program: Program, arguments: dict[str, Any]
-) -> None:
+) -> bool:
+    """Run the plan; whether a source brought nothing where there should be something."""
     from aioflow.engine import Engine
 
     destination = Destination(options.append, options.overwrite)
@@ -101,6 +106,7 @@ async def _run(
                         whole = await _pour(stream, presentation, destination, progress)
                     _conclude(stream, whole)
         destination.commit()
+        return bool(stream.statistics().nothing_found)
     finally:
         destination.abandon()
 

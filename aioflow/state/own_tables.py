@@ -1,4 +1,4 @@
-"""The tables that aioflow keeps in a plan's database for itself: runs, outbox, and runs that looked suspect.
+"""The tables that aioflow keeps in a plan's database for itself: runs, outbox, suspects, health of wrappers.
 
 Their SQL is what all dialects share: moments are texts of one width in UTC (`stamp`), which compare as texts,
 and what is structured is JSON in a text. How versions are told apart is for `versions`.
@@ -14,6 +14,8 @@ from aioflow.state.versions import WAIT_SECONDS, Tables, Warn, found_version, pr
 RUNS = "aioflow_runs"
 OUTBOX = "aioflow_outbox"
 SUSPECTS = "aioflow_suspects"
+HELD = "aioflow_held"
+HEALTH = "aioflow_health"
 
 KEPT_RUN_DAYS = 90
 KEPT_RUNS = 10_000
@@ -36,8 +38,24 @@ _VERSION_1 = (
     "total bigint NOT NULL, sample text NOT NULL, confirmed bigint NOT NULL)",
 )
 
+_VERSION_2 = (
+    # Marks of version 1 name no rows: whatever they were about is noticed anew.
+    "DROP TABLE aioflow_suspects",
+    "CREATE TABLE aioflow_suspects ("
+    "table_name text PRIMARY KEY, run_id text NOT NULL, noticed text NOT NULL, seen text NOT NULL, "
+    "total bigint NOT NULL, gone bigint NOT NULL, added bigint NOT NULL, changed bigint NOT NULL, "
+    "column_names text NOT NULL, reasons text NOT NULL, incomplete bigint NOT NULL, confirmed text NOT NULL)",
+    # The keys of rows that seem to be gone, in how many runs they were missing, and when that last counted.
+    "CREATE TABLE aioflow_held (table_name text NOT NULL, row_key text NOT NULL, runs bigint NOT NULL, "
+    "counted text NOT NULL, PRIMARY KEY (table_name, row_key))",
+    "CREATE TABLE aioflow_health ("
+    "baseline text NOT NULL, run_id text NOT NULL, ended text NOT NULL, row_count bigint NOT NULL, "
+    "page_count bigint NOT NULL, nulls text NOT NULL, is_good bigint NOT NULL, "
+    "PRIMARY KEY (baseline, run_id))",
+)
+
 OWN_TABLES = Tables(
-    (_VERSION_1,),
+    (_VERSION_1, _VERSION_2),
     {
         RUNS: ("run_id", "plan", "started", "committed"),
         OUTBOX: (
@@ -45,7 +63,12 @@ OWN_TABLES = Tables(
             *("due", "leased_by", "leased_until", "progress", "last_error", "answer"),
             *("run_id", "statement", "sent_at"),
         ),
-        SUSPECTS: ("table_name", "run_id", "noticed", "vanishing", "total", "sample", "confirmed"),
+        SUSPECTS: (
+            *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
+            *("column_names", "reasons", "incomplete", "confirmed"),
+        ),
+        HELD: ("table_name", "row_key", "runs", "counted"),
+        HEALTH: ("baseline", "run_id", "ended", "row_count", "page_count", "nulls", "is_good"),
     },
 )
 

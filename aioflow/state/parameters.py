@@ -14,7 +14,7 @@ from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.relation import Row, Schema, picker
 from aioflow.state.driver import Dialect
-from aioflow.state.own_tables import OUTBOX, RUNS, SUSPECTS
+from aioflow.state.own_tables import HEALTH, HELD, OUTBOX, RUNS, SUSPECTS
 
 _OURS = frozenset({"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"})
 _OUTSIDE = frozenset({"attach", "detach", "vacuum"})
@@ -29,7 +29,7 @@ _ASKING = frozenset(
     | {"foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"}
 )
 _ACTING = frozenset({"wal_checkpoint", "optimize", "incremental_vacuum", "shrink_memory"})
-_OWN = frozenset({"aioflow_meta", RUNS, OUTBOX, SUSPECTS})
+_OWN = frozenset({"aioflow_meta", RUNS, OUTBOX, SUSPECTS, HELD, HEALTH})
 _NAMES = frozenset({"word", "name", "ticked"})
 
 _NAME = r"[^\W\d]\w*"
