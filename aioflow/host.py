@@ -101,6 +101,9 @@ class Host:
     def mark(self, marks: Marks) -> None:
         self._step.own_marks = self._step.own_marks.united(marks)
 
+    def note(self, message: str) -> None:
+        self._step.session.notes.append(f"{self._step.step.where}: {message}")
+
     def found_nothing(self, message: str) -> None:
         self._step.session.find_nothing(f"{self._step.step.where}: {message}")
 

@@ -227,4 +227,5 @@ class Run:
             tuple(session.warnings),
             {port.name: port.marks for port in self._ports if not port.marks.is_whole},
             tuple(session.nothing_found),
+            tuple(session.notes),
         )

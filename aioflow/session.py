@@ -162,6 +162,7 @@ class Session:
         self.failure: BaseException | None = None
         self.warnings: list[str] = []
         self.nothing_found: list[str] = []
+        self.notes: list[str] = []
         self.calls = 0
         self.firings = 0
         self.inline_depth = 0

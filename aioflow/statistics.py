@@ -63,6 +63,7 @@ class RunStatistics:
     warnings: tuple[str, ...] = ()
     marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
     nothing_found: tuple[str, ...] = ()  # sources that ended well and brought nothing, in words
+    notes: tuple[str, ...] = ()  # what is worth knowing, and nothing is wrong with
 
 
 def step_statistics(session: Session) -> tuple[StepStatistics, ...]:

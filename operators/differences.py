@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
-from aioflow.operators.quantities import Share
+from aioflow.operators.quantities import Duration, PositiveCount, Share
+from aioflow.quantities import count_text
 from aioflow.services import ServiceHost
 from aioflow.state import (
+    APART_SECONDS,
+    CONFIRMING_RUNS,
     SHARE,
     Connection,
     Databases,
     Difference,
+    EmptyBaseline,
     Suspect,
     Transaction,
     Wish,
@@ -25,7 +29,11 @@ from aioflow.state import (
     open_difference,
 )
 
+T = TypeVar("T")
+
 _SHARE = Share(SHARE)
+_RUNS = PositiveCount(CONFIRMING_RUNS)
+_APART = Duration(APART_SECONDS)
 
 
 def _wish(settings: Settings) -> Wish:
@@ -37,6 +45,9 @@ def _wish(settings: Settings) -> Wish:
         settings["evolve"],
         None if guard == "off" else float(guard),
         settings["duplicates"],
+        settings["first"],
+        int(settings["confirm_runs"]),
+        float(settings["confirm_apart"]),
     )
 
 
@@ -77,20 +88,26 @@ async def diff(
     evolve: bool = False,
     guard: Share | Literal["off"] = _SHARE,
     duplicates: Literal["error", "first"] = "error",
+    first: Literal["baseline", "news"] = "baseline",
+    confirm_runs: PositiveCount = _RUNS,
+    confirm_apart: Duration = _APART,
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[To, None]:
     """Compare a relation with what a table remembers of it; the table then remembers the relation.
 
-    `added` and `changed` leave while tuples come in, `removed` at the end. A changed tuple has its
-    attributes, `old-NAME` with the value before for each attribute outside the key, and `changes` with the
-    names of those that differ (`price, agent`). A removed one is as the table had it. In the first run, when
-    there is no such table, everything is added.
+    Everything leaves at the end of the input. A changed tuple has its attributes, `old-NAME` with the value
+    before for each attribute outside the key, and `changes` with the names of those that differ (`price,
+    agent`). A removed one is as the table had it. The first run, when there is no such table, remembers
+    everything and tells nothing.
 
-    When more than 30 % of the table's rows would vanish at once, and at least 20, the source may have been
-    cut short: nothing is deleted, `removed` is empty, and the table is marked as suspect (`aioflow suspects
-    list`). The next run deletes them if nearly the same rows vanish again (to 90 %), or whatever vanishes
-    then after `aioflow suspects confirm TABLE`. A run in which less vanishes takes the mark off.
+    Only what happened is told. After a partial input (a page failed, a body broke off, a wrapper found less
+    than usual) nothing is deleted; after a doubtful one nothing is believed at all. A column that went null
+    in every tuple has vanished: the table keeps its values, and no change is told. When more than the share
+    GUARD of the table's rows vanishes at once, they are held, and if about as many others appear, those too:
+    the key may have been redesigned. What is held is a suspect, shown with its reason by the run and by
+    `aioflow suspects`. After `aioflow suspects confirm TABLE` the next whole run applies it. Rows that
+    vanished are also believed when they are missing in CONFIRM_RUNS whole runs.
 
     Arguments:
         rel: the tuples as they are now, each key once; the same tuple several times counts once.
@@ -99,20 +116,25 @@ async def diff(
             ever `changed`.
         ignore: attributes that are stored, but whose changes do not count.
         evolve: add columns for attributes that the table does not have.
-        guard: the share of the table's rows above which a run is suspect; `off` believes every run.
+        guard: the share of the table's rows that may vanish at once; `off` believes every whole run.
         duplicates: what different tuples with one key are: an error, or all but the first are ignored.
+        first: what the first run does: `baseline` remembers everything and tells nothing, `news` tells it.
+        confirm_runs: in how many whole runs a row must be missing before it is believed to be gone.
+        confirm_apart: how far apart these runs are at least.
         db: the database, by its name in the configuration.
 
     Examples:
         diff (houses, "houses" : new, changed, sold) {KEY: "url"; IGNORE: "views"}
-        diff (urls, "seen" : new-urls)
+        diff (urls, "seen" : new-urls) {FIRST: news}
     """
-    settings = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
-    wish = _wish({**settings, "guard": guard, "duplicates": duplicates})
+    settings: dict[str, Any] = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
+    settings |= {"guard": guard, "duplicates": duplicates, "first": first}
+    wish = _wish(settings | {"confirm_runs": confirm_runs, "confirm_apart": confirm_apart})
     transaction = context.service(Transaction)
     async with _view(transaction, table, db, context) as connection:
         opened = await open_difference(connection, wish, rel.schema, context.where, context.memory)
     if opened is None:
+        await _note_empty_baseline(wish, rel, db, context)
         return
     with opened as difference:
         if difference.is_large:
@@ -120,21 +142,55 @@ async def diff(
         transaction.stage(db, difference.write)
         yield To("removed", difference.table_schema)
         async for batch in rel.batches():
-            added, changed = difference.compare(batch)
-            if added:
-                yield To("added", added)
-            if changed:
-                yield To("changed", changed)
-        if difference.repeated:
-            await context.in_thread(difference.check_repeated)
-            context.count("repeated", difference.repeated)
-        mark = await _mark(difference, context)
-        if mark is None:
-            for batch in difference.vanished():
-                yield To("removed", batch)
+            difference.compare(batch)
+        await _judge(difference, rel, wish, context)
+        for name, batches in (
+            ("added", difference.added()),
+            ("changed", difference.changed()),
+            ("removed", difference.removed()),
+        ):
+            for batch in batches:
+                yield To(name, batch)
                 await context.sleep(0)
-        difference.finish(mark)
+        difference.take_over_silently()
         await transaction.complete(difference.write)
+
+
+async def _note_empty_baseline(wish: Wish, rel: Stream, db: str | None, context: Context) -> None:
+    """Remember of a table that is not there that a whole run found nothing: what comes later is new."""
+    if not rel.marks.is_whole:
+        return
+    run = context.run
+    transaction = context.service(Transaction)
+    write = EmptyBaseline(context.where, Suspect(wish.table, run.run_id, run.started, run.started))
+    transaction.stage(db, write)
+    await transaction.complete(write)
+
+
+async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
+    """Call what takes no time."""
+    return function(*arguments)
+
+
+async def _judge(difference: Difference, rel: Stream, wish: Wish, context: Context) -> None:
+    """Decide what is told, and say what is held back."""
+    call = context.in_thread if difference.takes_time else _at_once
+    judgement = await call(difference.settle, rel.marks)
+    if difference.repeated:
+        await call(difference.check_repeated)
+        context.count("repeated", difference.repeated)
+    run = context.run
+    suspect = await call(difference.judge, judgement, run.run_id, run.started)
+    if suspect is not None and suspect.holds_anything:
+        reasons = "; ".join(reason.text for reason in suspect.reasons)
+        context.warn(
+            f"held back from the table {wish.table!r}: {suspect.held}. Why: {reasons}. `aioflow suspects "
+            f"confirm {wish.table}` lets the next whole run apply it"
+        )
+    if difference.is_first and not judgement.doubts:
+        rows = count_text(difference.found.added, "row")
+        told = "told as new" if wish.first == "news" else "told none of them (FIRST: news tells them)"
+        context.note(f"the first run of the table {wish.table!r}: it remembers {rows}, {told}")
 
 
 @asynccontextmanager
@@ -149,17 +205,3 @@ async def _view(
         return
     async with permit(), transaction.snapshot(db) as connection:
         yield connection
-
-
-async def _mark(difference: Difference, context: Context) -> Suspect | None:
-    """The mark to leave when so much would vanish that it is not believed yet."""
-    if not difference.is_suspect:
-        return None
-    mark = await context.in_thread(difference.judge, context.run.run_id, context.run.started)
-    if mark is not None:
-        context.warn(
-            f"{mark.vanishing} of {mark.total} rows of the table {mark.table!r} would vanish, as if the "
-            "source had been cut short: nothing was deleted. The next run that sees the same deletes them, "
-            f"as does the next one after `aioflow suspects confirm {mark.table}`"
-        )
-    return mark

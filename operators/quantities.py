@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from aioflow import Schema, SettingError
+from aioflow import InputError, Schema, SettingError
+from aioflow.quantities import seconds
 
 
 def _refuse(kind_name: str, value: Any) -> SettingError:
@@ -42,6 +43,21 @@ class Positive(float):
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
             raise _refuse(cls.kind_name, value)
         return cls(value)
+
+
+class Duration(float):
+    """A time span in seconds, written as people do."""
+
+    kind_name: ClassVar[str] = "a time span such as 90s, 5m or 1h30m"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Self:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise _refuse(cls.kind_name, value)
+        try:
+            return cls(seconds(str(value)))
+        except InputError:
+            raise _refuse(cls.kind_name, value) from None
 
 
 class Share(float):

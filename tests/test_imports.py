@@ -100,6 +100,7 @@ AUTHORS_MODULES = (
     "function",
     "installed",
     "operator",
+    "quantities",
     "relation",
     "rows",
     "services",

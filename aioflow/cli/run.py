@@ -213,6 +213,8 @@ def _conclude(stream: RunStream, whole: bool) -> None:
     statistics = stream.statistics()
     for message in statistics.warnings:
         tell("warning", message)
+    for message in statistics.notes:
+        tell("note", message)
     if whole and os.isatty(2):
         rows = count_text(statistics.rows_out, "row")
         print(f"{rows} in {duration_text(statistics.elapsed_seconds)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What `aioflow suspects` does: lists, confirms and forgets the marks of suspect runs."""
+"""What `aioflow suspects` does: lists, confirms and forgets what diff holds back."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from aioflow.state.own_tables import are_there
 from aioflow.state.patience import Patience
 from aioflow.state.suspects import Suspect, confirm_suspect, forget_suspect, read_suspects
 
-_COLUMNS = Schema(("table", "missing", "of", "noticed", "confirmed", "run"))
+_COLUMNS = Schema(("table", "held back", "why", "since", "confirmed"))
 
 
-async def _marks(place: Place, connection: Connection) -> list[Suspect]:
+async def _suspects(place: Place, connection: Connection) -> list[Suspect]:
     if not await are_there(connection, place.address):
         return []
     return await read_suspects(connection)
@@ -31,78 +31,95 @@ async def _marks(place: Place, connection: Connection) -> list[Suspect]:
 
 
 def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> None:
-    """Show the marks, by table; nothing is changed."""
+    """Show what is held back, by table; nothing is changed."""
     place = find_place(db, plan_path)
-    marks = run_interruptibly(_list(place))
+    found = run_interruptibly(_list(place))
     if as_json:
-        for mark in marks:
-            print(json.dumps(_described(mark), ensure_ascii=False))
-    elif marks:
+        for suspect in found:
+            print(json.dumps(_described(suspect), ensure_ascii=False))
+    elif found:
         table = Table(several_outputs=False, width=None)
-        shown = table.rows("suspects", [Record(_COLUMNS, _line(mark)) for mark in marks]) + table.end()
-        sys.stdout.write(shown.decode(errors="replace"))
+        lines = [Record(_COLUMNS, _line(suspect)) for suspect in found]
+        sys.stdout.write((table.rows("suspects", lines) + table.end()).decode(errors="replace"))
     else:
-        tell("note", f"no table is suspect in {place.address.shown}")
+        tell("note", f"nothing is held back in {place.address.shown}")
 
 
 async def _list(place: Place) -> list[Suspect]:
     connection = await place.databases.connect(place.address)
     try:
-        return await _marks(place, connection)
+        return await _suspects(place, connection)
     finally:
         await connection.close()
 
 
-def _line(mark: Suspect) -> tuple[object, ...]:
-    noticed = f"{mark.noticed.astimezone():%Y-%m-%d %H:%M:%S}"
-    return mark.table, mark.vanishing, mark.total, noticed, "yes" if mark.confirmed else "no", mark.run_id
+def _line(suspect: Suspect) -> tuple[object, ...]:
+    since = f"{suspect.noticed.astimezone():%Y-%m-%d %H:%M:%S}"
+    return suspect.table, suspect.held, _why(suspect), since, suspect.confirmed or "no"
 
 
-def _described(mark: Suspect) -> dict[str, object]:
+def _why(suspect: Suspect) -> str:
+    return "; ".join(reason.text for reason in suspect.reasons)
+
+
+def _described(suspect: Suspect) -> dict[str, object]:
     return {
-        "table": mark.table,
-        "missing": mark.vanishing,
-        "of": mark.total,
-        "noticed": mark.noticed.isoformat(),
-        "confirmed": mark.confirmed,
-        "run": mark.run_id,
+        "table": suspect.table,
+        "rows": suspect.total,
+        "gone": suspect.gone,
+        "added": suspect.added,
+        "changed": suspect.changed,
+        "columns": list(suspect.columns),
+        "incomplete": suspect.incomplete,
+        "reasons": [reason.text for reason in suspect.reasons],
+        "noticed": suspect.noticed.isoformat(),
+        "seen": suspect.seen.isoformat(),
+        "confirmed": suspect.confirmed or None,
+        "run": suspect.run_id,
     }
 
 
 # --- confirm and forget ---------------------------------------------------------------------------
 
 
-def confirm(db: str | None, plan_path: str | None, table: str) -> None:
-    """Let the next run delete what is missing then."""
-    mark = run_interruptibly(_change(find_place(db, plan_path), table, confirm_suspect))
-    print(
-        f"confirmed: the next run deletes what is missing from {table} then "
-        f"(it was {mark.vanishing} of {mark.total} rows)"
-    )
+def confirm(db: str | None, plan_path: str | None, table: str, *, quietly: bool) -> None:
+    """Let the next whole run apply what is held back now."""
+
+    async def change(connection: Connection) -> None:
+        await confirm_suspect(connection, table, quietly=quietly)
+
+    suspect = run_interruptibly(_change(find_place(db, plan_path), table, change))
+    told = "applies it without a word" if quietly else "applies and tells it"
+    print(f"confirmed: the next whole run of {table} {told} ({suspect.held})")
 
 
 def forget(db: str | None, plan_path: str | None, table: str) -> None:
-    """Take the mark off a table."""
-    run_interruptibly(_change(find_place(db, plan_path), table, forget_suspect))
-    print(f"forgotten: {table} is not suspect any more")
+    """Forget what is held back of a table."""
+
+    async def change(connection: Connection) -> None:
+        await forget_suspect(connection, table)
+
+    run_interruptibly(_change(find_place(db, plan_path), table, change))
+    print(f"forgotten: nothing is held back from {table} any more")
 
 
-async def _change(place: Place, table: str, change: Callable[[Connection, str], Awaitable[bool]]) -> Suspect:
-    """Change the mark of a table; returns it as it was."""
+async def _change(place: Place, table: str, change: Callable[[Connection], Awaitable[None]]) -> Suspect:
+    """Change what is held back of a table; return it as it was."""
     address, databases = place.address, place.databases
     wait_seconds = databases.settings(address.name).wait_seconds
     patience = Patience(address, wait_seconds, lambda message: tell("warning", message))
     connection = await databases.connect(address)
     try:
-        marks = {mark.table: mark for mark in await _marks(place, connection)}
-        if table not in marks:
-            known = ", ".join(marks) or "none"
+        suspects = {suspect.table: suspect for suspect in await _suspects(place, connection)}
+        if table not in suspects:
+            known = ", ".join(suspects) or "none"
             raise InputError(
-                f"the table {table!r} is not suspect{suggestion(table, marks)} (suspect: {known})"
+                f"nothing is held back from the table {table!r}{suggestion(table, suspects)} "
+                f"(suspect: {known})"
             )
         async with AsyncExitStack() as stack:
             await patience.enter(connection, stack)
-            await change(connection, table)
-        return marks[table]
+            await change(connection)
+        return suspects[table]
     finally:
         await connection.close()

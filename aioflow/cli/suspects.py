@@ -10,7 +10,7 @@ from aioflow.cli.ending import guarded
 from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 
 suspects = typer.Typer(
-    help="Look at tables from which suspiciously much would have vanished, and decide what is to happen.",
+    help="Look at what diff holds back because it may not be true, and decide what is to happen.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -25,7 +25,7 @@ def suspects_list(
     db: DatabaseName = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each table.")] = False,
 ) -> None:
-    """List the tables in which diff deleted nothing, since too much would have vanished."""
+    """List what is held back from tables, and why."""
     from aioflow.cli.suspect_commands import list_suspects
 
     list_suspects(db, plan_path, as_json=json)
@@ -33,17 +33,25 @@ def suspects_list(
 
 @suspects.command("confirm")
 @guarded
-def suspects_confirm(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
-    """Let the next run delete what is missing then, however much it is."""
+def suspects_confirm(
+    table: _TableName,
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Apply it without telling: the page was redesigned, nothing happened."),
+    ] = False,
+) -> None:
+    """Say that what is held back now is true: the next whole run applies and tells it."""
     from aioflow.cli.suspect_commands import confirm
 
-    confirm(db, plan_file, table)
+    confirm(db, plan_file, table, quietly=quiet)
 
 
 @suspects.command("forget")
 @guarded
 def suspects_forget(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
-    """Forget what was missing: if it is missing again, that counts as the first time."""
+    """Forget what is held back: if it is seen again, that counts as the first time."""
     from aioflow.cli.suspect_commands import forget
 
     forget(db, plan_file, table)

@@ -18,7 +18,7 @@ from aioflow.state.errors import (
 from aioflow.state.exporting import Export
 from aioflow.state.parameters import Change, Query
 from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
-from aioflow.state.suspects import SHARE, Suspect
+from aioflow.state.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
 from aioflow.state.tables import TableName, WrittenTableName, check_key
 from aioflow.state.transaction import Transaction
 from aioflow.state.updating import CHANGED, Outcome, Updates
@@ -26,7 +26,9 @@ from aioflow.state.wish import Wish, changed_schema
 from aioflow.state.writes import Write
 
 __all__ = [
+    "APART_SECONDS",
     "CHANGED",
+    "CONFIRMING_RUNS",
     "SHARE",
     "Append",
     "BusyError",
@@ -40,6 +42,7 @@ __all__ = [
     "Difference",
     "DisconnectedError",
     "DiskFullError",
+    "EmptyBaseline",
     "Export",
     "Outcome",
     "Query",

@@ -1,4 +1,4 @@
-"""What a comparison wants to write: rows that are new, changed or gone, and the mark of a suspect run."""
+"""What a comparison wants to write: rows that are new, changed or gone, and what it holds back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from aioflow.relation import Batch, Row, Schema, identities, identity, picker
 from aioflow.spill import KeySet, RowBuffer
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import ConflictError
-from aioflow.state.own_tables import latest_commit
+from aioflow.state.own_tables import HELD, latest_commit
 from aioflow.state.stored_rows import StoredRows, key_text
-from aioflow.state.suspects import Suspect, forget_suspect, mark_suspect
+from aioflow.state.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
 from aioflow.state.tables import ensure_key, fit_table
 from aioflow.state.upserting import comparable
 from aioflow.state.values import observe
@@ -44,10 +44,12 @@ class DiffWrite:
         self._inserts = RowBuffer(memory)
         self._updates = RowBuffer(memory)  # each row: the new values, then the row as it was read
         self._deletes = RowBuffer(memory)  # as they were read
+        self._held = RowBuffer(memory)  # keys of rows that are neither stored nor deleted
         self.read_after: str | None = None  # the latest commit of aioflow's before the table was read
         self._total = 0
-        self._mark: Suspect | None = None
-        self._unmarks = False
+        self._suspect: Suspect | None = None
+        self._keeps_held = False
+        self._forgets = False
         self._finished = False
 
     # --- staging --------------------------------------------------------------------------------
@@ -63,7 +65,32 @@ class DiffWrite:
 
     def delete(self, rows: Batch) -> None:
         """Rows that were read."""
-        self._deletes.append(rows)
+        if rows:
+            self._deletes.append(rows)
+
+    def hold(self, keys: Batch) -> None:
+        """Keys of rows that are held back, as the table of these has them."""
+        if keys:
+            self._held.append(keys)
+
+    @property
+    def inserted(self) -> int:
+        """How many rows are to be inserted."""
+        return len(self._inserts)
+
+    def inserts(self) -> Iterator[Batch]:
+        """The rows that are to be inserted."""
+        yield from self._inserts.batches()
+
+    def take_inserts(self) -> Iterator[Batch]:
+        """The rows that were to be inserted, and now are not."""
+        inserts, self._inserts = self._inserts, RowBuffer(self._memory)
+        with inserts:
+            yield from inserts.batches()
+
+    def deletes(self) -> Iterator[Batch]:
+        """The rows that are to be deleted, as they were read."""
+        yield from self._deletes.batches()
 
     def staged(self, width: int) -> Iterator[Batch]:
         """The tuples that are to be written."""
@@ -71,9 +98,16 @@ class DiffWrite:
         for batch in self._updates.batches():
             yield [row[:width] for row in batch]
 
-    def finish(self, total: int, *, mark: Suspect | None, unmarks: bool) -> None:
-        """The comparison has ended: the table had `total` rows; a mark is left on it, or taken off."""
-        self._total, self._mark, self._unmarks = total, mark, unmarks
+    def finish(self, total: int, suspect: Suspect | None, *, forgets: bool) -> None:
+        """The comparison has ended: the table had `total` rows; what is held back is noted, or forgotten."""
+        self._total, self._suspect, self._forgets = total, suspect, forgets
+        self._finished = True
+
+    def hold_everything(self, suspect: Suspect) -> None:
+        """The comparison has ended, and nothing of it is believed: only that is noted."""
+        self.close()
+        self._suspect, self._keeps_held, self._needs = suspect, True, []
+        self._inserts, self._updates, self._deletes = (RowBuffer(self._memory) for _ in range(3))
         self._finished = True
 
     # --- as a Write -----------------------------------------------------------------------------
@@ -81,7 +115,7 @@ class DiffWrite:
     @property
     def is_empty(self) -> bool:
         staged = len(self._inserts) + len(self._updates) + len(self._deletes)
-        return not self._finished or not (staged or self._mark or self._unmarks)
+        return not self._finished or not (staged or self._suspect or self._forgets)
 
     async def apply(self, connection: Connection) -> None:
         if not self._finished:
@@ -95,16 +129,23 @@ class DiffWrite:
         await self._apply_updates(connection, by_key=moved)
         if len(self._inserts):
             await connection.load(self._table, self._schema.names, self._comparable_inserts())
-        if self._mark is not None:
-            await mark_suspect(connection, self._mark)
-        elif self._unmarks:
-            await forget_suspect(connection, self._table)
+        await self._note_suspect(connection)
+
+    async def _note_suspect(self, connection: Connection) -> None:
+        if self._suspect is None:
+            if self._forgets:
+                await forget_suspect(connection, self._table)
+            return
+        await write_suspect(connection, self._suspect)
+        if not self._keeps_held:
+            await forget_held(connection, self._table)
+            await connection.load(HELD, HELD_COLUMNS, self._held.batches())
 
     def forget(self) -> None:
         self.close()
 
     def close(self) -> None:
-        for buffer in (self._inserts, self._updates, self._deletes):
+        for buffer in (self._inserts, self._updates, self._deletes, self._held):
             buffer.close()
 
     # --- the table ------------------------------------------------------------------------------

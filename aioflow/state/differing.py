@@ -1,7 +1,7 @@
 """A relation compared with what a table remembers: what is new, what has changed, what is there no more.
 
 The table is scanned once, in a snapshot, then tuples are compared as they come. What is to be written is
-gathered in a `DiffWrite`.
+gathered in a `DiffWrite`; what may be told and written is decided at the end, by a `Judgement`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,36 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from itertools import chain, compress
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.memory import Memory
-from aioflow.relation import Batch, Row, Schema, identities, identity, picker
+from aioflow.relation import Batch, Relation, Row, Schema, Value, identities, identity, picker
 from aioflow.spill import KeyedRows, KeySet, RowBuffer
 from aioflow.state.diff_write import DiffWrite
 from aioflow.state.driver import Connection
 from aioflow.state.errors import ConflictError
+from aioflow.state.judging import Absence, Found, Judgement
 from aioflow.state.own_tables import latest_commit
 from aioflow.state.remembered import Remembered, SameKeyError
 from aioflow.state.stored_rows import StoredRows, key_text
-from aioflow.state.suspects import Suspect, is_suspect, read_suspects, sampled
+from aioflow.state.suspects import NEW, Suspect, fingerprint, read_held, read_suspect
 from aioflow.state.wish import CHANGES, OLD, Wish, changed_schema
+from aioflow.wholeness import Marks, Reason
+
+_MANY_ROWS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A row that is there no more, by its key's fingerprint."""
+
+    row: Row
+    key: str
+    absence: Absence
+    was_held: bool
+    is_settled: bool
 
 
 async def open_difference(
@@ -36,8 +53,8 @@ async def open_difference(
     schema = schema or rows.schema
     if schema is None:
         return None
-    marks = await read_suspects(connection, wish.table)
-    difference = Difference(wish, schema, rows, where, memory, marks[0] if marks else None)
+    before = await read_suspect(connection, wish.table)
+    difference = Difference(wish, schema, rows, where, memory, before)
     try:
         difference.write.read_after = await latest_commit(connection)
         await difference.remember(connection)
@@ -50,7 +67,8 @@ async def open_difference(
 class Difference:
     """The comparison of one relation with one table; what is to be written stands in `write`.
 
-    `before` is the mark of an earlier run that was suspect.
+    `before` is what earlier runs held back. `compare` batches, `settle` at the end of the relation, `judge`;
+    then `added`, `changed` and `removed` are what may be told.
     """
 
     def __init__(
@@ -64,14 +82,23 @@ class Difference:
         self._memory = memory
         self._names = names
         self._width = len(names)
-        self._pick_key = picker([schema.position(name) for name in key])
+        self._key_places = [schema.position(name) for name in key]
+        self._pick_key = picker(self._key_places)
         self._counted = [place for place, name in enumerate(names) if name not in (*key, *wish.ignore)]
         self._pick_old = picker([place for place, name in enumerate(names) if name not in key])
         self._arranged = picker(_places(changed_schema(schema, key), schema, key))
         self._remembered = Remembered(memory, self._keys)
+        self._valued: set[int] = set()  # columns in which the table has values, and no tuple so far
         self._new_keys = KeySet(memory)
+        self._held = KeyedRows(memory)
+        self._preview = RowBuffer(memory)
         self._again = RowBuffer(memory)
+        self._changes = RowBuffer(memory)
+        self._silent = RowBuffer(memory)  # what is deleted without a word
+        self._untold = KeySet(memory)  # keys of what is inserted without a word
+        self._rows = 0  # how many tuples came
         self._known = 0  # how many rows of the table were seen in the relation
+        self._tells_new = True
         self.write = DiffWrite(where, wish, rows, schema, memory)
         self.table_schema = rows.schema or schema
 
@@ -86,19 +113,29 @@ class Difference:
 
     def close(self) -> None:
         """Let go of all but what is to be written."""
-        for structure in (self._remembered, self._new_keys, self._again):
+        for structure in (
+            *(self._remembered, self._new_keys, self._held, self._untold),
+            *(self._preview, self._again, self._changes, self._silent),
+        ):
             structure.close()
 
     # --- what the table remembers ---------------------------------------------------------------
 
     async def remember(self, connection: Connection) -> None:
-        """Read the table, row by row."""
+        """Read the table, row by row, and the keys that earlier runs held back."""
+        empty = set(range(self._width))
         try:
             async with aclosing(self._stored.scan(connection)) as batches:
                 async for batch in batches:
                     self._remembered.append(batch)
+                    empty -= _valued(batch, empty)
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None
+        self._valued = set(range(self._width)) - empty
+        if self._before is not None:
+            async with aclosing(read_held(connection, self._wish.table)) as batches:
+                async for batch in batches:
+                    self._held.add_all([row[0] for row in batch], batch)
 
     @property
     def is_large(self) -> bool:
@@ -120,8 +157,37 @@ class Difference:
 
     # --- what comes -----------------------------------------------------------------------------
 
-    def compare(self, batch: Batch) -> tuple[Batch, Batch]:
-        """The tuples of a batch that are new, and those that have changed, with their old values."""
+    def compare(self, batch: Batch) -> None:
+        """Take tuples. Until each column that had values has one again, they are only kept."""
+        self._rows += len(batch)
+        if not self._valued:
+            self._compare(batch, None)
+            return
+        self._preview.append(batch)
+        self._valued -= _valued(batch, self._valued)
+        if not self._valued:
+            self._compare_preview(None)
+
+    def settle(self, marks: Marks) -> Judgement:
+        """All tuples have come: decide which columns went empty, and compare what was kept for that."""
+        vanished = [self._names[place] for place in sorted(self._valued)] if self._rows else []
+        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished)
+        if not judgement.doubts:
+            self._compare_preview(judgement)
+            if judgement.filled and self._wish.key is None:
+                self._fill([self._names.index(name) for name in judgement.filled if name in self._names])
+        return judgement
+
+    def _compare_preview(self, judgement: Judgement | None) -> None:
+        if judgement is not None and judgement.vanished and self._wish.key is None:
+            self._compare_without([self._names.index(name) for name in judgement.vanished])
+            return
+        for batch in self._preview.batches():
+            self._compare(batch, judgement)
+        self._preview.close()
+
+    def _compare(self, batch: Batch, judgement: Judgement | None) -> None:
+        """Stage the tuples that are new, and those that have changed, with their old values."""
         keys = self._keys(batch)
         found = self._remembered.find(keys)
         seen = self._remembered.seen
@@ -141,38 +207,93 @@ class Difference:
                 rows.append(row)
                 old.append(stored[1])
         self._known += len(rows)
-        added = self._add(new_keys, new, again)
+        self._add(new_keys, new, again)
         if again:
             self._again.append(again)
-        return added, self._changed(rows, old)
+        self._change(rows, old, judgement)
 
-    def _add(self, keys: Sequence[Hashable], rows: Batch, again: Batch) -> Batch:
+    def _compare_without(self, vanished: Sequence[int]) -> None:
+        """Compare tuples as a whole, but for columns that went empty: none is known by those."""
+        rest = [place for place in self._key_places if place not in vanished]
+        keys_of = picker(rest)
+
+        def keys(batch: Batch) -> Sequence[Hashable]:
+            return identities(list(map(keys_of, batch)))
+
+        with KeySet(self._memory) as stored, KeySet(self._memory) as given:
+            for batch in self._remembered.unseen():
+                stored.add_new(keys(batch), batch)
+            for batch in self._preview.batches():
+                fresh = given.add_new(keys(batch), batch)
+                new = [row for key, row in zip(keys(fresh), fresh, strict=True) if key not in stored]
+                if new:
+                    self.write.insert(new)
+            self._known += self._remembered.see(lambda batch: [key in given for key in keys(batch)])
+
+    def _fill(self, places: Sequence[int]) -> None:
+        """Without a KEY, a row whose empty columns have values again looks like another: it is the same."""
+        pick = picker([place for place in self._key_places if place not in places])
+
+        def keys(batch: Batch) -> Sequence[Hashable]:
+            return identities(list(map(pick, batch)))
+
+        with KeySet(self._memory) as empty, KeySet(self._memory) as filled:
+            for batch in self._remembered.unseen():
+                rows = [row for row in batch if any(_is_empty(row[place]) for place in places)]
+                empty.add_new(keys(rows), rows)
+            for batch in self.write.inserts():
+                same = [row for key, row in zip(keys(batch), batch, strict=True) if key in empty]
+                filled.add_new(keys(same), same)
+                self._untold.add_new(self._keys(same), same)
+            for batch in self._remembered.unseen():
+                self._silent.append(
+                    [row for key, row in zip(keys(batch), batch, strict=True) if key in filled]
+                )
+            self._known += self._remembered.see(lambda batch: [key in filled for key in keys(batch)])
+
+    def _add(self, keys: Sequence[Hashable], rows: Batch, again: Batch) -> None:
         if not rows:
-            return rows
+            return
         added = self._new_keys.add_new(keys, rows)
         if len(added) < len(rows):
             first = set(map(id, added))
             again += [row for row in rows if id(row) not in first]
         if added:
             self.write.insert(added)
-        return added
 
-    def _changed(self, rows: Batch, old: Batch) -> Batch:
+    def _change(self, rows: Batch, old: Batch, judgement: Judgement | None) -> None:
         width = self._width
         changed: Batch = []
         written: Batch = []
+        if judgement is not None and judgement.vanished:
+            rows = _with_old_values(rows, old, [self._names.index(name) for name in judgement.vanished])
+        filled, nulled = self._silent_places(judgement)
         before = identities([row[:width] for row in old])
         for row, stored, now, then in zip(rows, old, identities(rows), before, strict=True):
             if now == then:
                 continue
             written.append((*row, *stored))
-            # Both are tuples, in the form in which values compare.
-            names = [self._names[at] for at in self._counted if now[at] != then[at]]  # type: ignore[index]
+            names = [
+                self._names[at]
+                for at in self._counted
+                # Both are tuples, in the form in which values compare.
+                if now[at] != then[at]  # type: ignore[index]
+                and not (at in filled and _is_empty(stored[at]))
+                and not (at in nulled and _is_empty(row[at]))
+            ]
             if names:
                 changed.append(self._arranged((*row, *self._pick_old(stored), ", ".join(names))))
         if written:
             self.write.update(written)
-        return changed
+        if changed:
+            self._changes.append(changed)
+
+    def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int]]:
+        """Columns of which values may come, or go, without a word."""
+        before = self._before.columns if self._before is not None else ()
+        filled = {place for place, name in enumerate(self._names) if name in before}
+        nulls = judgement.silent_nulls if judgement is not None else ()
+        return filled, {place for place, name in enumerate(self._names) if name in nulls}
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -224,38 +345,113 @@ class Difference:
         return key_text([self._names[at] for at in places], tuple(row[at] for at in places))
 
     @property
-    def vanishing(self) -> int:
-        """How many rows of the table are not in the relation."""
-        return len(self._remembered) - self._known
+    def takes_time(self) -> bool:
+        """Whether what is done at the end belongs on another thread."""
+        return len(self._remembered) + self._rows >= _MANY_ROWS
 
     @property
-    def total(self) -> int:
-        """How many rows the table has."""
-        return len(self._remembered)
+    def is_first(self) -> bool:
+        """Whether no run has remembered anything yet."""
+        is_known = self._before is not None and not self._before.incomplete
+        return not self._stored.is_there and not is_known
 
     @property
-    def is_suspect(self) -> bool:
-        """Whether more vanishes than can be believed."""
-        share = self._wish.guard
-        return share is not None and is_suspect(self.vanishing, self.total, share)
+    def found(self) -> Found:
+        return Found(len(self._remembered), self._rows, self._known, self.write.inserted)
 
-    def judge(self, run_id: str, noticed: datetime) -> Suspect | None:
-        """The mark that is to be left instead of deleting what vanishes; takes time where that is much."""
-        before = self._before
-        mark = Suspect(self._wish.table, run_id, noticed, self.vanishing, self.total)
-        keys = (key for batch in self._remembered.unseen() for key in map(self._pick_key, batch))
-        mark, again = sampled(mark, keys, before)
-        return None if before is not None and before.settles(mark, again) else mark
+    def judge(self, judgement: Judgement, run_id: str, now: datetime) -> Suspect | None:
+        """Decide what is written and told; return what is held back. Takes time where much vanishes."""
+        found = self.found
+        if judgement.doubts:
+            doubtful = judgement.doubtful_suspect(found, run_id, now)
+            self.write.hold_everything(doubtful)
+            self._changes.close()
+            return doubtful
+        counts = judgement.counts(found)
+        settled = sum(each.is_settled for each in chain.from_iterable(self._missing(judgement, now, counts)))
+        reason = judgement.holds_gone(found, settled)
+        holds_new = judgement.holds_new(found, settled)
+        gone = self._hold_or_delete(judgement, now, counts, reason is not None)
+        added = self._hold_new() if holds_new else 0
+        reasons = self._reasons(reason, added)
+        self._tells_new = judgement.tells_new
+        suspect = judgement.suspect(found, gone, added, reasons, run_id, now)
+        self.write.finish(found.total, suspect, forgets=self._before is not None)
+        return suspect
 
-    def vanished(self) -> Iterator[Batch]:
-        """The rows that are there no more, as the table has them; they are to be deleted."""
+    def _missing(self, judgement: Judgement, now: datetime, counts: bool) -> Iterator[list[_Missing]]:
+        """Yield the rows that are there no more, with what is known of their absence."""
         for batch in self._remembered.unseen():
-            self.write.delete(batch)
+            keys = [fingerprint(self._pick_key(row)) for row in batch]
+            missing = []
+            for row, key, held in zip(batch, keys, self._held.get_all(keys), strict=True):
+                before = Absence(*held[0][1:]) if held else None
+                absence = judgement.absence(before, now, counts)
+                is_settled = judgement.is_settled(before, absence)
+                missing.append(_Missing(row, key, absence, bool(held), is_settled))
+            yield missing
+
+    def _hold_or_delete(self, judgement: Judgement, now: datetime, counts: bool, holds: bool) -> int:
+        """Stage what is gone to be deleted or held; return how many rows are held."""
+        # A confirmation that waits for a whole run is for the keys that were held when it was given.
+        waits = self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
+        quiet = judgement.confirmation == "quiet"
+        gone = 0
+        for missing in self._missing(judgement, now, counts):
+            kept = [each for each in missing if holds and not each.is_settled]
+            held = [each for each in kept if each.was_held or not waits]
+            gone += len(kept)
+            self.write.hold([(self._wish.table, each.key, *_entry(each.absence)) for each in held])
+            deleted = [each for each in missing if not holds or each.is_settled]
+            self.write.delete([each.row for each in deleted if not (quiet and each.is_settled)])
+            self._silent.append([each.row for each in deleted if quiet and each.is_settled])
+        return gone
+
+    def _hold_new(self) -> int:
+        """Neither store nor tell what is new; return how many rows that are."""
+        held = 0
+        for batch in self.write.take_inserts():
+            held += len(batch)
+            keys = [fingerprint(self._pick_key(row)) for row in batch]
+            self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
+        return held
+
+    def _reasons(self, reason: Reason | None, added: int) -> list[Reason]:
+        reasons = [] if reason is None else [reason]
+        if added:
+            rows = "1 other appeared" if added == 1 else f"{added:,} others appeared"
+            reasons.append(Reason(f"{rows} at the same time, as if the key had been redesigned"))
+        return reasons
+
+    # --- what may be told -----------------------------------------------------------------------
+
+    def added(self) -> Iterator[Batch]:
+        """Yield the rows that are news."""
+        if not self._tells_new:
+            return
+        quiet = self._before is not None and self._before.confirmed == "quiet"
+        for batch in self.write.inserts():
+            if len(self._untold):
+                batch = list(compress(batch, [key not in self._untold for key in self._keys(batch)]))
+            if quiet:
+                keys = [fingerprint(self._pick_key(row)) for row in batch]
+                batch = list(compress(batch, [not held for held in self._held.get_all(keys)]))
+            if batch:
+                yield batch
+
+    def changed(self) -> Iterator[Batch]:
+        """Yield the rows that have changed, with their old values."""
+        yield from self._changes.batches()
+
+    def removed(self) -> Iterator[Batch]:
+        """Yield the rows that are there no more, as the table had them."""
+        for batch in self.write.deletes():
             yield list(map(self._stored.in_table_order, batch))
 
-    def finish(self, mark: Suspect | None) -> None:
-        """Everything was compared; a mark is left on the table, or one from before taken off."""
-        self.write.finish(self.total, mark=mark, unmarks=mark is None and self._before is not None)
+    def take_over_silently(self) -> None:
+        """Stage what is deleted without a word, after everything was told."""
+        for batch in self._silent.batches():
+            self.write.delete(batch)
 
     # --- keys -----------------------------------------------------------------------------------
 
@@ -275,3 +471,28 @@ def _places(wanted: Schema, schema: Schema, key: Sequence[str]) -> list[int]:
     before = [f"{OLD}{name}" for name in schema.names if name not in key]
     place = {name: at for at, name in enumerate((*schema.names, *before, CHANGES))}
     return [place[name] for name in wanted.names]
+
+
+def _entry(absence: Absence) -> tuple[int, str]:
+    return absence.runs, absence.counted
+
+
+def _is_empty(value: Value) -> bool:
+    """Whether a value is missing; a relation without rows is what a selector for many gives then."""
+    return value is None or (isinstance(value, Relation) and not len(value))
+
+
+def _valued(batch: Batch, places: set[int]) -> set[int]:
+    """Return those of the columns in which some row has a value."""
+    return {place for place in places if any(not _is_empty(row[place]) for row in batch)}
+
+
+def _with_old_values(rows: Batch, old: Batch, places: Sequence[int]) -> Batch:
+    """Return the rows with the values of the table in those columns."""
+    patched = []
+    for row, stored in zip(rows, old, strict=True):
+        values = list(row)
+        for place in places:
+            values[place] = stored[place]
+        patched.append(tuple(values))
+    return patched

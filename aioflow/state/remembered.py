@@ -109,6 +109,17 @@ class Remembered(Spillable):
         for place in wanted:
             found[place] = stored.get(keys[place])
 
+    def see(self, which: Callable[[Batch], Sequence[bool]]) -> int:
+        """Note which of the rows that were not seen are now; return how many."""
+        unseen = (number for number, is_seen in enumerate(bytes(self.seen)) if not is_seen)
+        found = 0
+        for batch in self.unseen():
+            # In this order: a batch that has ended takes no further number.
+            for is_seen, number in zip(which(batch), unseen, strict=False):
+                self.seen[number] = is_seen
+                found += is_seen
+        return found
+
     def unseen(self) -> Iterator[Batch]:
         """The rows that were not seen, in order."""
         seen = self.seen

@@ -1,79 +1,89 @@
-"""Runs in which suspiciously much would have vanished from a table: when one is, and what is kept of it.
+"""What diff holds back from a table, and why: rows that seem to be gone or new, and columns that went empty.
 
-A page that was cut short, or a site that was down, looks like a catalogue that has shrunk. So nothing is
-deleted until a second run has seen nearly the same rows vanish, or a person has confirmed it.
+A page that was cut short, a site that was down or redesigned looks like a catalogue that has changed. So
+what is not certain is neither stored nor told until a whole run, repetition or a person has settled it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import date, datetime
 from hashlib import blake2b
-from heapq import nsmallest
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from aioflow.dataclass import dataclass
-from aioflow.relation import Document, Relation, Row
+from aioflow.quantities import count_text
+from aioflow.relation import Batch, Document, Relation, Row, Schema
 from aioflow.state.driver import Connection
-from aioflow.state.own_tables import SUSPECTS, from_stamp, stamp
+from aioflow.state.own_tables import HELD, SUSPECTS, from_stamp, stamp
+from aioflow.wholeness import Reason
 
-FEWEST_ROWS = 20
 SHARE = 0.3
+CONFIRMING_RUNS = 3
+APART_SECONDS = 24 * 3600.0
 
-_NEARLY = 0.9
-_SAMPLE_SIZE = 256
-_COLUMNS = "table_name, run_id, noticed, vanishing, total, sample, confirmed"
+# What a person has said of a suspect: nothing, that it is true, or that it is to be applied without a word.
+Confirmation: TypeAlias = Literal["", "tell", "quiet"]
 
-
-def is_suspect(vanishing: int, total: int, share: float) -> bool:
-    """Whether so many rows of a table are more than can be believed."""
-    return vanishing >= FEWEST_ROWS and vanishing > share * total
+NEW = -1  # in place of a number of runs: the key of a row that seems to be new
+_COLUMNS = (
+    *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
+    *("column_names", "reasons", "incomplete", "confirmed"),
+)
+HELD_COLUMNS = ("table_name", "row_key", "runs", "counted")
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """The mark that a suspect run leaves on a table.
+    """What is held back from a table since `noticed`; `run_id` and `seen` are of the latest run that saw it.
 
-    `sample` has fingerprints of rows that would have vanished: of all, or of so many as a fair sample needs.
+    `gone`, `added` and `changed` count rows that were neither stored nor told, `columns` are those that went
+    empty. An `incomplete` table has not seen a whole run yet.
     """
 
     table: str
     run_id: str
     noticed: datetime
-    vanishing: int
-    total: int
-    sample: tuple[str, ...] = ()
-    confirmed: bool = False
+    seen: datetime
+    total: int = 0
+    gone: int = 0
+    added: int = 0
+    changed: int = 0
+    columns: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    incomplete: bool = False
+    confirmed: Confirmation = ""
 
-    def settles(self, again: Suspect, seen_again: int) -> bool:
-        """Whether what would vanish now may: it is nearly the same, or somebody has confirmed it.
+    @property
+    def holds_anything(self) -> bool:
+        """Whether there is anything that a person might look at."""
+        return bool(
+            self.gone or self.added or self.changed or self.columns or self.incomplete or self.reasons
+        )
 
-        `seen_again` is how many of the sample are among what would vanish now.
-        """
-        if self.confirmed or not self.sample:
-            return self.confirmed
-        share = seen_again / len(self.sample)
-        # Both ways: what vanished vanishes again, and hardly anything else does.
-        return share >= _NEARLY and share * self.vanishing >= _NEARLY * again.vanishing
+    @property
+    def held(self) -> str:
+        """Return what is held back, in words."""
+        parts = []
+        if self.gone:
+            parts.append(f"{self.gone:,} of {count_text(self.total, 'row')} seem to be gone")
+        if self.added:
+            parts.append(f"{count_text(self.added, 'row')} that {_seems(self.added)} new")
+        if self.changed:
+            parts.append(f"{count_text(self.changed, 'row')} that {_seems(self.changed)} changed")
+        if self.columns:
+            parts.append(f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'} empty")
+        if self.incomplete:
+            parts.append("no run has seen the whole yet")
+        return "; ".join(parts) or "nothing"
 
 
-def sampled(suspect: Suspect, keys: Iterable[Row], before: Suspect | None) -> tuple[Suspect, int]:
-    """The mark with a sample of these keys, and how many of an earlier mark's sample are among them."""
-    wanted = frozenset(before.sample) if before is not None else frozenset()
-    again = 0
-
-    def fingerprints() -> Iterable[str]:
-        nonlocal again
-        for key in keys:
-            found = fingerprint(key)
-            again += found in wanted
-            yield found
-
-    # The smallest hashes are a sample by chance, and the same one whoever takes it.
-    return replace(suspect, sample=tuple(nsmallest(_SAMPLE_SIZE, fingerprints()))), again
+def _seems(count: int) -> str:
+    return "seems" if count == 1 else "seem"
 
 
 def fingerprint(row: Row) -> str:
@@ -110,39 +120,68 @@ def _relation_text(relation: Relation) -> str:
 # --- kept in the database -------------------------------------------------------------------------
 
 
-async def read_suspects(connection: Connection, table: str | None = None) -> list[Suspect]:
-    """The marks on a table, so at most one, or on all; none where aioflow's own tables are not there yet."""
-    if await connection.columns(SUSPECTS) is None:
-        return []
-    query = f"SELECT {_COLUMNS} FROM {SUSPECTS}"
-    if table is None:
-        rows = await connection.fetch(f"{query} ORDER BY table_name")
-    else:
-        rows = await connection.fetch(f"{query} WHERE table_name = {_place(connection)}", (table,))
-    return [_suspect(row) for row in rows]
+async def read_suspects(connection: Connection) -> list[Suspect]:
+    """Return what is held back, by table."""
+    return [suspect for suspect in await _read(connection, "") if suspect.holds_anything]
 
 
-async def mark_suspect(connection: Connection, suspect: Suspect) -> None:
-    """Within a transaction: leave a mark, in the place of one before."""
-    await forget_suspect(connection, suspect.table)
-    sample = json.dumps(suspect.sample, separators=(",", ":"))
+async def read_suspect(connection: Connection, table: str) -> Suspect | None:
+    """Return what is remembered of a table beside its rows, if anything is."""
+    found = await _read(connection, f" WHERE table_name = {_place(connection)}", table)
+    return found[0] if found else None
+
+
+async def _read(connection: Connection, condition: str, *values: str) -> list[Suspect]:
+    found = await connection.columns(SUSPECTS)
+    if found is None or "reasons" not in {column.name for column in found}:
+        return []  # not made yet, or of an older version, which the next run that writes upgrades
+    query = f"SELECT {', '.join(_COLUMNS)} FROM {SUSPECTS}{condition} ORDER BY table_name"
+    return [_suspect(row) for row in await connection.fetch(query, values)]
+
+
+async def read_held(connection: Connection, table: str) -> AsyncGenerator[Batch, None]:
+    """Yield (key, runs, counted) of the rows that are held back, in batches."""
+    query = f"SELECT row_key, runs, counted FROM {HELD} WHERE table_name = {_place(connection)}"
+    async with aclosing(connection.select(query, (table,))) as parts:
+        async for part in parts:
+            if not isinstance(part, Schema):
+                yield part
+
+
+async def write_suspect(connection: Connection, suspect: Suspect) -> None:
+    """Within a transaction: remember this of a table, in the place of what was before."""
+    await connection.run(f"DELETE FROM {SUSPECTS} WHERE table_name = {_place(connection)}", (suspect.table,))
+    reasons = [[reason.text, reason.baseline] for reason in suspect.reasons]
     await connection.run(
-        f"INSERT INTO {SUSPECTS} ({_COLUMNS}) VALUES ({connection.dialect.placeholders(7)})",
+        f"INSERT INTO {SUSPECTS} ({', '.join(_COLUMNS)}) "
+        f"VALUES ({connection.dialect.placeholders(len(_COLUMNS))})",
         (
-            *(suspect.table, suspect.run_id, stamp(suspect.noticed), suspect.vanishing, suspect.total),
-            *(sample, int(suspect.confirmed)),
+            *(suspect.table, suspect.run_id, stamp(suspect.noticed), stamp(suspect.seen)),
+            *(suspect.total, suspect.gone, suspect.added, suspect.changed),
+            *(json.dumps(suspect.columns), json.dumps(reasons, ensure_ascii=False)),
+            *(int(suspect.incomplete), suspect.confirmed),
         ),
     )
 
 
-async def confirm_suspect(connection: Connection, table: str) -> bool:
-    """Let the next run delete what vanishes then; whether there was a mark."""
-    confirm = f"UPDATE {SUSPECTS} SET confirmed = 1 WHERE table_name = {_place(connection)}"
-    return bool(await connection.run(confirm, (table,)))
+async def forget_held(connection: Connection, table: str) -> None:
+    """Within a transaction: let go of the keys that are held back."""
+    await connection.run(f"DELETE FROM {HELD} WHERE table_name = {_place(connection)}", (table,))
+
+
+async def confirm_suspect(connection: Connection, table: str, *, quietly: bool = False) -> Suspect | None:
+    """Let the next whole run apply what is held back now; return it, or None when nothing is."""
+    suspect = await read_suspect(connection, table)
+    if suspect is None or not suspect.holds_anything:
+        return None
+    confirmed = replace(suspect, confirmed="quiet" if quietly else "tell")
+    await write_suspect(connection, confirmed)
+    return confirmed
 
 
 async def forget_suspect(connection: Connection, table: str) -> bool:
-    """Take the mark off a table; whether there was one."""
+    """Forget what is held back of a table; whether anything was."""
+    await forget_held(connection, table)
     return bool(
         await connection.run(f"DELETE FROM {SUSPECTS} WHERE table_name = {_place(connection)}", (table,))
     )
@@ -153,7 +192,31 @@ def _place(connection: Connection) -> str:
 
 
 def _suspect(row: Row) -> Suspect:
-    table, run_id, noticed, vanishing, total, sample, confirmed = row
+    table, run_id, noticed, seen, total, gone, added, changed, columns, reasons, incomplete, confirmed = row
     return Suspect(
-        table, run_id, from_stamp(noticed), vanishing, total, tuple(json.loads(sample)), bool(confirmed)
+        *(table, run_id, from_stamp(noticed), from_stamp(seen), total, gone, added, changed),
+        tuple(json.loads(columns)),
+        tuple(Reason(text, baseline) for text, baseline in json.loads(reasons)),
+        bool(incomplete),
+        confirmed if confirmed in get_args(Confirmation) else "",
     )
+
+
+class EmptyBaseline:
+    """A `Write` that notes for a table which is not there yet that its baseline is known, and has no rows."""
+
+    whole = True
+    is_empty = False
+
+    def __init__(self, where: str, suspect: Suspect) -> None:
+        self.where = where
+        self._suspect = suspect
+
+    async def apply(self, connection: Connection) -> None:
+        await write_suspect(connection, self._suspect)
+
+    def forget(self) -> None:
+        """It holds nothing."""
+
+    def close(self) -> None:
+        """It holds nothing."""

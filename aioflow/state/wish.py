@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.relation import Schema
-from aioflow.state.suspects import SHARE
+from aioflow.state.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE
 
 Duplicates: TypeAlias = Literal["error", "first"]
+FirstRun: TypeAlias = Literal["baseline", "news"]
 
 OLD = "old-"
 CHANGES = "changes"
@@ -19,7 +20,9 @@ CHANGES = "changes"
 class Wish:
     """A table, and how a relation is compared with it; without `key` tuples are compared as a whole.
 
-    More than the share `guard` of the table's rows vanishes in no single run; None lets all of them.
+    More than the share `guard` of the table's rows vanishes in no single run; None lets all of them. What
+    vanished is believed after `confirm_runs` whole runs, `confirm_seconds` apart. `first` says what the first
+    run tells.
     """
 
     table: str
@@ -28,6 +31,9 @@ class Wish:
     evolve: bool = False
     guard: float | None = SHARE
     duplicates: Duplicates = "error"
+    first: FirstRun = "baseline"
+    confirm_runs: int = CONFIRMING_RUNS
+    confirm_seconds: float = APART_SECONDS
 
     def key_of(self, names: Sequence[str]) -> tuple[str, ...]:
         """The attributes that tell tuples apart."""

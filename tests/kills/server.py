@@ -21,7 +21,7 @@ PLAN watcher
   INPUT: houses
   BODY
   {
-    diff (houses, "houses" : added, changed, removed) {KEY: "url"}
+    diff (houses, "houses" : added, changed, removed) {KEY: "url"; GUARD: off; FIRST: news}
     dbappend (added, "history")
   }
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import aioflow.operators.databases  # noqa: F401  # registers them
@@ -34,6 +36,7 @@ async def run_on(
     databases: dict[str, str] | None = None,
     parameters: dict[str, Any] | None = None,
     head: str = "",
+    clock: Callable[[], datetime] | None = None,
     **inputs: Any,
 ) -> Result:
     """Run statements on the inputs that they name; nothing may be left behind."""
@@ -44,6 +47,7 @@ async def run_on(
         memory_bytes=memory_bytes,
         mode=mode,
         configuration=configuration(url, **(databases or {})),
+        clock=clock,
     )
     async with engine:
         result = None

@@ -1,13 +1,14 @@
-"""What diff does, said as simply as possible: a dictionary remembers the rows of the table."""
+"""What diff does, said as simply as possible: dictionaries remember the table and what is held back."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from aioflow.relation import Row, identity
 
-NEARLY = 0.9
+DAY = timedelta(hours=24) * 0.95
 
 
 def same(one: object, other: object) -> bool:
@@ -16,48 +17,90 @@ def same(one: object, other: object) -> bool:
 
 @dataclass
 class DiffOracle:
-    """Rows are (key, a, v): v is ignored, and with a guard at least `fewest` rows must vanish to trip it."""
+    """Rows are (key, a, v): v is ignored."""
 
-    share: float | None = 0.3
-    fewest: int = 20
+    share: float = 0.3
     rows: dict[Hashable, Row] = field(default_factory=dict)
-    mark: set[Hashable] | None = None
+    is_known: bool = False  # a table is there
+    is_complete: bool = False  # and a whole run has been seen
+    gone: dict[Hashable, tuple[int, datetime | None]] = field(default_factory=dict)
+    columns: set[int] = field(default_factory=set)
     confirmed: bool = False
 
-    def diff(self, given: Iterable[Row]) -> tuple[list[Row], list[Row], list[Row]]:
-        """Added, changed and removed rows."""
-        added, changed = [], []
-        seen: set[Hashable] = set()
-        before = dict(self.rows)
+    def diff(self, given: Iterable[Row], mark: str, now: datetime) -> tuple[list[Row], list[Row], list[Row]]:
+        """Return added, changed and removed rows of a run that is whole, partial or doubtful."""
+        relation: dict[Hashable, Row] = {}
         for row in given:
-            key = identity(row[:1])
-            if key in seen:
-                continue
-            seen.add(key)
-            old = before.get(key)
-            self.rows[key] = row
-            if old is None:
-                added.append(row)
-            elif not same(old[1], row[1]):
-                changed.append((*row, old[1], old[2], "a"))
-        vanishing = set(before) - seen
-        if not self._may_vanish(vanishing, len(before)):
-            return added, changed, []
-        return added, changed, [self.rows.pop(key) for key in vanishing]
+            relation.setdefault(identity(row[:1]), row)
+        if mark == "doubtful" or self._key_is_lost(relation):
+            return [], [], []
+        whole = mark == "whole"
+        confirmed = self.confirmed and whole
+        vanished = {at for at in (1, 2) if self._is_empty(at, relation)}
+        if confirmed:
+            vanished -= self.columns
+        changed = self._change(relation, vanished)
+        added, removed, held_new = self._come_and_go(relation, whole, confirmed, now)
+        tells = self.is_complete
+        if not held_new:
+            for key in added:
+                self.rows[key] = relation[key]
+        self.columns = vanished if whole and relation else vanished | self.columns
+        if whole:
+            self.confirmed = False
+        if relation or whole:
+            self.is_known = True
+            self.is_complete = self.is_complete or whole
+        return [relation[key] for key in added if tells and not held_new], changed, removed
 
-    def _may_vanish(self, vanishing: set[Hashable], total: int) -> bool:
-        mark, confirmed, self.mark, self.confirmed = self.mark, self.confirmed, None, False
-        if self.share is None or len(vanishing) < self.fewest or len(vanishing) <= self.share * total:
-            return True
-        common = len(mark & vanishing) if mark is not None else 0
-        if mark is not None and (confirmed or _nearly(common, mark, vanishing)):
-            return True
-        self.mark = vanishing
-        return False
+    def _key_is_lost(self, relation: dict[Hashable, Row]) -> bool:
+        return bool(relation) and self._is_empty(0, relation)
+
+    def _is_empty(self, at: int, relation: dict[Hashable, Row]) -> bool:
+        had = any(row[at] is not None for row in self.rows.values())
+        return had and bool(relation) and all(row[at] is None for row in relation.values())
+
+    def _change(self, relation: dict[Hashable, Row], vanished: set[int]) -> list[Row]:
+        changed = []
+        for key, row in relation.items():
+            old = self.rows.get(key)
+            if old is None:
+                continue
+            now = tuple(old[at] if at in vanished else value for at, value in enumerate(row))
+            is_filled = 1 in self.columns and old[1] is None
+            if not same(old[1], now[1]) and not is_filled:
+                changed.append((*now, old[1], old[2], "a"))
+            self.rows[key] = now
+        return changed
+
+    def _come_and_go(
+        self, relation: dict[Hashable, Row], whole: bool, confirmed: bool, now: datetime
+    ) -> tuple[list[Hashable], list[Row], bool]:
+        added = [key for key in relation if key not in self.rows]
+        missing = [key for key in self.rows if key not in relation]
+        known, total = len(self.rows) - len(missing), len(self.rows)
+        redesigned = 2 * len(added) >= len(missing) and known < len(missing)
+        counts = whole and bool(relation) and not redesigned
+        absent = {key: self._absence(key, counts, now) for key in missing}
+        settled = {key for key in missing if (confirmed and key in self.gone) or absent[key][0] >= 3}
+        rest = [key for key in missing if key not in settled]
+        too_many = len(rest) > self.share * (total - len(settled))
+        holds = bool(rest) and (not whole or not relation or too_many)
+        held_new = too_many and bool(added) and 2 * len(added) >= len(rest)
+        removed = [self.rows.pop(key) for key in missing if key in settled or not holds]
+        waits = self.confirmed and not confirmed
+        self.gone = {key: absent[key] for key in rest if holds and (not waits or key in self.gone)}
+        return added, removed, held_new
+
+    def _absence(self, key: Hashable, counts: bool, now: datetime) -> tuple[int, datetime | None]:
+        runs, counted = self.gone.get(key, (0, None))
+        if not counts or (counted is not None and now - counted < DAY):
+            return runs, counted
+        return runs + 1, now
+
+    @property
+    def holds_anything(self) -> bool:
+        return bool(self.gone or self.columns)
 
     def confirm(self) -> None:
-        self.confirmed = self.mark is not None
-
-
-def _nearly(common: int, *sets: Sequence[Hashable] | set[Hashable]) -> bool:
-    return all(common >= NEARLY * len(each) for each in sets)
+        self.confirmed = True

@@ -41,7 +41,7 @@ def test_queries_to_a_missing_file_find_an_empty_database_and_make_none(missing:
 
 
 def test_a_comparison_with_a_missing_file_makes_it_when_the_run_has_ended_well(missing: Path) -> None:
-    url, statement = f"sqlite:{missing}", 'diff (urls, "seen" : out, _, _) {KEY: "url"}'
+    url, statement = f"sqlite:{missing}", 'diff (urls, "seen" : out, _, _) {KEY: "url"; FIRST: news}'
     with pytest.raises(OperatorError):
         run(url, f'{statement} dbimport ("houses" : _)', outputs="out", urls=URLS)
     assert not missing.exists()

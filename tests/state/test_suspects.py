@@ -1,4 +1,4 @@
-"""When a run is suspect, and when what vanishes is believed."""
+"""What is held back, as the database keeps it, and fingerprints of keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,55 +22,13 @@ from aioflow.state.suspects import (
     confirm_suspect,
     fingerprint,
     forget_suspect,
-    is_suspect,
-    mark_suspect,
+    read_suspect,
     read_suspects,
-    sampled,
+    write_suspect,
 )
+from aioflow.wholeness import Reason
 
 NOTICED = datetime(2026, 1, 31, 10, tzinfo=UTC)
-
-
-def suspect(vanishing: int, total: int = 10_000) -> Suspect:
-    return Suspect("t", "run", NOTICED, vanishing, total)
-
-
-def keys(first: int, end: int) -> list[Row]:
-    return [(number,) for number in range(first, end)]
-
-
-@pytest.mark.parametrize(
-    ("vanishing", "total", "expected"),
-    [(19, 19, False), (20, 20, True), (20, 66, True), (20, 67, False), (300, 1000, False), (301, 1000, True)],
-)
-def test_more_than_the_share_and_at_least_twenty_rows_are_suspect(
-    vanishing: int, total: int, expected: bool
-) -> None:
-    assert is_suspect(vanishing, total, 0.3) is expected
-
-
-@pytest.mark.parametrize(
-    ("first", "again", "expected"),
-    [
-        ((0, 100), (0, 100), True),
-        ((0, 100), (0, 91), True),
-        ((0, 100), (0, 89), False),
-        ((0, 100), (0, 110), True),
-        ((0, 100), (0, 113), False),
-        ((0, 100), (100, 200), False),
-        ((0, 5000), (0, 5000), True),
-        ((0, 5000), (200, 5200), True),
-        ((0, 5000), (1500, 6500), False),
-        ((0, 5000), (0, 9000), False),
-    ],
-)
-def test_what_vanishes_again_is_believed_when_it_is_nearly_the_same(
-    first: tuple[int, int], again: tuple[int, int], expected: bool
-) -> None:
-    before, _ = sampled(suspect(first[1] - first[0]), keys(*first), None)
-    now, seen_again = sampled(suspect(again[1] - again[0]), keys(*again), before)
-    assert before.settles(now, seen_again) is expected
-    assert replace(before, confirmed=True).settles(now, 0)
 
 
 VALUES: list[Any] = [
@@ -105,23 +62,36 @@ def test_every_process_has_the_same_fingerprints() -> None:
     assert prints == {fingerprint(("x", 1, None, 2.5))}
 
 
-async def test_marks_are_kept_confirmed_and_forgotten(tmp_path: Path) -> None:
+async def test_suspects_are_kept_confirmed_and_forgotten(tmp_path: Path) -> None:
     address = Address("default", f"sqlite:{tmp_path / 'test.db'}", "test.db", tmp_path / "test.db")
     connection = await SQLITE.connect(address)
+    suspect = Suspect(
+        *("t", "run", NOTICED, NOTICED, 60, 30, 1, 2, ("price", "agent")),
+        (Reason("page 3 failed"), Reason("fewer rows", "plan/search/1")),
+    )
     try:
         assert await read_suspects(connection) == []
         await prepare(connection, SQLITE, address, print)
-        mark, _ = sampled(suspect(30, 60), keys(0, 30), None)
         async with connection.transaction("write"):
-            await mark_suspect(connection, replace(mark, vanishing=1))
-            await mark_suspect(connection, mark)
-            await mark_suspect(connection, replace(mark, table="other"))
-        assert await read_suspects(connection, "t") == [mark]
-        assert await confirm_suspect(connection, "t")
-        assert [each.confirmed for each in await read_suspects(connection)] == [False, True]
+            await write_suspect(connection, replace(suspect, gone=1))
+            await write_suspect(connection, suspect)
+            await write_suspect(connection, replace(suspect, table="other"))
+            await write_suspect(connection, Suspect("empty", "run", NOTICED, NOTICED))
+        assert await read_suspect(connection, "t") == suspect
+        assert await confirm_suspect(connection, "t", quietly=True) == replace(suspect, confirmed="quiet")
+        assert [each.confirmed for each in await read_suspects(connection)] == ["", "quiet"]
         assert await forget_suspect(connection, "t")
         assert not await forget_suspect(connection, "t")
-        assert not await confirm_suspect(connection, "t")
+        assert await confirm_suspect(connection, "t") is None
+        assert await confirm_suspect(connection, "empty") is None
         assert [each.table for each in await read_suspects(connection)] == ["other"]
     finally:
         await connection.close()
+
+
+def test_what_is_held_is_said_in_words() -> None:
+    suspect = Suspect("t", "run", NOTICED, NOTICED, 60, 30, 1, 2, ("price", "agent"), (), True)
+    assert suspect.held == (
+        "30 of 60 rows seem to be gone; 1 row that seems new; 2 rows that seem changed; "
+        "price, agent are empty; no run has seen the whole yet"
+    )

@@ -1,0 +1,197 @@
+"""What a comparison may tell and store, and what it must hold back: the rules, without the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from aioflow.dataclass import dataclass
+from aioflow.state.own_tables import from_stamp, stamp
+from aioflow.state.suspects import NEW, Confirmation, Suspect
+from aioflow.state.wish import Wish
+from aioflow.wholeness import Marks, Reason
+
+# Of the rows that vanish, so large a part must appear under other keys for the key to look redesigned.
+_ABOUT_AS_MANY = 0.5
+# A daily schedule does not begin at the same moment each day.
+_PUNCTUALITY = 0.95
+
+
+@dataclass(frozen=True)
+class Found:
+    """Numbers of rows: of the table, of the relation, in both, and only in the relation."""
+
+    total: int
+    rows: int
+    known: int
+    added: int
+
+    @property
+    def vanishing(self) -> int:
+        return self.total - self.known
+
+
+@dataclass(frozen=True)
+class Absence:
+    """In how many runs that count a row was missing, and when the latest of them was."""
+
+    runs: int = 0
+    counted: str = ""
+
+
+class Judgement:
+    """Judges one comparison: `before` is what earlier runs held back, `is_first` when there was none.
+
+    `vanished` are the columns that went empty in this run.
+    """
+
+    def __init__(
+        self, wish: Wish, before: Suspect | None, is_first: bool, marks: Marks, vanished: Sequence[str]
+    ) -> None:
+        self._wish = wish
+        self._before = before
+        self._is_first = is_first
+        self._marks = marks
+        lost_keys = [name for name in vanished if name in (wish.key or ())]
+        self.vanished = tuple(name for name in vanished if name not in self._confirmed_columns)
+        self.doubts: tuple[Reason, ...] = marks.doubtful
+        if lost_keys:
+            text = f"{', '.join(lost_keys)}, of the KEY, {_is(lost_keys)} null in every row, and had values"
+            self.doubts = (*self.doubts, Reason(text))
+
+    # --- before rows are compared ---------------------------------------------------------------
+
+    @property
+    def is_whole(self) -> bool:
+        return not self._marks.partial and not self.doubts
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """Return what a person has said, if this run can apply it."""
+        return self._before.confirmed if self._before is not None and self._marks.is_whole else ""
+
+    @property
+    def _confirmed_columns(self) -> tuple[str, ...]:
+        return self._before.columns if self._before is not None and self.confirmation else ()
+
+    @property
+    def silent_nulls(self) -> tuple[str, ...]:
+        """Return the columns whose values may become null without a word."""
+        return self._confirmed_columns if self.confirmation == "quiet" else ()
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """Return the columns that were empty before: what comes back to rows without value is no news."""
+        return self._before.columns if self._before is not None else ()
+
+    @property
+    def tells_new(self) -> bool:
+        """Whether rows that are new are news, rather than what nobody had seen so far."""
+        is_baseline = self._is_first or (self._before is not None and self._before.incomplete)
+        return self._wish.first == "news" or not is_baseline
+
+    # --- rows that vanish -----------------------------------------------------------------------
+
+    def counts(self, found: Found) -> bool:
+        """Whether the run counts for repetition: it is whole, found something, and most of it is as it was.
+
+        Where most rows vanish and about as many others appear, the key was redesigned rather: that stays
+        wrong however often it is seen.
+        """
+        redesigned = found.added >= _ABOUT_AS_MANY * found.vanishing and found.known < found.vanishing
+        return self.is_whole and found.rows > 0 and not redesigned
+
+    def absence(self, before: Absence | None, now: datetime, counts: bool) -> Absence:
+        """Return in how many runs a row that is missing now was missing."""
+        if before is None or before.runs == NEW:
+            before = Absence()
+        if not counts or (before.runs and not self._is_apart(before.counted, now)):
+            return before
+        return Absence(before.runs + 1, stamp(now))
+
+    def _is_apart(self, counted: str, now: datetime) -> bool:
+        since = (now - from_stamp(counted)).total_seconds()
+        return since >= _PUNCTUALITY * self._wish.confirm_seconds
+
+    def is_settled(self, before: Absence | None, absence: Absence) -> bool:
+        """Whether a missing row is known to be gone: a person says so, or enough runs do."""
+        was_held = before is not None and before.runs != NEW
+        return (bool(self.confirmation) and was_held) or absence.runs >= self._wish.confirm_runs
+
+    def holds_gone(self, found: Found, settled: int) -> Reason | None:
+        """Return why the missing rows that are not settled must stay; None when they may go."""
+        rest, total = found.vanishing - settled, found.total - settled
+        if not rest:
+            return None
+        if self._marks.partial:
+            return self._marks.partial[0]
+        if self._wish.guard is not None and not found.rows:
+            return None if self._marks.proven_empty else _no_rows(found.total)
+        return self._too_many(rest, total)
+
+    def holds_new(self, found: Found, settled: int) -> bool:
+        """Whether new rows may be old ones under another key."""
+        rest, total = found.vanishing - settled, found.total - settled
+        return (
+            self._too_many(rest, total) is not None
+            and found.added > 0
+            and found.added >= _ABOUT_AS_MANY * rest
+        )
+
+    def _too_many(self, rest: int, total: int) -> Reason | None:
+        share = self._wish.guard
+        if share is None or rest <= share * total:
+            return None
+        return Reason(f"{rest:,} of {total:,} rows are missing, more than GUARD: {share:g} lets go at once")
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def suspect(
+        self, found: Found, gone: int, added: int, reasons: Sequence[Reason], run_id: str, now: datetime
+    ) -> Suspect | None:
+        """Return what is to be remembered of the table beside its rows, given how many are held back."""
+        before = self._before
+        columns = self._columns(found)
+        incomplete = not self.tells_new and not self.is_whole
+        told = list(reasons)
+        if self.vanished:
+            names = ", ".join(self.vanished)
+            rows = "the only row" if found.rows == 1 else f"all {found.rows:,} rows"
+            told.append(Reason(f"{names} {_is(self.vanished)} null in {rows}, and had values"))
+        if incomplete and not told:
+            told.extend(self._marks.partial)
+        is_note = self._is_first and not found.rows and not incomplete
+        if not (gone or added or columns or incomplete or is_note):
+            return None
+        return Suspect(
+            *(self._wish.table, run_id, before.noticed if before else now, now, found.total, gone, added, 0),
+            *(columns, tuple(dict.fromkeys(told)), incomplete),
+            before.confirmed if before is not None and not self._marks.is_whole else "",
+        )
+
+    def _columns(self, found: Found) -> tuple[str, ...]:
+        """Columns that are empty, or were, and may still come back to rows that this run did not see."""
+        if self.is_whole and found.rows:
+            return self.vanished
+        return tuple(dict.fromkeys((*self.vanished, *self.filled)))
+
+    def doubtful_suspect(self, found: Found, run_id: str, now: datetime) -> Suspect:
+        """Return what is to be remembered when nothing of the run can be believed."""
+        before = self._before
+        return Suspect(
+            *(self._wish.table, run_id, before.noticed if before else now, now, found.total),
+            *((before.gone, before.added, before.changed) if before else (0, 0, 0)),
+            before.columns if before else (),
+            self.doubts,
+            not self.tells_new,
+            before.confirmed if before else "",
+        )
+
+
+def _no_rows(total: int) -> Reason:
+    rows = "1 row" if total == 1 else f"{total:,} rows"
+    return Reason(f"nothing came at all, where the table has {rows}; EMPTY in a WRAPPER proves an empty page")
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
