@@ -189,8 +189,8 @@ async def _judge(difference: Difference, rel: Stream, wish: Wish, context: Conte
         )
     if difference.is_first and not judgement.doubts:
         rows = count_text(difference.found.added, "row")
-        told = "told as new" if wish.first == "news" else "told none of them (FIRST: news tells them)"
-        context.note(f"the first run of the table {wish.table!r}: it remembers {rows}, {told}")
+        told = "tells them as new" if wish.first == "news" else "tells none of them (FIRST: news tells them)"
+        context.note(f"the first run of the table {wish.table!r}: it remembers {rows} and {told}")
 
 
 @asynccontextmanager

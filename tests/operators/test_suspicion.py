@@ -123,8 +123,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     url = request.getfixturevalue("shared_url")
     yield url
     request.getfixturevalue("postgres").run(
-        "drop table if exists t, aioflow_suspects, aioflow_held, aioflow_health, aioflow_meta, aioflow_runs,
-        aioflow_outbox", url=url,
+        "drop table if exists t, aioflow_suspects, aioflow_held, aioflow_health, aioflow_meta, aioflow_runs, "
+        "aioflow_outbox",
+        url=url,
     )
 
 
@@ -145,7 +146,7 @@ NOTHING: tuple[list[Row], ...] = ([], [], [])
 
 def test_the_first_run_remembers_everything_and_tells_nothing(watched: Table) -> None:
     assert watched.see(*many(3)) == NOTHING
-    assert "it remembers 3 rows, told none of them" in watched.notes[0]
+    assert "it remembers 3 rows and tells none of them" in watched.notes[0]
     assert watched.rows() == many(3)
     assert watched.see(*many(4)) == (many(1, 3), [], [])
 
