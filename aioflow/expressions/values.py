@@ -20,7 +20,7 @@ from aioflow.expressions.counters import (
     Counters,
 )
 from aioflow.expressions.reading import midnight, read_date, read_number
-from aioflow.relation import Type, Value, type_of_value
+from aioflow.relation import Type, Value, decimal_of, since_epoch, type_of_value
 
 # The classes that Python compares and adds as we mean it. Decimals are not among them: they do not mix
 # with floats, and their NaN raises.
@@ -124,24 +124,12 @@ def is_nan(value: Value) -> bool:
 
 
 def same_arithmetic(left: Value, right: Value) -> tuple[Value, Value]:
-    """A float beside a Decimal is the Decimal that it is written as: 0.1 is Decimal 0.1."""
+    """A float beside a Decimal is the Decimal that it equals: 0.1 is Decimal 0.1."""
     if isinstance(left, Decimal) and isinstance(right, float):
-        return left, Decimal(repr(float(right)))
+        return left, decimal_of(right)
     if isinstance(right, Decimal) and isinstance(left, float):
-        return Decimal(repr(float(left))), right
+        return decimal_of(left), right
     return left, right
-
-
-_EPOCH = datetime(1970, 1, 1)
-
-
-def since_epoch(value: date) -> timedelta:
-    """A place on one time line: a date is its midnight, a time without a zone is UTC."""
-    moment = midnight(value)
-    offset = moment.utcoffset()
-    elapsed = moment.replace(tzinfo=None) - _EPOCH
-    # Subtracted from the difference: near the years 1 and 9999 the UTC time itself may not exist.
-    return elapsed if offset is None else elapsed - offset
 
 
 # --- arithmetic ---------------------------------------------------------------------------------

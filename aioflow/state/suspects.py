@@ -7,16 +7,15 @@ deleted until a second run has seen nearly the same rows vanish, or a person has
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from hashlib import blake2b
 from heapq import nsmallest
 from typing import Any
 
 from aioflow.dataclass import dataclass
-from aioflow.relation import Document, Relation, Row
+from aioflow.relation import Document, Relation, Row, identity
 from aioflow.state.driver import Connection
 from aioflow.state.own_tables import SUSPECTS, from_stamp, stamp
 
@@ -81,22 +80,25 @@ def fingerprint(row: Row) -> str:
     return blake2b(_text(row).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        parts = list(map(_text, value))
-        return f"({','.join(f'{len(part)}:{part}' for part in parts)})"
-    if value is None or isinstance(value, bool | str):
-        return f"{type(value).__name__} {value}"
+def _text(row: Row) -> str:
+    parts = [_value_text(value) for value in identity(row)]
+    return f"({','.join(f'{len(part)}:{part}' for part in parts)})"
+
+
+def _value_text(value: Any) -> str:
+    """A text for what stands for a value: the same for equal ones."""
+    if isinstance(value, str):
+        return f"str {value}"
+    if value is None or isinstance(value, tuple):  # True, NaN and the like are tuples
+        return str(value)
     if isinstance(value, datetime):
-        return f"moment {value.timestamp()}" if value.tzinfo else f"datetime {value.isoformat()}"
-    if isinstance(value, date):
-        return f"date {value.isoformat()}"
+        return f"datetime {value.isoformat()}"
     if isinstance(value, Document):
         return f"document {value.kind} {value.text}"
     if isinstance(value, Relation):
         return _relation_text(value)
     # Equal numbers of different classes have one hash, which does not change from process to process.
-    return "nan" if math.isnan(value) else f"number {hash(value)}"
+    return f"number {hash(value)}"
 
 
 def _relation_text(relation: Relation) -> str:
