@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import Decimal
-from math import isnan
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from math import gcd, isnan
 from typing import Any
 
 from aioflow.errors import SettingError
@@ -25,6 +25,10 @@ from aioflow.relation import Type, Value, decimal_of, since_epoch, type_of_value
 # The classes that Python compares and adds as we mean it. Decimals are not among them: they do not mix
 # with floats, and their NaN raises.
 PLAIN_NUMBERS: frozenset[Any] = frozenset({int, float})
+# Up to here every integer is a float too, and a quotient of two the float that is nearest to it.
+LARGEST_EXACT = 1 << 53
+_ENDLESS_PLACES = 28
+_MOST_PLACES = 1000
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -161,11 +165,35 @@ def calculate(sign: str, left: Value, right: Value, counters: Counters) -> Value
 
 
 def _divide(left: Value, right: Value) -> Value:
-    """Exact: an integer where the integers divide without a rest."""
-    if isinstance(left, int) and isinstance(right, int):
-        quotient, rest = divmod(left, right)
-        return quotient if rest == 0 else left / right
-    return left / right
+    return quotient(left, right) if isinstance(left, int) and isinstance(right, int) else left / right
+
+
+def quotient(left: int, right: int) -> int | float | Decimal:
+    """`left / right`: an integer where they divide without a rest, else a float.
+
+    Of integers that no float holds it is a Decimal with all digits, or 28 after the point if they do not end.
+    """
+    whole, rest = divmod(left, right)
+    if not rest:
+        return whole
+    if abs(left) <= LARGEST_EXACT and abs(right) <= LARGEST_EXACT:
+        return left / right
+    before = Decimal(whole).adjusted() + 1 if whole else 0
+    context = Context(before + _places(right // gcd(left, right)), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    return context.divide(Decimal(left), Decimal(right))
+
+
+def _places(denominator: int) -> int:
+    """How many digits a fraction has after the point: not too many if they end, else 28."""
+    rest = abs(denominator)
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while not rest % 5 and fives < _MOST_PLACES:
+        rest //= 5
+        fives += 1
+    ends = rest == 1 and twos <= _MOST_PLACES
+    return max(twos, fives, 1) if ends else _ENDLESS_PLACES
 
 
 def _floor_divide(left: Value, right: Value) -> Value:
