@@ -85,6 +85,7 @@ class Operator:
     endless: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
     lint: Lint | None = field(default=None, repr=False)
+    emits_to: str | None = None
     store: StoreRule | None = field(default=None, repr=False)
     requires: Requirement | None = field(default=None, repr=False)
     takes_context: bool = False
@@ -186,6 +187,7 @@ def operator(
     endless: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
     lint: Lint | None = None,
+    emits_to: str | None = None,
     store: StoreRule | None = None,
     requires: Requirement | None = None,
 ) -> Callable[[_Function], _Function]: ...
@@ -208,6 +210,7 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
     keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
     for all: who produces them can ask with `context.reads_attribute` and save itself the others.
+    `emits_to` is the setting that names an output of the run, which the plan must not declare itself.
     `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.
     `requires` gives, for bound settings and the run's services, what is missing before it can run.
     """

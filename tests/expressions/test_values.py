@@ -71,9 +71,9 @@ def test_between_may_be_false_beside_a_null() -> None:
     ],
 )
 def test_is_is_never_null(text: str, expected: dict[bool | None, bool]) -> None:
-    for given, result in expected.items():
-        assert value(text, x=given) is result
-        assert holds(text, x=given) is result
+    for x, result in expected.items():
+        assert value(text, x=x) is result
+        assert holds(text, x=x) is result
 
 
 @pytest.mark.parametrize(
