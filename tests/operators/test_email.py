@@ -217,7 +217,7 @@ def test_templates_and_subjects_have_the_relations_by_name() -> None:
         (f'email (rel, other, {TO} : out) {{HEADINGS: "A"}}', "1 heading for 2 relations"),
         (f'email (rel, other, {TO} : out) {{BODY: "{{{{ rows|length }}}}"}}', "unknown name 'rows' in the"),
         (
-            f'email (rel, other, {TO} : out) {{BODY: "{{% for x in other %}}{{{{ x.nmae }}}}{{% endfor %}}"}}',
+            f'email (rel, other, {TO}) {{BODY: "{{% for o in other %}}{{{{ o.nmae }}}}{{% endfor %}}"}}',
             "unknown attribute 'nmae'",
         ),
         (f'email (rel, other, {TO} : out) {{NAMES: ["a b", "c"]}}', "'a b' is no name"),
