@@ -166,8 +166,7 @@ class Difference:
             if now == then:
                 continue
             written.append((*row, *stored))
-            # Both are tuples, in the form in which values compare.
-            names = [self._names[at] for at in self._counted if now[at] != then[at]]  # type: ignore[index]
+            names = [self._names[at] for at in self._counted if now[at] != then[at]]
             if names:
                 changed.append(self._arranged((*row, *self._pick_old(stored), ", ".join(names))))
         if written:

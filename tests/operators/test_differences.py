@@ -453,10 +453,16 @@ def test_mistakes_are_found_before_anything_runs(options: str, message: str) -> 
 NUMBERS = (None, float("nan"), 0, 1, 1.0, Decimal(1), 2.5, Decimal("2.5"), Decimal("0.1"), 0.1, -1, -2)
 TEXTS = (None, "", "1", "x", "y", "null", "Ünï", "'", "a-b", " ")
 BOOLEANS = (None, True, False)
-DATES = (None, date(2026, 1, 31), datetime(2026, 1, 31), datetime(2026, 1, 31, 12))
+DATES = (
+    None,
+    date(2026, 1, 31),
+    datetime(2026, 1, 31),
+    datetime(2026, 1, 31, 12),
+    datetime(2026, 1, 31, tzinfo=UTC),
+)
 # PostgreSQL's columns are of one kind; SQLite's may hold anything.
 COLUMNS: dict[str, list[tuple[Any, ...]]] = {
-    "sqlite": [(*NUMBERS, *TEXTS, *BOOLEANS)],
+    "sqlite": [(*NUMBERS, *TEXTS, *BOOLEANS, *DATES)],
     "postgresql": [NUMBERS, TEXTS, BOOLEANS, DATES[:2]],
 }
 

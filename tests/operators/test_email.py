@@ -210,21 +210,21 @@ def test_templates_and_subjects_have_the_relations_by_name() -> None:
     ("statement", "message"),
     [
         (
-            f"email (rel, other, {TO} : out) {{EACH}}",
+            f"email (rel, o, {TO} : out) {{EACH}}",
             "with EACH there is a message for each tuple of one rel",
         ),
         (f"email (rel, rel, {TO} : out)", "two of the relations are called 'rel': set NAMES"),
-        (f'email (rel, other, {TO} : out) {{HEADINGS: "A"}}', "1 heading for 2 relations"),
-        (f'email (rel, other, {TO} : out) {{BODY: "{{{{ rows|length }}}}"}}', "unknown name 'rows' in the"),
+        (f'email (rel, o, {TO} : out) {{HEADINGS: "A"}}', "1 heading for 2 relations"),
+        (f'email (rel, o, {TO} : out) {{BODY: "{{{{ rows|length }}}}"}}', "unknown name 'rows' in the"),
         (
-            f'email (rel, other, {TO}) {{BODY: "{{% for o in other %}}{{{{ o.nmae }}}}{{% endfor %}}"}}',
+            f'email (rel, o, {TO} : out) {{BODY: "{{% for x in o %}}{{{{ x.nmae }}}}{{% endfor %}}"}}',
             "unknown attribute 'nmae'",
         ),
-        (f'email (rel, other, {TO} : out) {{NAMES: ["a b", "c"]}}', "'a b' is no name"),
+        (f'email (rel, o, {TO} : out) {{NAMES: ["a b", "c"]}}', "'a b' is no name"),
     ],
 )
 def test_mistakes_with_several_relations_are_found_before_anything_runs(statement: str, message: str) -> None:
-    text = f"PLAN test {{ INPUT: rel (n number), other (name char) OUTPUT: out BODY {{ {statement} }} }}"
+    text = f"PLAN test {{ INPUT: rel (n number), o (name char) OUTPUT: out BODY {{ {statement} }} }}"
     found = [each.message for each in Engine().check(loads(text))]
     assert len(found) == 1
     assert message in found[0]
