@@ -88,6 +88,11 @@ class DeadlineError(RunError):
     """A run took longer than its timeout."""
 
 
+def declared_output(name: str, plan: str) -> str:
+    """What is wrong with sending rows to an output that a plan declares."""
+    return f"{name!r} is an output of the plan {plan}: emit to another name, or both would be one"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is near, else nothing."""
     from difflib import get_close_matches  # late: only mistakes need it

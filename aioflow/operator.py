@@ -90,6 +90,8 @@ class Operator:
     needs_whole: Places = ()
     orders: bool = False
     lint: Lint | None = field(default=None, repr=False)
+    emits_to: str | None = None
+    input_names: str | None = None
     store: StoreRule | None = field(default=None, repr=False)
     requires: Requirement | None = field(default=None, repr=False)
     takes_context: bool = False
@@ -202,6 +204,8 @@ def operator(
     needs_whole: Places = (),
     orders: bool = False,
     lint: Lint | None = None,
+    emits_to: str | None = None,
+    input_names: str | None = None,
     store: StoreRule | None = None,
     requires: Requirement | None = None,
 ) -> Callable[[_Function], _Function]: ...
@@ -227,6 +231,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
     keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
     for all: who produces them can ask with `context.reads_attribute` and save itself the others.
+    `emits_to` is the setting that names an output of the run, which the plan must not declare itself.
+    `input_names` is the setting that has the names of the statement's inputs, unless the plan sets it.
     `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.
     `requires` gives, for bound settings and the run's services, what is missing before it can run.
     """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
+from math import isfinite, isnan
 from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
@@ -211,15 +211,37 @@ def _bag(relation: Relation) -> tuple[tuple[str, ...], frozenset[tuple[Hashable,
 
 # --- equality of tuples -------------------------------------------------------------------------
 #
-# Python's own equality is right for most values. It is not for booleans (True == 1), for NaN
-# (unequal to itself), and tuples that hold either. Those values are replaced; all others stand for
-# themselves, so that the identity of an ordinary row is the row itself.
+# Values are equal as the language has it. A number is the decimal that it is written as: 0.1 is Decimal 0.1,
+# and whole numbers are exact in all classes. A date is a moment: its midnight, in UTC where nothing else is
+# said. Python's own equality is right for texts, integers, floats and datetimes without a zone. It is not for
+# booleans (True == 1), for NaN (unequal to itself), for Decimals beside floats, dates and zones. Those values
+# are replaced; all others stand for themselves, so that the identity of an ordinary row is the row itself.
 
 _PLAIN = frozenset({str, int, type(None)})
-_PLAIN_BUT_NAN = _PLAIN | {float, date, datetime}
-_PLAIN_TYPES = frozenset({Type.CHAR, Type.DATE, Type.RELATION, Type.DOCUMENT})
+_PLAIN_BUT_NAN = _PLAIN | {float}
+_DAYS = frozenset({date, type(None)})
+_PLAIN_TYPES = frozenset({Type.CHAR, Type.RELATION, Type.DOCUMENT})
 _NAN = ("nan",)
 _TRUE, _FALSE = ("boolean", True), ("boolean", False)
+_EPOCH = datetime(1970, 1, 1)
+
+
+def decimal_of(number: float) -> Decimal:
+    """The Decimal that a float equals: the shortest that is read as it, or just that of a whole number."""
+    return Decimal(number) if number.is_integer() else Decimal(repr(float(number)))
+
+
+def since_epoch(value: date) -> timedelta:
+    """A place on one time line: a date is its midnight, a time without a zone is UTC."""
+    if not isinstance(value, datetime):
+        return timedelta(days=value.toordinal()) - _EPOCH_DAYS
+    offset = value.utcoffset()
+    elapsed = value.replace(tzinfo=None) - _EPOCH
+    # Subtracted from the difference: near the years 1 and 9999 the UTC time itself may not exist.
+    return elapsed if offset is None else elapsed - offset
+
+
+_EPOCH_DAYS = timedelta(days=_EPOCH.toordinal())
 
 
 def _canonical(value: Value) -> Hashable:
@@ -232,28 +254,62 @@ def _canonical(value: Value) -> Hashable:
     if isinstance(value, float):
         return _NAN if value != value else value
     if isinstance(value, Decimal):
-        return _NAN if value.is_nan() else value
-    return value  # type: ignore[no-any-return]  # dates, documents and relations are hashable
+        return _canonical_decimal(value)
+    if isinstance(value, date):
+        return _canonical_date(value)
+    return value  # type: ignore[no-any-return]  # documents and relations are hashable
 
 
-def identity(row: Row) -> Hashable:
+def _canonical_decimal(value: Decimal) -> Hashable:
+    if value.is_nan():
+        return _NAN
+    rounded = float(value)
+    if not isfinite(rounded) or rounded.is_integer():
+        return value  # Python compares it with integers, and with whole floats, as we do
+    if decimal_of(rounded) == value:
+        return rounded
+    # Python holds a Decimal for equal to the float whose binary fraction it is: 0.1000000000000000055…
+    return ("binary", rounded) if value == rounded else value
+
+
+def _canonical_date(value: date) -> Hashable:
+    if not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    if value.tzinfo is None:
+        return value
+    elapsed = since_epoch(value)
+    try:
+        return _EPOCH + elapsed
+    except OverflowError:  # near the years 1 and 9999
+        return ("moment", elapsed)
+
+
+def identity(row: Row) -> Row:
     """A hashable stand-in for a tuple: equal exactly when the tuples are equal."""
     if _PLAIN.issuperset(map(type, row)):
         return row
     return tuple(map(_canonical, row))
 
 
-def identities(rows: Sequence[Row]) -> Sequence[Hashable]:
+def identities(rows: Sequence[Row]) -> Sequence[Row]:
     """`identity` of each row; fast when a whole batch is plain, or has floats but no NaN."""
-    return rows if _are_plain(list(chain.from_iterable(rows))) else [identity(row) for row in rows]
+    return rows if _are_plain(list(chain.from_iterable(rows))) else _by_columns(rows)
+
+
+def _by_columns(rows: Sequence[Row]) -> Sequence[Row]:
+    return list(zip(*map(value_identities, zip(*rows, strict=True)), strict=True))
 
 
 def value_identities(values: Sequence[Value]) -> Sequence[Hashable]:
     """Hashable stand-ins for values: equal exactly when the values are equal."""
-    return values if _are_plain(values) else list(map(_canonical, values))
+    if _are_plain(values):
+        return values
+    if _DAYS.issuperset(map(type, values)):
+        return [day and datetime(day.year, day.month, day.day) for day in values]
+    return list(map(_canonical, values))
 
 
-def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Hashable]]:
+def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Row]]:
     """`identities` for rows of a schema: values whose type leaves no doubt are not looked at."""
     doubtful = [place for place, kind in enumerate(schema.types) if kind not in _PLAIN_TYPES]
     if len(doubtful) == len(schema):
@@ -262,9 +318,9 @@ def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Hashable
         return lambda rows: rows
     columns = [itemgetter(place) for place in doubtful]
 
-    def of_rows(rows: Sequence[Row]) -> Sequence[Hashable]:
+    def of_rows(rows: Sequence[Row]) -> Sequence[Row]:
         values = list(chain.from_iterable([map(column, rows) for column in columns]))
-        return rows if _are_plain(values) else [identity(row) for row in rows]
+        return rows if _are_plain(values) else _by_columns(rows)
 
     return of_rows
 
@@ -313,4 +369,4 @@ _CLASSES: tuple[tuple[Type, tuple[type, ...]], ...] = (
 
 def is_missing(value: Value) -> bool:
     """Whether a value is null or NaN, the two that no order can place."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return value is None or (isinstance(value, float) and isnan(value))

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from aioflow.calls import Call, Surroundings
 from aioflow.checkpoints import Checkpoints
-from aioflow.errors import DeadlineError, InputError
+from aioflow.errors import DeadlineError, InputError, declared_output
 from aioflow.events import RunEnded, RunStarted
 from aioflow.feed import Feed
 from aioflow.outlet import Outlet, Space, Target
@@ -103,6 +103,8 @@ class Run:
         return frozenset(number for number, name in enumerate(self.outputs) if name != self.output)
 
     async def _emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        if name in self.outputs:
+            raise InputError(declared_output(name, self.session.graph.program.main.name))
         if self.output is not None and name != self.output:
             return
         port = self._emitted.setdefault(name, Port(name, self.mailbox, True, self.session.memory))

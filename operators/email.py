@@ -6,15 +6,26 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from aioflow import Context, Schema, Stream, operator
-from aioflow.expressions import Template
-from aioflow.messages import BodyTemplate, Delivery, Draft, FileKind, HtmlTemplate, Recipients
+from aioflow.messages import (
+    BodyTemplate,
+    Delivery,
+    Draft,
+    FileKind,
+    Headings,
+    HtmlTemplate,
+    Recipients,
+    Subject,
+)
 from aioflow.operator import Settings
 from aioflow.operators.encoding import cell, json_text
-from aioflow.operators.posting import check_each, fires, poster, posts, told
+from aioflow.operators.posting import check_each, fires, poster, posts, told, told_together
 from aioflow.relation import Batch
 from aioflow.services import ServiceHost
 
-_DRAFTED = ("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each")
+_DRAFTED = (
+    *("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each", "names", "headings"),
+)
+_NO_HEADINGS = Headings()
 
 
 def _draft(settings: Settings) -> Draft:
@@ -23,7 +34,7 @@ def _draft(settings: Settings) -> Draft:
 
 def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     check_each(settings)
-    _draft(settings).check(inputs[0])
+    _draft(settings).check(inputs)
     return inputs[0]
 
 
@@ -50,12 +61,13 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
     effects=True,
     store=posts,
     requires=_missing,
+    input_names="names",
 )
 async def email(
     rel: Stream,
-    *,
+    *more: Stream,
     to: Recipients,
-    subject: Template,
+    subject: Subject,
     cc: Recipients | None = None,
     bcc: Recipients | None = None,
     reply_to: Recipients | None = None,
@@ -67,43 +79,59 @@ async def email(
     via: str | None = None,
     delivery: Delivery = "at-least-once",
     db: str | None = None,
+    headings: Headings = _NO_HEADINGS,
+    names: tuple[str, ...] = (),
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Mail a relation at its end as a table, unless it is empty, or each tuple; pass tuples on when posted.
+    """Mail relations at their end as tables, unless all are empty, or each tuple; pass tuples on when posted.
 
     Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
     has ended well, or not at all. Every copy of a message has the same Message-ID. A table that is longer
-    than the account's `most_rows` is cut, and says so.
+    than the account's `most_rows` is cut, and says so. Tuples that have changed, as `diff` gives them, are
+    blocks with the old value and the new one of what has changed. Several relations are sections of one
+    message, without those that are empty; the tuples that are passed on are those of the first.
 
     Arguments:
         rel: the tuples.
+        more: further relations for the same message, of any attributes.
         to: addresses, `"Ann <ann@example.org>, bob@example.org"` or a list; with EACH also from the tuple,
             `"{name} <{email}>"`, if the account allows that address or its domain.
-        subject: the subject; with EACH attributes stand in it as `{name}`, otherwise `{count}`.
+        subject: the subject; with EACH attributes stand in it as `{name}`, otherwise `{count}`. With
+            `{{ … }}`, and none of these, it is a template of Jinja2 as BODY is:
+            `{{ count|plural("house", "houses") }}`.
         cc: more addresses.
         bcc: addresses that nobody else is told.
         reply_to: where answers go; by default what the account says.
         body: the text as a template of Jinja2 over `rows` and `count`, with EACH over the attributes and
-            `row`; `table` is what would stand there without. The message has no HTML then.
+            `row`; `table` is what would stand there without. Relations are also known by the names of their
+            variables, and several only so; `count` is then that of all. The message has no HTML then.
         body_html: the same for HTML, in which all values are escaped.
-        attach: files with all tuples: csv, json, xml.
+        attach: files with all tuples: csv, json, xml; of several relations those of each.
         each: a message for each tuple.
         even_if_empty: a message also for a relation without tuples.
         via: an account of the configuration, `[email.NAME]`; by default the one called default, or the only
             one there is.
         delivery: at-least-once, or at-most-once for what must rather be lost than come twice.
         db: the database whose outbox takes the messages.
+        headings: the headings of several relations, `"New, Changed, Gone"` or a list; by default their names.
+        names: the names of the relations; by default those of the variables.
 
     Examples:
         email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv}
+        email (new, changed, gone, to="me@example.org", subject="{{ count|plural('house', 'houses') }}")
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
     from aioflow.messages import EmailAccounts, Encoding, Letters  # what a run needs, and no check
 
-    draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each)
+    draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
     account = context.service(EmailAccounts).find(via)
     letters = Letters(draft, account, Encoding(cell, json_text), context.run.plan)
     post = poster("email", account.name, delivery, db, context)
-    async with aclosing(told(rel, letters, post, each, even_if_empty, context)) as batches:
+    passed = (
+        told_together((rel, *more), letters, post, even_if_empty, context)
+        if more
+        else told(rel, letters, post, each, even_if_empty, context)
+    )
+    async with aclosing(passed) as batches:
         async for batch in batches:
             yield batch

@@ -8,11 +8,12 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+from aioflow.expressions import quotient
+
 Number: TypeAlias = int | float | Decimal
 
 # Enough digits that sums of Decimals anybody uses are exact; a limit, so that 1E+999999 + 1 takes no forever.
 _EXACT = Context(prec=4000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-_DIVISION = Context(prec=28, traps=[])
 _MOST_PARTS = 64
 
 
@@ -80,13 +81,12 @@ class ExactSum:
         if not self.count:
             return None
         if self._has_decimals:
-            return _DIVISION.divide(self._decimal_total(), Decimal(self.count))
-        if self._special:
-            return self._special
-        mean = (self._integers + self._exact_floats()) / self.count
-        if not self._has_floats and mean.denominator == 1:
-            return mean.numerator
-        return _nearest(mean)
+            total = self._decimal_total()
+            digits = len(total.as_tuple().digits)
+            return Context(prec=digits + 28, traps=[]).divide(total, Decimal(self.count))
+        if not self._has_floats:
+            return quotient(self._integers, self.count)
+        return self._special or _nearest((self._integers + self._exact_floats()) / self.count)
 
     def _exact_floats(self) -> Fraction:
         return sum(map(Fraction, self._floats), self._past_floats)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from aioflow import Row, Stream, interleave
-from aioflow.relation import Batch, identities, identity
+from aioflow.relation import Batch, identities, value_identities
 from aioflow.spill import KeyedRows, KeySet, Memory
 
 Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the form in which they compare
@@ -18,7 +18,6 @@ Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a r
 
 _OUTPUT_ROWS = 1024
 _MOST_IN_A_ROW = 32
-_PLAIN = frozenset({str, int, type(None)})
 
 
 def keys_of(positions: Sequence[int]) -> Callable[[Batch], Keys]:
@@ -32,10 +31,7 @@ def keys_of(positions: Sequence[int]) -> Callable[[Batch], Keys]:
 
 
 def _single_keys(position: int, batch: Batch) -> Keys:
-    keys = [row[position] for row in batch]
-    if _PLAIN.issuperset(map(type, keys)):
-        return keys
-    return [identity((key,))[0] for key in keys]  # type: ignore[index]  # it is a tuple like the row
+    return value_identities([row[position] for row in batch])
 
 
 class Keyed:

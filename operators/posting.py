@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
-from aioflow import AioflowError, Context, Schema, SettingError, Stream
-from aioflow.messages import Delivery, ShortMessages
+from aioflow import AioflowError, Context, Schema, SettingError, Stream, interleave
+from aioflow.messages import Delivery, Letters, ShortMessages
 from aioflow.operator import Firing, Settings, StoreUse
 from aioflow.relation import Batch, Row
 from aioflow.spill import RowBuffer
@@ -83,6 +84,24 @@ async def told(
         _warn(messages, context)
         await post(contents)
         for batch in rows.batches():
+            yield batch
+
+
+async def told_together(
+    rels: Sequence[Stream], letters: Letters, post: Post, even_if_empty: bool, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """The tuples of the first relation, once the message about all of them stands in the outbox."""
+    with ExitStack() as stack:
+        kept = {rel: stack.enter_context(RowBuffer(context.memory)) for rel in rels}
+        async for rel, batch in interleave(*rels):
+            kept[rel].append(batch)
+        if not any(map(len, kept.values())) and not even_if_empty:
+            return
+        relations = [(rel.schema or Schema(()), rows) for rel, rows in kept.items()]
+        contents = await context.in_thread(letters.for_relations, relations)
+        _warn(letters, context)
+        await post(contents)
+        for batch in kept[rels[0]].batches():
             yield batch
 
 

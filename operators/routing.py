@@ -184,13 +184,14 @@ async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator
             yield batch
 
 
-@operator(schema=same_as_input, effects=True)
+@operator(schema=same_as_input, effects=True, emits_to="name")
 async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Batch, None]:
     """Send tuples to a named output of the run while it goes on, and pass them on.
 
     Arguments:
         rel: the tuples.
-        name: the output; readers of the run's outputs find the tuples under it.
+        name: the output; readers of the run's outputs find the tuples under it. It is none of those that the
+            plan declares.
 
     Example:
         emit (houses, "found")

@@ -96,6 +96,12 @@ def test_counters_warnings_and_emitted_rows_reach_the_result() -> None:
     assert len(result) == 2
 
 
+def test_rows_are_not_emitted_among_those_of_a_declared_output() -> None:
+    plan = loads("PLAN p { INPUT: x OUTPUT: extra BODY { context_talks (x : extra) } }", name="p.plan")
+    with pytest.raises(aioflow.RunError, match="'extra' is an output of the plan p: emit to another name"):
+        aioflow.run(plan, x=[{"n": 1}])
+
+
 def test_an_emitted_output_can_be_picked() -> None:
     async def main() -> list[int]:
         async with Engine() as engine:

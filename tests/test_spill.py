@@ -82,7 +82,7 @@ def test_a_key_set_knows_what_it_has_seen(limit: int, given_rows: list[Row]) -> 
     keys = [identity(row) for row in given_rows]
     expected = list(dict.fromkeys(keys))
     with KeySet(memory) as seen:
-        fresh = [key for chunk in chunks(keys) for key in seen.add_new(chunk, chunk)]  # type: ignore[arg-type]
+        fresh = [key for chunk in chunks(keys) for key in seen.add_new(chunk, chunk)]
         assert fresh == expected
         assert len(seen) == len(expected)
         assert all(key in seen for key in keys)

@@ -10,6 +10,7 @@ from typing import Any
 from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.declarations import (
     check_declarations,
+    check_emitted,
     check_given,
     check_once,
     check_references,
@@ -77,7 +78,7 @@ class _Check:
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
-        for look in (check_stores, warn_of_late_acts):
+        for look in (check_emitted, check_stores, warn_of_late_acts):
             look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)
         return self.findings.in_order()

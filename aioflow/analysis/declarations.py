@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.fitting import inside_literal
-from aioflow.analysis.infer import Activation
+from aioflow.analysis.infer import Activation, reachable
 from aioflow.analysis.parameters import BUILT_IN, Reference, references
 from aioflow.analysis.resolve import UNIVERSAL_OPTIONS, Report, Resolved
-from aioflow.errors import Diagnostic, suggestion
+from aioflow.errors import Diagnostic, declared_output, suggestion
+from aioflow.operator import Operator
 from aioflow.plan import Constant, Plan, Setting, Statement, Word
 from aioflow.source import Span
 
@@ -69,6 +70,22 @@ def check_once(activation: Activation, report: Report) -> bool:
     message = f"ONCE: unknown attribute {plan.once!r}{hint} (the inputs have: {shown})"
     report(Diagnostic(message, plan.name_span))
     return True
+
+
+def check_emitted(
+    root: Activation, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
+) -> None:
+    """What is emitted goes to no output that the main plan declares: two relations would be one."""
+    declared = {output.name for output in root.plan.outputs}
+    for activation in reachable([root]):
+        for index, resolved in enumerate(resolved_of(activation.plan)):
+            if resolved is None or not isinstance(resolved.target, Operator):
+                continue
+            setting = resolved.target.emits_to
+            name = (activation.bound.get(index) or {}).get(setting or "")
+            if name in declared and setting is not None:
+                message = declared_output(name, root.plan.name)
+                findings.at(activation.plan, index)(Diagnostic(message, resolved.setting_spans.get(setting)))
 
 
 # --- uses of parameters -------------------------------------------------------------------------

@@ -173,6 +173,7 @@ class _Binding:
         self._constants()
         universal = self._options()
         self._inputs_and_required_settings()
+        self._input_names()
         self._outputs()
         workers = self._positive(universal.get("workers"))
         buffer = self._positive(universal.get("buffer"))
@@ -199,6 +200,10 @@ class _Binding:
             buffer,
             whole,
         )
+
+    def _input_names(self) -> None:
+        if isinstance(self.target, Operator) and self.target.input_names is not None:
+            self.settings.setdefault(self.target.input_names, tuple(each.name for each in self.inputs))
 
     def _unquote_variables(self) -> None:
         """Where inputs are missing, a text that is the name of a variable is taken for that variable."""

@@ -6,6 +6,7 @@ from aioflow.expressions.counters import Counters
 from aioflow.expressions.projection import Attributes, Projection, RepeatableAttributes
 from aioflow.expressions.sorting import SortKey, SortKeys
 from aioflow.expressions.template import Formatter, Template
+from aioflow.expressions.values import quotient
 
 __all__ = [
     "AggregateCall",
@@ -20,4 +21,5 @@ __all__ = [
     "SortKey",
     "SortKeys",
     "Template",
+    "quotient",
 ]

@@ -9,7 +9,7 @@ from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.counters import NOT_A_TEXT, TEXT_TOO_LONG, Counters
 from aioflow.expressions.reading import LONGEST_TEXT, read_date, read_number, to_text
-from aioflow.expressions.values import PLAIN_NUMBERS, calculate
+from aioflow.expressions.values import LARGEST_EXACT, PLAIN_NUMBERS, calculate, quotient
 from aioflow.relation import Row, Type, Value
 
 _MOVES = ("+", "-")
@@ -121,8 +121,11 @@ def _divide(left: Evaluate, right: Evaluate, slow: _Slow) -> Evaluate:
         second: Any = right(row)
         try:
             if first.__class__ in PLAIN_NUMBERS and second.__class__ in PLAIN_NUMBERS and second:
-                if first.__class__ is int and second.__class__ is int and not first % second:
-                    return first // second
+                if first.__class__ is int and second.__class__ is int:
+                    if not first % second:
+                        return first // second
+                    if not abs(first) <= LARGEST_EXACT >= abs(second):
+                        return quotient(first, second)
                 return first / second
         except OverflowError:
             pass

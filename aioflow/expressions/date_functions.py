@@ -11,7 +11,7 @@ from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.counters import DATE_OUT_OF_RANGE, NOT_A_DATE, UncomputableError
 from aioflow.expressions.functions import expression_function
 from aioflow.expressions.reading import midnight
-from aioflow.expressions.values import since_epoch
+from aioflow.relation import since_epoch
 
 
 @expression_function("date", "date(value date) date", "date('2026-01-31T08:30') = date '2026-01-31'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from decimal import Decimal
+from math import inf, nextafter
 from typing import Any, ClassVar, TypeAlias
 
 from aioflow.dataclass import dataclass
@@ -15,15 +16,16 @@ from aioflow.expressions.compiler import Compiler
 from aioflow.expressions.counters import Counters
 from aioflow.expressions.lists import parse_sort_keys
 from aioflow.expressions.scope import InputScope
-from aioflow.expressions.values import is_nan, kind_of, since_epoch
-from aioflow.relation import Row, Schema, Type, Value
+from aioflow.expressions.values import is_nan, kind_of
+from aioflow.relation import Row, Schema, Type, Value, decimal_of, since_epoch
 
 # Kinds in the order in which they sort where a column mixes them. A NaN is greater than every number.
 _RANKS = {Type.BOOLEAN: 1, Type.NUMBER: 2, Type.DATE: 4, Type.CHAR: 5, Type.DOCUMENT: 6, Type.RELATION: 7}
 _NAN_RANK = 3
+_ALL_WHOLE = 1 << 53  # no float from here on has a fraction
 _FIRST, _LAST = (-100, 0), (100, 0)
 
-Place: TypeAlias = tuple[int, Any]
+Place: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _ascending(value: Value) -> Place:
         return 5, value
     kind = kind_of(value)
     if kind is Type.NUMBER:
-        return (_NAN_RANK, 0) if is_nan(value) else (2, value)
+        return (_NAN_RANK, 0) if is_nan(value) else (2, *_number_place(value))
     if kind is Type.DATE:
         return 4, since_epoch(value)
     if kind is Type.DOCUMENT:
@@ -98,13 +100,28 @@ def _ascending(value: Value) -> Place:
     return _RANKS[kind or Type.RELATION], value if kind is not Type.RELATION else 0
 
 
+def _number_place(value: Value) -> Place:
+    """What Python sorts as the language does: for it a float is its binary fraction, not as it is written.
+
+    So a Decimal that no float equals stands after the float below it.
+    """
+    if not isinstance(value, Decimal):
+        return (value,)
+    rounded = float(value)
+    if abs(rounded) >= _ALL_WHOLE:
+        return (value,)
+    written = decimal_of(rounded)
+    if written == value:
+        return (rounded,)
+    return (rounded if written < value else nextafter(rounded, -inf), value)
+
+
 def _descending(value: Value) -> Place:
+    if isinstance(value, Decimal):
+        rank, *place = _ascending(value.copy_negate())  # `-` would round to the context's precision
+        return (-rank, *place)
     rank, comparable = _ascending(value)
-    if isinstance(comparable, str):
-        return -rank, _Reversed(comparable)
-    if isinstance(comparable, Decimal):
-        return -rank, comparable.copy_negate()  # `-` would round to the context's precision
-    return -rank, -comparable
+    return -rank, _Reversed(comparable) if isinstance(comparable, str) else -comparable
 
 
 class _Reversed:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import Decimal
-from math import isnan
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from math import gcd, isnan
 from typing import Any
 
 from aioflow.errors import SettingError
@@ -20,11 +20,15 @@ from aioflow.expressions.counters import (
     Counters,
 )
 from aioflow.expressions.reading import midnight, read_date, read_number
-from aioflow.relation import Type, Value, type_of_value
+from aioflow.relation import Type, Value, decimal_of, since_epoch, type_of_value
 
 # The classes that Python compares and adds as we mean it. Decimals are not among them: they do not mix
 # with floats, and their NaN raises.
 PLAIN_NUMBERS: frozenset[Any] = frozenset({int, float})
+# Up to here every integer is a float too, and a quotient of two the float that is nearest to it.
+LARGEST_EXACT = 1 << 53
+_ENDLESS_PLACES = 28
+_MOST_PLACES = 1000
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -124,24 +128,12 @@ def is_nan(value: Value) -> bool:
 
 
 def same_arithmetic(left: Value, right: Value) -> tuple[Value, Value]:
-    """A float beside a Decimal is the Decimal that it is written as: 0.1 is Decimal 0.1."""
+    """A float beside a Decimal is the Decimal that it equals: 0.1 is Decimal 0.1."""
     if isinstance(left, Decimal) and isinstance(right, float):
-        return left, Decimal(repr(float(right)))
+        return left, decimal_of(right)
     if isinstance(right, Decimal) and isinstance(left, float):
-        return Decimal(repr(float(left))), right
+        return decimal_of(left), right
     return left, right
-
-
-_EPOCH = datetime(1970, 1, 1)
-
-
-def since_epoch(value: date) -> timedelta:
-    """A place on one time line: a date is its midnight, a time without a zone is UTC."""
-    moment = midnight(value)
-    offset = moment.utcoffset()
-    elapsed = moment.replace(tzinfo=None) - _EPOCH
-    # Subtracted from the difference: near the years 1 and 9999 the UTC time itself may not exist.
-    return elapsed if offset is None else elapsed - offset
 
 
 # --- arithmetic ---------------------------------------------------------------------------------
@@ -173,11 +165,35 @@ def calculate(sign: str, left: Value, right: Value, counters: Counters) -> Value
 
 
 def _divide(left: Value, right: Value) -> Value:
-    """Exact: an integer where the integers divide without a rest."""
-    if isinstance(left, int) and isinstance(right, int):
-        quotient, rest = divmod(left, right)
-        return quotient if rest == 0 else left / right
-    return left / right
+    return quotient(left, right) if isinstance(left, int) and isinstance(right, int) else left / right
+
+
+def quotient(left: int, right: int) -> int | float | Decimal:
+    """`left / right`: an integer where they divide without a rest, else a float.
+
+    Of integers that no float holds it is a Decimal with all digits, or 28 after the point if they do not end.
+    """
+    whole, rest = divmod(left, right)
+    if not rest:
+        return whole
+    if abs(left) <= LARGEST_EXACT and abs(right) <= LARGEST_EXACT:
+        return left / right
+    before = Decimal(whole).adjusted() + 1 if whole else 0
+    context = Context(before + _places(right // gcd(left, right)), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    return context.divide(Decimal(left), Decimal(right))
+
+
+def _places(denominator: int) -> int:
+    """How many digits a fraction has after the point: not too many if they end, else 28."""
+    rest = abs(denominator)
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while not rest % 5 and fives < _MOST_PLACES:
+        rest //= 5
+        fives += 1
+    ends = rest == 1 and twos <= _MOST_PLACES
+    return max(twos, fives, 1) if ends else _ENDLESS_PLACES
 
 
 def _floor_divide(left: Value, right: Value) -> Value:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aioflow.messages.accounts import outbox_problems
     from aioflow.messages.attachments import Encoding
-    from aioflow.messages.drafts import Draft, FileKind
+    from aioflow.messages.drafts import Draft, FileKind, Headings
     from aioflow.messages.email_settings import EmailAccounts
     from aioflow.messages.letters import Letters
     from aioflow.messages.mailboxes import Recipients
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aioflow.messages.notify import NotifyAccounts
     from aioflow.messages.outbox import Outbox
     from aioflow.messages.phone import PhoneAccounts
+    from aioflow.messages.subjects import Subject
     from aioflow.messages.templates import BodyTemplate, HtmlTemplate
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "EmailAccounts",
     "Encoding",
     "FileKind",
+    "Headings",
     "HtmlTemplate",
     "Letters",
     "Message",
@@ -41,6 +43,7 @@ __all__ = [
     "PhoneNumbers",
     "Recipients",
     "ShortMessages",
+    "Subject",
     "TextMessages",
     "check_wording",
     "outbox_problems",
@@ -49,7 +52,7 @@ __all__ = [
 _HOMES = {
     "accounts": ("outbox_problems",),
     "attachments": ("Encoding",),
-    "drafts": ("Draft", "FileKind"),
+    "drafts": ("Draft", "FileKind", "Headings"),
     "email_settings": ("EmailAccounts",),
     "letters": ("Letters",),
     "mailboxes": ("Recipients",),
@@ -58,6 +61,7 @@ _HOMES = {
     "notify": ("NotifyAccounts",),
     "outbox": ("Outbox",),
     "phone": ("PhoneAccounts",),
+    "subjects": ("Subject",),
     "templates": ("BodyTemplate", "HtmlTemplate"),
 }
 _HOME_OF = {name: f"aioflow.messages.{module}" for module, names in _HOMES.items() for name in names}

@@ -12,6 +12,7 @@ from itertools import islice
 
 from aioflow.dataclass import dataclass
 from aioflow.expressions.reading import to_text
+from aioflow.messages.changes import Piece, Shown, shown_changes, word_diff
 from aioflow.quantities import count_text
 from aioflow.relation import Document, Relation, Row, Schema, Value
 
@@ -19,6 +20,8 @@ _MOST_CELL_CHARACTERS = 500
 _MOST_LINK_CHARACTERS = 60
 _MOST_TABLE_WIDTH = 100  # what is wider is written as one block a tuple
 _MOST_NESTED_ROWS = 20
+_MOST_SHORT_CHARACTERS = 60  # longer texts that have changed are told word by word
+_NOTHING = "(none)"
 _GAP = "  "
 _BLANKS = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -35,6 +38,12 @@ class Excerpt:
     attached: bool = False  # all of them, as files
     plan: str = ""
     is_tuple: bool = False  # one tuple for itself: its attributes stand below each other
+    heading: str = ""  # where a message is about several relations
+
+    @property
+    def title(self) -> str:
+        """The heading with the number of rows; nothing without one."""
+        return self.heading and f"{_line(self.heading)} ({self.count:,})"
 
     @property
     def more(self) -> str:
@@ -47,11 +56,17 @@ class Excerpt:
         text = f"… and {left:,} {more}{'row' if left == 1 else 'rows'}"
         return f"{text}; all are attached" if self.attached else text
 
-    @property
-    def origin(self) -> str:
-        """Where the message comes from, for whoever wonders."""
-        told = [] if self.is_tuple else [count_text(self.count, "row")]
-        return ", ".join([*told, *([f"sent by the plan {self.plan}"] if self.plan else [])])
+
+def _shown(excerpts: Sequence[Excerpt]) -> Sequence[Excerpt]:
+    """Of several relations those that have rows, if there are any."""
+    return [excerpt for excerpt in excerpts if excerpt.count] or excerpts[:1]
+
+
+def _origin(excerpts: Sequence[Excerpt]) -> str:
+    """Where a message comes from, for whoever wonders."""
+    first, count = excerpts[0], sum(excerpt.count for excerpt in excerpts)
+    told = [] if first.is_tuple else [count_text(count, "row")]
+    return ", ".join([*told, *([f"sent by the plan {first.plan}"] if first.plan else [])])
 
 
 def value_text(value: Value) -> str:
@@ -101,16 +116,29 @@ def _numeric(rows: Iterable[Row], width: int) -> list[bool]:
 # --- text ---------------------------------------------------------------------------------------
 
 
-def text_message(excerpt: Excerpt) -> str:
-    """A whole message: the table, and how much of it this is."""
-    parts = [text_table(excerpt), excerpt.more, excerpt.origin and f"-- \n{excerpt.origin}"]
-    return "\n\n".join(filter(None, parts)) + "\n"
+def text_message(*excerpts: Excerpt) -> str:
+    """A whole message: the tables, and how much of them this is."""
+    origin = _origin(excerpts)
+    return "\n\n".join(filter(None, [text_sections(excerpts), origin and f"-- \n{origin}"])) + "\n"
+
+
+def text_sections(excerpts: Sequence[Excerpt]) -> str:
+    """A table for each relation that has rows, under its heading."""
+    parts: list[str] = []
+    for excerpt in _shown(excerpts):
+        title = excerpt.title if excerpt.count else ""
+        heading = title and f"{title}\n{'=' * _width(title)}"
+        parts += [heading, text_table(excerpt), excerpt.more]
+    return "\n\n".join(filter(None, parts))
 
 
 def text_table(excerpt: Excerpt) -> str:
-    """Aligned columns, or a block for each row where they would be too wide, or it is one tuple."""
+    """Aligned columns, or a block for each row: where that is too wide, of one tuple, or of changed ones."""
     if not excerpt.rows:
         return "" if excerpt.count else "No rows."
+    changes = shown_changes(excerpt.schema)
+    if changes is not None:
+        return _changed_blocks([changes(row) for row in excerpt.rows])
     names = [_line(name) for name in excerpt.schema.names]
     cells = [[_line(_cell(value)) for value in row] for row in excerpt.rows]
     if excerpt.is_tuple:
@@ -152,6 +180,36 @@ def _blocks(names: list[str], rows: list[list[str]]) -> str:
     return "\n\n".join(blocks)
 
 
+def _changed_blocks(rows: Sequence[Sequence[Shown]]) -> str:
+    names = [_line(shown.name) for shown in rows[0]]
+    return _blocks(names, [[_changed_text(shown) for shown in row] for row in rows])
+
+
+def _changed_text(shown: Shown) -> str:
+    if not shown.is_changed:
+        return _line(_cell(shown.value))
+    pieces = [(kind, _line(text)) for kind, text in _pieces(shown)]
+    if _is_long(shown):
+        marked = {"same": "{}", "old": "[-{}-]", "new": "{{+{}+}}"}
+        return " ".join(marked[kind].format(text) for kind, text in pieces)
+    return " → ".join(text for _, text in pieces)
+
+
+def _is_long(shown: Shown) -> bool:
+    """Whether a change is told word by word."""
+    texts = shown.before, shown.value
+    if not all(isinstance(text, str) and " " in text.strip() for text in texts):
+        return False
+    return max(map(len, texts)) > _MOST_SHORT_CHARACTERS
+
+
+def _pieces(shown: Shown) -> list[Piece]:
+    if _is_long(shown):
+        return word_diff(shown.before, shown.value)
+    old, new = (_cell(value) or _NOTHING for value in (shown.before, shown.value))
+    return [("old", old), ("new", new)]
+
+
 # --- HTML ---------------------------------------------------------------------------------------
 
 # Programs for mail know little of CSS, and some cut messages past 100 KB: what a table needs to be one stands
@@ -159,21 +217,37 @@ def _blocks(names: list[str], rows: list[list[str]]) -> str:
 _FONT = "font:14px/1.45 -apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 _LINE = "border-bottom:1px solid #d5d9de"
 _HEAD = f"background:#f1f3f5;{_LINE}"
+_WRAPPED = "padding:8px 0;overflow-wrap:anywhere;word-break:break-word"
+_DELETED, _INSERTED = '<del style="color:#b3261e">', '<ins style="color:#137333">'
 _STYLE = (
     ":root{color-scheme:light dark;supported-color-schemes:light dark}"
     "th{font-weight:600}td{overflow-wrap:break-word;white-space:pre-line}a{color:#2b6cd4}"
     "td[nowrap]{white-space:nowrap;font-variant-numeric:tabular-nums}"
     "@media (prefers-color-scheme:dark){body{background:#17191c!important;color:#e4e6e8!important}"
-    "th{background:#26292d!important}th,td{border-color:#3b3f44!important}a{color:#8ab4f8!important}}"
+    "th{background:#26292d!important}th,td{border-color:#3b3f44!important}a{color:#8ab4f8!important}"
+    "div{border-color:#3b3f44!important}del{color:#f2b8b5!important}ins{color:#81c995!important}}"
 )
 
 
-def html_message(excerpt: Excerpt, title: str) -> str:
+def html_message(excerpt: Excerpt, title: str, *more: Excerpt) -> str:
     """A whole message as a page."""
-    more = f'<p style="margin:10px 0 0">{escape(excerpt.more)}</p>' if excerpt.more else ""
+    excerpts = (excerpt, *more)
     faint = "margin:14px 0 0;color:#80868c;font-size:12px"
-    origin = f'\n<p style="{faint}">{escape(excerpt.origin)}</p>' if excerpt.origin else ""
-    return html_page(f"{html_table(excerpt)}{more}{origin}", title)
+    origin = _origin(excerpts)
+    told = f'\n<p style="{faint}">{escape(origin)}</p>' if origin else ""
+    return html_page(f"{html_sections(excerpts)}{told}", title)
+
+
+def html_sections(excerpts: Sequence[Excerpt]) -> str:
+    """A table for each relation that has rows, under its heading."""
+    return "\n".join(map(_html_section, _shown(excerpts)))
+
+
+def _html_section(excerpt: Excerpt) -> str:
+    title = excerpt.title if excerpt.count else ""
+    heading = f'<h2 style="margin:18px 0 6px;font-size:17px">{escape(title)}</h2>\n' if title else ""
+    more = f'<p style="margin:10px 0 0">{escape(excerpt.more)}</p>' if excerpt.more else ""
+    return f"{heading}{html_table(excerpt)}{more}"
 
 
 def html_page(body: str, title: str) -> str:
@@ -188,7 +262,13 @@ def html_page(body: str, title: str) -> str:
 
 
 def html_table(excerpt: Excerpt) -> str:
-    """A row for each tuple, under the names of the attributes; for one tuple a row for each of them."""
+    """A row for each tuple, under the names of the attributes; for one tuple a row for each of them.
+
+    Tuples that have changed are blocks: beside their old values, no screen would be wide enough.
+    """
+    changes = shown_changes(excerpt.schema)
+    if changes is not None and excerpt.rows:
+        return "\n".join(_html_block(changes(row)) for row in excerpt.rows)
     if excerpt.is_tuple:
         return _html_tuple(excerpt.schema, excerpt.rows[0])
     if not excerpt.rows:
@@ -197,6 +277,26 @@ def html_table(excerpt: Excerpt) -> str:
     heads = "".join(map(_html_head, excerpt.schema.names, numeric))
     rows = ["<tr>" + "".join(map(_html_cell, row, numeric)) + "</tr>" for row in excerpt.rows]
     return _html_frame(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>")
+
+
+def _html_block(row: Sequence[Shown]) -> str:
+    lines = [line for line in map(_html_line, row) if line]
+    return f'<div style="{_LINE};{_WRAPPED}">' + "\n".join(lines) + "</div>"
+
+
+def _html_line(shown: Shown) -> str:
+    """An attribute of a changed tuple; nothing for one without value, unless that is the change."""
+    name = escape(_line(shown.name))
+    if shown.is_changed:
+        between = " " if _is_long(shown) else " → "
+        return f"<div><b>{name}:</b> {between.join(map(_html_piece, _pieces(shown)))}</div>"
+    text = _CONTROLS.sub(" ", value_text(shown.value)).strip()
+    return text and f'<div dir="auto">{name}: {_html_text(text)}</div>'
+
+
+def _html_piece(piece: Piece) -> str:
+    kind, text = piece[0], escape(_CONTROLS.sub(" ", piece[1]).strip())
+    return {"same": text, "old": f"{_DELETED}{text}</del>", "new": f"{_INSERTED}{text}</ins>"}[kind]
 
 
 def _html_tuple(schema: Schema, row: Row) -> str:

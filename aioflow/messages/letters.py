@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aioflow.expressions.template import Template
+from aioflow.dataclass import dataclass
 from aioflow.messages.attachments import Encoding, TooLargeError, make_file
 from aioflow.messages.composing import (
     Excerpt,
     html_message,
     html_page,
+    html_sections,
     html_table,
     text_message,
+    text_sections,
     text_table,
 )
-from aioflow.messages.drafts import COUNT, RECIPIENTS, Draft
+from aioflow.messages.drafts import RECIPIENTS, Draft
 from aioflow.messages.email_settings import Account
 from aioflow.messages.mailboxes import AddressError, Mailbox, Recipients
 from aioflow.messages.mime import clean_text, one_line
+from aioflow.messages.subjects import COUNT
 from aioflow.messages.templates import BodyTemplate, identifiers
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema
@@ -30,6 +33,17 @@ if TYPE_CHECKING:
 
 # The variables of a template.
 Variables: TypeAlias = Callable[["Budget"], Mapping[str, Any]]
+# A relation that has come to its end.
+Kept: TypeAlias = tuple[Schema, RowBuffer]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is attached of a relation, named so."""
+
+    stem: str
+    schema: Schema
+    batches: Callable[[], Iterable[Batch]]
 
 
 class Letters:
@@ -42,34 +56,52 @@ class Letters:
         self._plan = plan
         self.warnings: list[str] = []
 
+    def for_relations(self, relations: Sequence[Kept]) -> list[dict[str, Any]]:
+        """The one message for all tuples of a relation, or of several."""
+        excerpts = [self._excerpt(place, *kept) for place, kept in enumerate(relations)]
+        count = sum(excerpt.count for excerpt in excerpts)
+        variables = _relation_variables(self._draft.named(relations), count)
+        single = len(relations) == 1
+        files = [
+            _File(self._stem if single else name, schema, rows.batches)
+            for name, (schema, rows) in zip(self._draft.names, relations, strict=True)
+        ]
+        return [self._letter(excerpts, COUNT, (count,), variables, files, {})]
+
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[dict[str, Any]]:
-        """The one message for all tuples."""
-        shown = list(islice(chain.from_iterable(rows.batches()), self._account.settings.most_rows))
-        excerpt = Excerpt(schema, shown, len(rows), bool(self._draft.attach), self._plan)
-        variables = _relation_variables(schema, rows)
-        return [self._letter(excerpt, COUNT, (len(rows),), variables, rows.batches, {})]
+        """The one message for all tuples of a relation."""
+        return self.for_relations([(schema, rows)])
 
     def for_tuple(self, schema: Schema, row: Row) -> list[dict[str, Any]]:
         """The message for one tuple; an AddressError, TemplateError or TooLargeError says why not."""
         excerpt = Excerpt(schema, [row], 1, bool(self._draft.attach), self._plan, is_tuple=True)
-        from_data = self._from_data(row)
-        return [self._letter(excerpt, schema, row, _tuple_variables(schema, row), lambda: [[row]], from_data)]
+        variables, file = _tuple_variables(schema, row), _File(self._stem, schema, lambda: [[row]])
+        return [self._letter([excerpt], schema, row, variables, [file], self._from_data(row))]
+
+    @property
+    def _stem(self) -> str:
+        return self._plan or "relation"
+
+    def _excerpt(self, place: int, schema: Schema, rows: RowBuffer) -> Excerpt:
+        shown = list(islice(chain.from_iterable(rows.batches()), self._account.settings.most_rows))
+        attached, heading = bool(self._draft.attach), self._draft.heading(place)
+        return Excerpt(schema, shown, len(rows), attached, self._plan, heading=heading)
 
     def _letter(
         self,
-        excerpt: Excerpt,
+        excerpts: Sequence[Excerpt],
         named: Schema,
         values: Row,
         variables: Variables,
-        batches: Callable[[], Iterable[Batch]],
+        files: Sequence[_File],
         from_data: Mapping[str, list[Mailbox]],
     ) -> dict[str, Any]:
-        subject = self._subject(named, values)
+        subject = self._subject(named, values, variables)
         content = {
             **self._addresses(from_data),
             "subject": subject,
-            "text": clean_text(self._text(excerpt, variables)),
-            "html": clean_text(self._html(excerpt, subject, variables)),
+            "text": clean_text(self._text(excerpts, variables)),
+            "html": clean_text(self._html(excerpts, subject, variables)),
         }
         most = self._account.settings.most_bytes
         used = len(content["text"].encode()) + len(content["html"].encode())
@@ -79,9 +111,8 @@ class Letters:
                 "most_bytes in the table [email.…] of the configuration"
             )
         content["attachments"] = []
-        for kind in dict.fromkeys(self._draft.attach):
-            stem = self._plan or "relation"
-            file = make_file(kind, stem, excerpt.schema, batches(), self._encoding, most, used)
+        for each, kind in product(files, dict.fromkeys(self._draft.attach)):
+            file = make_file(kind, each.stem, each.schema, each.batches(), self._encoding, most, used)
             used += len(file.data)
             content["attachments"].append(file.as_json())
         return content
@@ -114,39 +145,54 @@ class Letters:
         content["reply_to"] = None if reply_to is None else str(reply_to)
         return content
 
-    def _subject(self, schema: Schema, row: Row) -> str:
-        """The subject; the template as it stands where a value has no text of that form."""
-        text = Template(self._draft.subject.text, schema).formatter().row(row)
-        return clean_text(one_line(self._draft.subject.text if text is None else text))
+    def _subject(self, schema: Schema, row: Row, variables: Variables) -> str:
+        """One line, whatever its values have in them."""
+        subject = self._draft.subject
+        filled = (
+            subject.of_row(schema, row) if subject.template is None else _filled(subject.template, variables)
+        )
+        return clean_text(one_line(filled))
 
-    def _text(self, excerpt: Excerpt, variables: Variables) -> str:
+    def _text(self, excerpts: Sequence[Excerpt], variables: Variables) -> str:
         if self._draft.body is None:
-            return text_message(excerpt)
-        return _filled(self._draft.body, variables, text_table(excerpt))
+            return text_message(*excerpts)
+        return _filled(self._draft.body, variables, _table(excerpts, text_table, text_sections))
 
-    def _html(self, excerpt: Excerpt, subject: str, variables: Variables) -> str:
+    def _html(self, excerpts: Sequence[Excerpt], subject: str, variables: Variables) -> str:
         if self._draft.body_html is None:
             # Who has written the text wants that one to be read.
-            return "" if self._draft.body is not None else html_message(excerpt, subject)
+            return "" if self._draft.body is not None else html_message(excerpts[0], subject, *excerpts[1:])
         from markupsafe import Markup
 
-        filled = _filled(self._draft.body_html, variables, Markup(html_table(excerpt)))
+        table = Markup(_table(excerpts, html_table, html_sections))
+        filled = _filled(self._draft.body_html, variables, table)
         return filled if "<html" in filled[:1000].lower() else html_page(filled, subject)
 
 
-def _filled(template: BodyTemplate, variables: Variables, table: str) -> str:
+def _table(
+    excerpts: Sequence[Excerpt],
+    single: Callable[[Excerpt], str],
+    several: Callable[[Sequence[Excerpt]], str],
+) -> str:
+    return single(excerpts[0]) if len(excerpts) == 1 else several(excerpts)
+
+
+def _filled(template: BodyTemplate, variables: Variables, table: str | None = None) -> str:
     from aioflow.messages.sandbox import Budget
 
     budget = Budget()
-    return template.render({"table": table, **variables(budget)}, budget)
+    given = {} if table is None else {"table": table}
+    return template.render({**given, **variables(budget)}, budget)
 
 
-def _relation_variables(schema: Schema, rows: RowBuffer) -> Variables:
+def _relation_variables(relations: Mapping[str, Kept], count: int) -> Variables:
     def variables(budget: Budget) -> Mapping[str, Any]:
         from aioflow.messages.sandbox import RowsView
 
-        walked = RowsView(schema, lambda: chain.from_iterable(rows.batches()), len(rows), budget)
-        return {"rows": walked, "count": len(rows)}
+        def walked(schema: Schema, rows: RowBuffer) -> RowsView:
+            return RowsView(schema, lambda: chain.from_iterable(rows.batches()), len(rows), budget)
+
+        return {name: walked(*kept) for name, kept in relations.items()} | {"count": count}
 
     return variables
 

@@ -6,6 +6,7 @@ import re
 from itertools import chain
 
 from aioflow.dataclass import dataclass
+from aioflow.messages.changes import Shown, shown_changes
 from aioflow.messages.composing import Excerpt, value_text
 from aioflow.messages.templates import BodyTemplate, identifiers
 from aioflow.relation import Row, Schema, Value
@@ -60,10 +61,20 @@ class Wording:
 
     def _row(self, schema: Schema, row: Row, separator: str) -> str:
         """The attributes that have a value."""
-        texts = {name: one_line(self._text(value)) for name, value in zip(schema.names, row, strict=True)}
+        changes = shown_changes(schema)
+        if changes is None:
+            texts = {name: self._text(value) for name, value in zip(schema.names, row, strict=True)}
+        else:
+            texts = {shown.name: self._changed(shown) for shown in changes(row)}
+        texts = {name: one_line(text) for name, text in texts.items()}
         if self.for_phones or len(schema) == 1:
             return separator.join(filter(None, texts.values()))
         return separator.join(f"{one_line(name)}: {text}" for name, text in texts.items() if text)
+
+    def _changed(self, shown: Shown) -> str:
+        if not shown.is_changed:
+            return self._text(shown.value)
+        return f"{self._text(shown.before)} {'->' if self.for_phones else '→'} {self._text(shown.value)}"
 
     def _text(self, value: Value) -> str:
         text = value_text(value)

@@ -280,6 +280,13 @@ def _number(value: Any, decimals: int = 0) -> str:
     return format(number, f",.{max(0, min(int(decimals), 30))}f")
 
 
+def _plural(value: Any, one: str, many: str | None = None) -> str:
+    """A number and what there is so many of: `{{ count|plural("house", "houses") }}`; also of rows."""
+    number = len(value) if isinstance(value, RowsView | list | tuple) else value
+    noun = one if number == 1 else f"{one}s" if many is None else many
+    return _join([number, " ", noun])
+
+
 def _finalize(value: Any) -> Any:
     """What is written of a value: for null nothing, dates and numbers as everywhere in a message."""
     if isinstance(value, str | Markup | Undefined | RowView | RowsView):
@@ -297,5 +304,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "date": _date,
     "join": _join,
     "number": _number,
+    "plural": _plural,
     "replace": _replace,
 }

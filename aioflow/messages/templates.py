@@ -54,21 +54,27 @@ class BodyTemplate:
         template._tree()
         return template
 
-    def check(self, *, each: bool) -> None:
-        """Look for names that do not exist: of tuples with `each`, else of the whole relation."""
+    def check(
+        self, *, each: bool, relations: Mapping[str, Schema | None] | None = None, table: bool = True
+    ) -> None:
+        """Look for names that do not exist: of tuples with `each`, else of the whole relation.
+
+        `relations` are those that are known by a name of their own; `table` says whether there is one.
+        """
         from jinja2.meta import find_undeclared_variables
 
         tree = self._tree()
-        known = {"row", "table"} if each else {"rows", "count", "table"}
         if each and self.schema is None:
             return
+        relations = {} if each else {"rows": self.schema} if relations is None else relations
+        known = {"table"} if table else set()
+        known |= {"row"} if each else {"count", *relations}
         attributes = identifiers(self.schema) if each and self.schema is not None else {}
         for name in sorted(find_undeclared_variables(tree)):
             if name not in known and name not in attributes:
                 message = self._unknown(name, known | set(attributes), each)
                 raise SettingError(message, offset=self._find(name))
-        if self.schema is not None:
-            self._check_attributes(tree, {"row"} if each else set())
+        self._check_attributes(tree, {"row": self.schema} if each else {}, relations)
 
     def render(self, variables: Mapping[str, Any], budget: Budget) -> str:
         """The text with these variables; a TemplateError says in which line it went wrong."""
@@ -111,26 +117,29 @@ class BodyTemplate:
         except RecursionError:
             raise SettingError("the template is nested too deeply") from None
 
-    def _check_attributes(self, tree: nodes.Template, rows: set[str]) -> None:
-        """`house.pirce`, where `house` goes through the rows."""
+    def _check_attributes(
+        self,
+        tree: nodes.Template,
+        rows: Mapping[str, Schema | None],
+        relations: Mapping[str, Schema | None],
+    ) -> None:
+        """`house.pirce`, where `house` is a row, or goes through those of a relation."""
         from jinja2 import nodes
 
-        for name, node in _uses(tree):
-            if name in rows:
-                self._check_attribute(node)
+        for name, attribute in _uses(tree):
+            self._check_attribute(rows.get(name), attribute)
         for loop in tree.find_all(nodes.For):
             target, source = loop.target, loop.iter
-            if isinstance(source, nodes.Name) and source.name == "rows" and isinstance(target, nodes.Name):
-                for name, node in _uses(loop):
+            if isinstance(source, nodes.Name) and isinstance(target, nodes.Name):
+                for name, attribute in _uses(loop):
                     if name == target.name:
-                        self._check_attribute(node)
+                        self._check_attribute(relations.get(source.name), attribute)
 
-    def _check_attribute(self, name: str) -> None:
+    def _check_attribute(self, schema: Schema | None, name: str) -> None:
         from aioflow.messages.sandbox import attribute_of
 
-        assert self.schema is not None
-        if attribute_of(self.schema, name) is None:
-            raise SettingError(unknown_attribute(name, self.schema), offset=self._find(name))
+        if schema is not None and attribute_of(schema, name) is None:
+            raise SettingError(unknown_attribute(name, schema), offset=self._find(name))
 
     def _unknown(self, name: str, known: set[str], each: bool) -> str:
         hint = suggestion(name, known)

@@ -128,7 +128,7 @@ class DiffWrite:
         moved = await self._fit_table(connection)
         await self._apply_updates(connection, by_key=moved)
         if len(self._inserts):
-            await connection.load(self._table, self._schema.names, self._comparable_inserts())
+            await connection.load(self._table, self._schema.names, self._inserted(connection))
         await self._note_suspect(connection)
 
     async def _note_suspect(self, connection: Connection) -> None:
@@ -186,11 +186,11 @@ class DiffWrite:
                         if identity(self._pick_key(row)) in new:
                             raise self._conflict(row, "added")
 
-    def _comparable_inserts(self) -> Iterator[Batch]:
+    def _inserted(self, connection: Connection) -> Iterator[Batch]:
         """What is new, with keys of which a database too sees that they are equal."""
-        places = self._key_places
+        places, mixed = self._key_places, connection.dialect.mixes_dates
         for batch in self._inserts.batches():
-            yield [comparable(row, places) for row in batch]
+            yield [comparable(row, places, mixes_dates=mixed) for row in batch]
 
     async def _apply_deletes(self, connection: Connection) -> None:
         for batch in _chunks(self._deletes):

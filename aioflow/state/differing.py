@@ -276,8 +276,7 @@ class Difference:
             names = [
                 self._names[at]
                 for at in self._counted
-                # Both are tuples, in the form in which values compare.
-                if now[at] != then[at]  # type: ignore[index]
+                if now[at] != then[at]
                 and not (at in filled and _is_empty(stored[at]))
                 and not (at in nulled and _is_empty(row[at]))
             ]

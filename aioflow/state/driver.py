@@ -57,6 +57,8 @@ class Dialect:
     row_id_spare: tuple[str, ...] = ("rowid", "oid")  # what it is called too, where a column hides it
     # Whether a write transaction keeps all other writers out by itself.
     locks_database: bool = True
+    # Whether one column holds dates, and times with and without a zone, which it then tells apart.
+    mixes_dates: bool = True
 
     def beside(self, columns: Sequence[str]) -> Dialect:
         """This dialect with a name for the ids of rows that no column of a table hides."""

@@ -24,6 +24,7 @@ DIALECT = Dialect(
     row_id_type="text",
     row_id_value="{}::text::tid",
     locks_database=False,
+    mixes_dates=False,
 )
 
 _PIPELINED_ROWS = 10_000
@@ -184,7 +185,7 @@ class PostgresConnection:
             ((found,),) = await self.fetch(tables.largest_sql(table, column))
             largest = int(found)
         wider = tables.wider_type(column, need, largest)
-        return [tables.widen_sql(table, column, wider)] if wider else []
+        return tables.widen_sql(table, column, wider) if wider else []
 
     async def _described(self, table: str) -> list[TableColumn] | None:
         rows = await self.fetch(tables.DESCRIBE, (tables.quoted(table),))

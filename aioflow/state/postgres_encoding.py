@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from aioflow.dataclass import dataclass
-from aioflow.relation import Batch, Document, Relation, Row
+from aioflow.relation import Batch, Document, Relation, Row, decimal_of, identity
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.postgres_codecs import encode_timestamptz, to_json
 from aioflow.state.postgres_types import (
@@ -128,14 +128,16 @@ def _double(value: Any) -> float:
         rounded = float(number)
     except OverflowError:
         raise RefusedError("is too large for it") from None
-    if rounded != number and number == number:
+    if identity((rounded,)) != identity((number,)):
         raise RefusedError("has more digits than it can hold")
     return rounded
 
 
-def _numeric(value: Any) -> int | float | Decimal:
+def _numeric(value: Any) -> int | Decimal:
     number = _number(value)
-    if not isinstance(number, float) and _is_outsized(number):
+    if isinstance(number, float):
+        return decimal_of(number)
+    if _is_outsized(number):
         raise RefusedError("has more digits than it can hold")
     return number
 
@@ -205,7 +207,7 @@ _COLUMNS: dict[int, Encoding] = {
     OID: Encoding(_oid, frozenset({int, NoneType})),
     REAL: Encoding(_real, frozenset({float, NoneType})),
     DOUBLE: Encoding(_double, frozenset({float, NoneType})),
-    NUMERIC: Encoding(_numeric, frozenset({int, float, Decimal, NoneType}), _is_outsized),
+    NUMERIC: Encoding(_numeric, frozenset({int, Decimal, NoneType}), _is_outsized),
     DATE: Encoding(_date),
     TIMESTAMP: Encoding(_timestamp),
     TIMESTAMPTZ: Encoding(_timestamptz),

@@ -40,17 +40,14 @@ where c.oid = to_regclass($1) and c.relkind in ('r', 'p', 'v', 'm', 'f')
 order by a.attnum
 """
 
-# The exact value: a cast would round to fifteen digits. A double is m * 2^e; and 2^-e is 5^e / 10^e.
+# The value that a double equals: as a text it is the shortest decimal, which a cast would round to fifteen
+# digits. From 2^53 on it is a whole number m * 2^e, of which the text would not tell all digits.
 _BITS = "('x' || encode(float8send({0}), 'hex'))::bit(64)::bigint"
-_FRACTION = f"({_BITS} & 4503599627370495)"
-_EXPONENT = f"(({_BITS} >> 52) & 2047)"
-_MANTISSA = f"(case when {_EXPONENT} = 0 then {_FRACTION} else {_FRACTION} + 4503599627370496 end)::numeric"
-_POWER = f"(greatest({_EXPONENT}, 1) - 1075)"
-EXACT_NUMERIC = (
-    "case when {0} in ('NaN', 'Infinity', '-Infinity') then {0}::text::numeric "
-    f"when {_POWER} >= 0 then sign({{0}})::numeric * {_MANTISSA} * 2::numeric ^ {_POWER}::numeric "
-    f"else trim_scale(sign({{0}})::numeric * {_MANTISSA} * 5::numeric ^ (-{_POWER})::numeric "
-    f"* ('1e' || {_POWER})::numeric) end"
+_MANTISSA = f"(({_BITS} & 4503599627370495) + 4503599627370496)::numeric"
+_POWER = f"((({_BITS} >> 52) & 2047) - 1075)"
+_EQUAL_NUMERIC = (
+    "case when abs({0}) < 9007199254740992 or abs({0}) in ('NaN', 'Infinity') then {0}::text::numeric "
+    f"else sign({{0}})::numeric * {_MANTISSA} * 2::numeric ^ {_POWER}::numeric end"
 )
 
 
@@ -158,12 +155,16 @@ def first_type_sql(table: str, column: TableColumn, name: str) -> list[str]:
     return [f"{_altering(table, column)} type {name} using null::{name}", done]
 
 
-def widen_sql(table: str, column: TableColumn, name: str) -> str:
+def widen_sql(table: str, column: TableColumn, name: str) -> list[str]:
     """Give another type to a column, and its values too."""
     of_column = quoted(column.name)
-    exact = column.oid == DOUBLE and name == "numeric"
-    value = EXACT_NUMERIC.format(of_column) if exact else f"{of_column}::{name}"
-    return f"{_altering(table, column)} type {name} using {value}"
+    if column.oid == DOUBLE and name == "numeric":
+        value = _EQUAL_NUMERIC.format(of_column)
+        return [
+            "set local extra_float_digits = 1",  # whatever the server is configured for
+            f"{_altering(table, column)} type {name} using {value}",
+        ]
+    return [f"{_altering(table, column)} type {name} using {of_column}::{name}"]
 
 
 def _altering(table: str, column: TableColumn) -> str:

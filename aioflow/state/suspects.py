@@ -7,17 +7,17 @@ what is not certain is neither stored nor told until a whole run, repetition or 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, get_args
 
 from aioflow.dataclass import dataclass
 from aioflow.quantities import count_text
-from aioflow.relation import Batch, Document, Relation, Row, Schema
+from aioflow.relation import Batch, Document, Relation, Row, Schema, decimal_of, identity
 from aioflow.state.driver import Connection
 from aioflow.state.own_tables import HELD, SUSPECTS, from_stamp, stamp
 from aioflow.wholeness import Reason
@@ -34,6 +34,8 @@ _COLUMNS = (
     *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
     *("column_names", "reasons", "incomplete", "confirmed"),
 )
+# Beyond this a Decimal is not made an integer, which would take all its digits.
+_LONGEST_EXPONENT = 10_000
 HELD_COLUMNS = ("table_name", "row_key", "runs", "counted")
 
 
@@ -88,25 +90,44 @@ def _seems(count: int) -> str:
 
 def fingerprint(row: Row) -> str:
     """A short text, the same in every process for tuples that are equal."""
-    return blake2b(_text(row).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(_text(row).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        parts = list(map(_text, value))
-        return f"({','.join(f'{len(part)}:{part}' for part in parts)})"
-    if value is None or isinstance(value, bool | str):
-        return f"{type(value).__name__} {value}"
+def _text(row: Row) -> str:
+    parts = [_value_text(value) for value in identity(row)]
+    return f"({','.join(f'{len(part)}:{part}' for part in parts)})"
+
+
+def _value_text(value: Any) -> str:
+    """A text for what stands for a value: the same for equal ones."""
+    if isinstance(value, str):
+        return f"str {value}"
+    if value is None or isinstance(value, tuple):  # True, NaN and the like are tuples
+        return str(value)
     if isinstance(value, datetime):
-        return f"moment {value.timestamp()}" if value.tzinfo else f"datetime {value.isoformat()}"
-    if isinstance(value, date):
-        return f"date {value.isoformat()}"
+        return f"datetime {value.isoformat()}"
     if isinstance(value, Document):
         return f"document {value.kind} {value.text}"
     if isinstance(value, Relation):
         return _relation_text(value)
-    # Equal numbers of different classes have one hash, which does not change from process to process.
-    return "nan" if math.isnan(value) else f"number {hash(value)}"
+    return f"number {_number_text(value)}"
+
+
+def _number_text(value: int | float | Decimal) -> str:
+    """One text for equal numbers of all classes; not their hash, which -1 and -2 share."""
+    if isinstance(value, int):
+        return f"{value:x}"
+    decimal = value if isinstance(value, Decimal) else decimal_of(value)
+    if not decimal.is_finite():
+        return str(decimal)
+    sign, digits, exponent = decimal.as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    short = text.rstrip("0")
+    assert isinstance(exponent, int)
+    exponent += len(text) - len(short)
+    if 0 <= exponent <= _LONGEST_EXPONENT or not short:
+        return f"{int(decimal):x}"  # as the equal int
+    return f"{'-' * sign}{short}e{exponent}"
 
 
 def _relation_text(relation: Relation) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import MINYEAR, UTC, datetime, timedelta, timezone
+from datetime import MINYEAR, UTC, datetime, time, timedelta, timezone
+from decimal import MAX_EMAX, MIN_EMIN, Decimal
 from decimal import Context as Precision
-from decimal import Decimal
+from math import isinf
 from typing import TypeAlias
 
-from aioflow.relation import Batch, Row, Value, picker
+from aioflow.relation import Batch, Row, Value, identity, picker
 from aioflow.spill import RowBuffer
 from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
@@ -30,6 +31,7 @@ _OUR_SQL = re.compile(r", in: (?:insert into|update) .*", re.DOTALL)
 # Python knows of none that are farther from UTC than a second less.
 _EASTERNMOST = timezone(timedelta(hours=24, seconds=-1))
 _WESTERNMOST = timezone(-timedelta(hours=24, seconds=-1))
+_MIDNIGHT = time()
 
 
 class Upsert:
@@ -83,7 +85,8 @@ class Upsert:
                 rows = batch
             else:
                 self._nulls.update(tuple([value is None for value in key_of(row)]) for row in batch)
-                rows = [comparable(row, positions) for row in batch]
+                mixed = self._connection.dialect.mixes_dates
+                rows = [comparable(row, positions, mixes_dates=mixed) for row in batch]
             yield [(*row, number) for number, row in enumerate(rows, first)]
             first += len(batch)
 
@@ -185,15 +188,16 @@ class _UndoError(Exception):
 # --- keys that databases compare as the language does -------------------------------------------
 
 
-def comparable(row: Row, positions: Sequence[int]) -> Row:
+def comparable(row: Row, positions: Sequence[int], *, mixes_dates: bool) -> Row:
     """A row whose values at these places are equal for a database when they are equal for us.
 
-    A value is only ever replaced by one that equals it: 1 by 1.0 or a Decimal, a time by the same in UTC.
+    A value is only ever replaced by one that equals it: 1.0 or a Decimal by 1, a time by the same in UTC.
+    Where a column takes dates of all forms, midnight is the date, and other times are without a zone.
     """
     for position in positions:
         value = row[position]
         if value.__class__ not in _COMPARED_RIGHTLY:
-            row = (*row[:position], _comparable(value), *row[position + 1 :])
+            row = (*row[:position], _comparable(value, mixes_dates), *row[position + 1 :])
     return row
 
 
@@ -211,9 +215,13 @@ def _are_plain(batch: Batch, positions: Sequence[int]) -> bool:
     return True
 
 
-def _comparable(value: Value) -> Value:
+def _comparable(value: Value, mixes_dates: bool) -> Value:
     if isinstance(value, int | float | Decimal):
         return _comparable_number(value)
+    if isinstance(value, datetime) and mixes_dates:
+        (moment,) = identity((value,))
+        if isinstance(moment, datetime):
+            return moment if moment.time() != _MIDNIGHT else moment.date()
     if isinstance(value, datetime) and value.tzinfo is not None:
         return _in_utc(value)
     return value
@@ -230,19 +238,23 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def _comparable_number(value: float | Decimal) -> Value:
+    """An integer of 64 bits, else a float that equals it, else a Decimal."""
     if value.is_nan() if isinstance(value, Decimal) else value != value:
         return float("nan")
     if SMALLEST_INTEGER <= value <= LARGEST_INTEGER and value == int(value):
         return int(value)
+    (number,) = identity((value,))
+    if isinstance(number, float):
+        return number
     try:
         rounded = float(value)
     except OverflowError:
         rounded = float("inf")
-    if rounded == value:
+    if rounded == value and (rounded.is_integer() or isinf(rounded)):
         return rounded
-    return _shortest(value) if isinstance(value, Decimal) else value
+    return _shortest(Decimal(value))
 
 
 def _shortest(value: Decimal) -> Decimal:
     """Without zeros at its end; by default Python would also round it to 28 digits."""
-    return value.normalize(Precision(prec=max(len(value.as_tuple().digits), 1)))
+    return value.normalize(Precision(prec=max(len(value.as_tuple().digits), 1), Emax=MAX_EMAX, Emin=MIN_EMIN))

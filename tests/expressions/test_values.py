@@ -1,10 +1,13 @@
 """What operators mean: null, comparison, arithmetic, and what is counted."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aioflow.expressions import Condition
 from aioflow.relation import Document, Relation, Schema, Value
@@ -68,9 +71,9 @@ def test_between_may_be_false_beside_a_null() -> None:
     ],
 )
 def test_is_is_never_null(text: str, expected: dict[bool | None, bool]) -> None:
-    for given, result in expected.items():
-        assert value(text, x=given) is result
-        assert holds(text, x=given) is result
+    for x, result in expected.items():
+        assert value(text, x=x) is result
+        assert holds(text, x=x) is result
 
 
 @pytest.mark.parametrize(
@@ -208,7 +211,7 @@ def test_a_column_beside_a_text_is_compared_like_two_columns(x: Value, constant:
         ("x % 0", Decimal(1), "division by zero"),
         ("x / 0", Decimal(0), "division by zero"),
         ("x * x", Decimal("1e999999"), "number out of range"),
-        ("x / 3", 10**400, "number out of range"),
+        ("x / 1.5", 10**400, "number out of range"),
         ("x * 0.5", 10**400, "number out of range"),
         ("x || 'a'", Relation(Schema(("a",))), "not a text"),
         ("x and true", 1, "not a boolean"),
@@ -293,6 +296,49 @@ def test_decimals_stay_decimals(text: str, expected: str) -> None:
 def test_integers_are_exact_however_large() -> None:
     assert value("x * 3 / 3", x=10**40) == 10**40
     assert value("x + 1", x=2**70) == 2**70 + 1
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (10**30, 10**29, 10),
+        (2**53 + 1, 2, Decimal("4503599627370496.5")),
+        (10**30 + 1, 2, Decimal("500000000000000000000000000000.5")),
+        (-(10**40) - 1, 8, Decimal("-1250000000000000000000000000000000000000.125")),
+        (1, 2**60, Context(prec=100).divide(Decimal(1), Decimal(2**60))),
+        (3, 10**30, Decimal("3e-30")),
+        (1, 2**80, Decimal("8.27180612553027674871408692069962853565812110900878906250E-25")),
+        (10**30, 3, Decimal("333333333333333333333333333333." + "3" * 28)),
+        (2 * 10**400, 3, Decimal("6" * 400 + "." + "6" * 27 + "7")),
+        (2, 3 * 10**30, Decimal("6.666666666666666666666666667e-31")),
+        (1, 3**2000 * 10, None),
+    ],
+)  # fmt: skip
+def test_a_quotient_of_large_integers_is_exact_or_has_28_digits_after_the_point(
+    x: int, y: int, expected: Value
+) -> None:
+    for found in (value("x / y", x=x, y=y), value(f"x / {y}", x=x), value("x / y", x=str(x), y=y)):
+        if expected is None:
+            assert len(found.as_tuple().digits) == 28
+        else:
+            assert (found, type(found)) == (expected, type(expected))
+
+
+@given(st.integers(), st.integers().filter(bool), st.integers(0, 400), st.integers(0, 400))
+def test_a_quotient_is_as_near_as_it_is_told(x: int, y: int, more: int, others: int) -> None:
+    x, y = x * 2**more, y * 5**others
+    found, exact = value("x / y", x=x, y=y), Fraction(x, y)
+    assert found == x / y if isinstance(found, float) else abs(Fraction(found) - exact) <= abs(exact) / 10**27
+    if not isinstance(found, float):
+        assert Fraction(found) * y == x or exact.denominator % 2**1001 == 0 or _has_other_factors(exact)
+
+
+def _has_other_factors(number: Fraction) -> bool:
+    rest = number.denominator
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest //= factor
+    return rest > 1
 
 
 DAY = date(2026, 1, 31)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,194 @@ def test_the_account_that_a_statement_names() -> None:
     assert mails() == []
 
 
+# --- several relations in one message -----------------------------------------------------------
+
+SOLD = [{"url": "/9", "address": "Old Rd"}]
+NOTHING = rows(schema="url")
+NEWS = f"email (new, sold-houses, {TO} : out)"
+
+
+def news(options: str = "", **inputs: Any) -> Result:
+    text = f"""PLAN test {{ INPUT: new, sold OUTPUT: out BODY {{
+      project (sold, "*" : sold-houses) {NEWS} {options} }} }}"""
+    configuration = {"email": {"default": account()}}
+    return run_plan(text, configuration=configuration, **{"new": HOUSES, "sold": SOLD, **inputs})
+
+
+def test_several_relations_are_one_mail_with_a_section_each() -> None:
+    assert given(news()) == [("Elm St", 549000), ("Oak <St>", None)]
+    [found] = mails()
+    assert "New (2)\n=======\n" in body(found)
+    assert "Sold houses (1)\n===============\n" in body(found)
+    assert body(found).index("Elm St") < body(found).index("Old Rd")
+    assert "3 rows, sent by the plan test" in body(found)
+    assert body(found, "html").count("<h2") == 2
+
+
+@pytest.mark.parametrize("headings", ['"Fresh, Gone for good"', '["Fresh", "Gone for good"]'])
+def test_sections_have_the_headings_that_one_says(headings: str) -> None:
+    news(f"{{HEADINGS: {headings}}}")
+    [found] = mails()
+    assert "Fresh (2)" in body(found)
+    assert "Gone for good (1)" in body(found)
+
+
+def test_several_relations_of_which_all_are_empty_are_not_mailed_unless_one_says_so() -> None:
+    assert given(news(new=NOTHING, sold=NOTHING)) == []
+    assert mails() == []
+    assert given(news("{EVEN_IF_EMPTY}", new=NOTHING, sold=NOTHING)) == []
+    assert body(mails()[0]).startswith("No rows.")
+
+
+def test_one_relation_of_several_is_enough() -> None:
+    assert given(news(new=NOTHING)) == []
+    [found] = mails()
+    assert "New" not in body(found)
+    assert "Sold houses (1)" in body(found)
+
+
+def test_templates_and_subjects_have_the_relations_by_name() -> None:
+    template = "{% for h in new %}{{ h.address }},{% endfor %}{{ sold_houses|length }} of {{ count }}\\n"
+    news(f'{{BODY: "{template}"}}')
+    assert body(mails()[0]).startswith("Elm St,Oak <St>,1 of 3")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            f"email (rel, o, {TO} : out) {{EACH}}",
+            "with EACH there is a message for each tuple of one rel",
+        ),
+        (f"email (rel, rel, {TO} : out)", "two of the relations are called 'rel': set NAMES"),
+        (f'email (rel, o, {TO} : out) {{HEADINGS: "A"}}', "1 heading for 2 relations"),
+        (f'email (rel, o, {TO} : out) {{BODY: "{{{{ rows|length }}}}"}}', "unknown name 'rows' in the"),
+        (
+            f'email (rel, o, {TO} : out) {{BODY: "{{% for x in o %}}{{{{ x.nmae }}}}{{% endfor %}}"}}',
+            "unknown attribute 'nmae'",
+        ),
+        (f'email (rel, o, {TO} : out) {{NAMES: ["a b", "c"]}}', "'a b' is no name"),
+    ],
+)
+def test_mistakes_with_several_relations_are_found_before_anything_runs(statement: str, message: str) -> None:
+    text = f"PLAN test {{ INPUT: rel (n number), o (name char) OUTPUT: out BODY {{ {statement} }} }}"
+    found = [each.message for each in Engine().check(loads(text))]
+    assert len(found) == 1
+    assert message in found[0]
+
+
+def test_relations_of_one_name_are_told_apart_by_names() -> None:
+    run(f"email (rel, rel, {TO} : out) {{NAMES: first, second; ATTACH: csv}}", rel=HOUSES)
+    names = [part.get_filename() for part in mails()[0].iter_attachments()]
+    assert names == ["first.csv", "second.csv"]
+
+
+def test_files_of_several_relations_have_their_names() -> None:
+    news("{ATTACH: csv}")
+    names = [part.get_filename() for part in mails()[0].iter_attachments()]
+    assert names == ["new.csv", "sold-houses.csv"]
+
+
+def test_several_relations_that_do_not_fit_in_memory() -> None:
+    many = [{"n": number} for number in range(3000)]
+    text = plan(f"email (a, b, {TO} : out)", ["a", "b"])
+    configuration = {"email": {"default": account()}}
+    result = run_plan(text, configuration=configuration, memory_bytes=NO_MEMORY, a=many, b=many)
+    assert len(given(result)) == 3000
+    assert "6,000 rows" in body(mails()[0])
+
+
+def test_a_dead_relation_beside_a_live_one_counts_as_empty() -> None:
+    run(f"null (rel, rel, rel : nothing, live) email (nothing, live, {TO} : out)", rel=HOUSES)
+    assert "Live (2)" in body(mails()[0])
+
+
+def test_new_changed_and_gone_houses_in_one_mail() -> None:
+    text = """PLAN market { INPUT: houses (url char, price number) BODY {
+      diff (houses, "market" : new, changed, gone) {KEY: "url"}
+      email (new, changed, gone, to="me@example.org",
+        subject="{{ new|plural('house') }} new, {{ changed|length }} changed, {{ gone|length }} gone")
+    } }"""
+    configuration = {"email": {"default": account()}}
+    for prices in ({"/1": 5, "/2": 6}, {"/2": 7, "/3": 8}):
+        houses = [{"url": url, "price": price} for url, price in prices.items()]
+        run_plan(text, configuration=configuration, houses=houses)
+    subjects = {str(found["Subject"]): found for found in mails()}
+    assert set(subjects) == {"2 houses new, 0 changed, 0 gone", "1 house new, 1 changed, 1 gone"}
+    found = subjects["1 house new, 1 changed, 1 gone"]
+    assert re.findall(r"^\w+ \(1\)$", body(found), re.MULTILINE) == ["New (1)", "Changed (1)", "Gone (1)"]
+    assert "price  6 → 7" in body(found)
+    assert "old-price" not in body(found) + body(found, "html")
+
+
+# --- subjects -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subject", "written"),
+    [
+        ("{count} houses", "2 houses"),
+        ("{count} new {{houses}}", "2 new {houses}"),
+        ("{{ count }} new {{ 'house' if count == 1 else 'houses' }}", "2 new houses"),
+        ("{{ count | plural('house', 'houses') }}", "2 houses"),
+        ("{{ rel|plural('house') }} from {{ rows[0].address }}", "2 houses from Elm St"),
+        ("{% if count > 1 %}Houses{% else %}House{% endif %}", "Houses"),
+        ("100 % {sure}", None),
+        ("no braces", "no braces"),
+    ],
+)
+def test_a_subject_is_a_template(subject: str, written: str | None) -> None:
+    statement = f'email (rel, to="me@example.org", subject="{subject}" : out)'
+    if written is None:
+        with pytest.raises(PlanError):
+            run(statement, rel=HOUSES)
+        return
+    run(statement, rel=HOUSES)
+    assert mails()[0]["Subject"] == written
+
+
+def test_one_house_is_told_in_the_singular() -> None:
+    statement = "email (rel, to=\"me@example.org\", subject=\"{{ count|plural('house', 'houses') }}\" : out)"
+    run(statement, rel=HOUSES[:1])
+    assert mails()[0]["Subject"] == "1 house"
+
+
+def test_a_subject_of_each_tuple_has_its_attributes() -> None:
+    run('email (rel, to="me@example.org", subject="Hello {{ name|upper }}" : out) {EACH}', rel=PEOPLE[:1])
+    assert mails()[0]["Subject"] == "Hello ANN"
+
+
+@pytest.mark.parametrize(
+    "text", ["a\r\nBcc: x@y.z\r\n\r\n b", "a\nBcc: x@y.z\n\n b", "a\x00\u2028\x85Bcc: x@y.z b", "\ud800 <b>"]
+)
+def test_no_value_in_a_subject_becomes_a_header(text: str) -> None:
+    run(
+        'email (rel, to="me@example.org", subject="{{ text }}\\n{{ text }}" : out) {EACH}',
+        rel=[{"text": text}],
+    )
+    run('email (rel, to="me@example.org", subject="{{ rows[0].text }}" : out)', rel=[{"text": text}])
+    for found in mails():
+        assert found["Bcc"] is None
+        assert [name for name in found if name == "Subject"] == ["Subject"]
+        assert "\n" not in found["Subject"]
+        assert found["To"] == "me@example.org"
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ 'x' * 100000000 }}",
+        "{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}",
+        "{{ count / 0 }}",
+    ],
+)
+def test_a_subject_stays_in_the_sandbox(subject: str) -> None:
+    with pytest.raises(RunError, match="the template"):
+        run(f'email (rel, to="me@example.org", subject="{subject}" : out)', rel=HOUSES)
+    assert mails() == []
+
+
 # --- a message for each tuple -------------------------------------------------------------------
 
 EACH = 'email (rel, to="{name} <{email}>", subject="Hello {name}" : out)'
@@ -297,6 +486,9 @@ GOOD = 'to="a@x.org", subject="x"'
     [
         ('to="{email}", subject="x"', "", "'{email}' takes an address from each tuple: say EACH", "{email"),
         ('to="me", subject="x"', "", "'me' is no address: it has no @", "me"),
+        ('to="a@x.org", subject="{{ cuont }}"', "", "unknown name 'cuont' in the template", "cuont"),
+        ('to="a@x.org", subject="{{ table }}"', "", "unknown name 'table' in the template", "table"),
+        (GOOD, '{HEADINGS: "A, B"}', "2 headings for 1 relation", '"A'),
         ('to="a@x.org, b", subject="x"', "", "'b' is no address", "b"),
         ('to="a@x.org", subject="{cuont}"', "", "'cuont'; did you mean 'count'?", "cuont"),
         ('to="{emial}", subject="x"', "{EACH}", "unknown attribute 'emial'", "emial"),

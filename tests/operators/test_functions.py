@@ -351,6 +351,10 @@ def test_a_sum_of_integers_is_an_integer_of_any_size() -> None:
         ([Decimal("0.1"), 0.2, 1], Decimal("1.3"), None),
         ([float("inf"), 1], float("inf"), float("inf")),
         ([10**400, -(10**400), 1.5], 1.5, 0.5),
+        ([2**60 + 1, 2**60 + 2], 2**61 + 3, Decimal("1152921504606846977.5")),
+        ([10**30, 10**30 + 1, 10**30 + 1], 3 * 10**30 + 2, Decimal("1" + "0" * 30 + "." + "6" * 27 + "7")),
+        ([2**60, 2**60 + 2], 2**61 + 2, 2**60 + 1),
+        ([Decimal(10**40), Decimal("0.5")], Decimal("1" + "0" * 40 + ".5"), Decimal("5" + "0" * 39 + ".25")),
     ],
 )
 def test_sums_and_averages_are_exact(values: list[Any], total: Any, mean: Any) -> None:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow import PlanError, Row, function, loads
+from aioflow import Engine, PlanError, Row, function, loads
 from aioflow.analysis.check import check
 from aioflow.plugins import load_operators
-from aioflow.testing import Script, rows
+from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, bag, out, plan, run
 
 
@@ -218,6 +218,43 @@ def test_emit_needs_nobody_who_reads_on() -> None:
 
 def test_emit_of_nothing_gives_an_empty_output() -> None:
     assert run('emit (rel, "seen" : out)', rel=rows(schema="a")).outputs["seen"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('PLAN p { INPUT: x OUTPUT: out BODY { emit (x, "out") limit (x, 1 : out) } }', "1:47"),
+        (
+            """PLAN p { INPUT: x OUTPUT: out BODY { inner (x : out) } }
+            PLAN inner { INPUT: x OUTPUT: y BODY { emit (x : y) {NAME: "out"} } }""",
+            "2:72",
+        ),
+        (
+            """PLAN p { INPUT: x OUTPUT: out BODY { inner (x : out) {TO: "out"} } }
+            PLAN inner { INPUT: x OUTPUT: y PARAM: to BODY { emit (x, $to : y) } }""",
+            "2:71",
+        ),
+    ],
+)
+def test_emit_to_a_declared_output_is_a_mistake(text: str, place: str) -> None:
+    (found,) = Engine().check(loads(text, name="p.plan"))
+    assert str(found).startswith(f"p.plan:{place}: 'out' is an output of the plan p: emit to another name")
+    assert found.severity == "error"
+    with pytest.raises(PlanError, match="'out' is an output of the plan p"):
+        run_plan(text, x=[{"n": 1}])
+
+
+def test_emit_to_an_output_of_a_called_plan_is_none() -> None:
+    text = """PLAN p { INPUT: x OUTPUT: out BODY { inner (x : out) } }
+      PLAN inner { INPUT: x OUTPUT: y BODY { emit (x, "y" : y) } }"""
+    assert len(run_plan(text, x=[{"n": 1}]).outputs["y"]) == 1
+
+
+def test_emit_to_a_declared_output_that_a_parameter_names_is_an_error() -> None:
+    text = 'PLAN p { INPUT: x OUTPUT: out PARAM: to = "seen" BODY { emit (x, $to) limit (x, 1 : out) } }'
+    assert len(run_plan(text, x=[{"n": 1}]).outputs["seen"]) == 1
+    with pytest.raises(PlanError, match="'out' is an output of the plan p"):
+        run_plan(text, x=[{"n": 1}], parameters={"to": "out"})
 
 
 def test_a_limit_does_not_stop_emit() -> None:

@@ -32,7 +32,9 @@ NOTICED = datetime(2026, 1, 31, 10, tzinfo=UTC)
 
 
 VALUES: list[Any] = [
-    *(None, True, False, 0, 1, 1.0, Decimal("1.0"), -1, 2.5, Decimal("2.5"), float("nan"), Decimal("NaN")),
+    *(None, True, False, 0, 0.0, Decimal("-0.00"), 1, 1.0, Decimal("1.0"), -1, -2, 2**61 - 1, 10**23, 1e23),
+    *(Decimal("1e23"), Decimal("1e5000"), 100, Decimal("1.00e2"), 0.1, Decimal("0.1"), Decimal("0.10"), 2.5),
+    *(Decimal("2.5"), float("nan"), Decimal("NaN")),
     *("", "1", "None", date(2026, 1, 31), datetime(2026, 1, 31), NOTICED),
     *(NOTICED.astimezone(timezone(timedelta(hours=1))), Document("1", "html"), Document("1", "xml")),
     *(Relation(Schema(("a", "b")), [(1, 2), (3, 4)]), Relation(Schema(("b", "a")), [(4, 3), (2, 1.0)])),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow import SettingError
-from aioflow.relation import identity
+from aioflow.relation import Value, identity
 from aioflow.state.databases import Databases
 from aioflow.state.driver import ColumnNeed, Connection, Dialect
 from aioflow.state.errors import ConflictError
@@ -144,17 +144,29 @@ NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.decimals(allow_nan=True, allow_infinity=True, places=3),
+    st.floats().map(lambda number: Decimal(repr(number))),
+    st.floats(-(2.0**70), 2.0**70).map(lambda number: Decimal(number)),
     st.booleans(),
 )
 
+DATES = st.one_of(
+    st.dates(),
+    st.dates().map(lambda day: datetime(day.year, day.month, day.day)),
+    st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30))])),
+)
+VALUES = st.one_of(
+    NUMBERS,
+    DATES,
+    st.sampled_from([0.1, Decimal("0.10"), Decimal.from_float(0.1), 2**70, 10**23, Decimal("1e23")]),
+)
 
-@given(NUMBERS, NUMBERS)
-def test_comparable_keys_are_equal_when_the_values_are(first: object, second: object) -> None:
+
+@given(VALUES, VALUES)
+def test_comparable_keys_are_equal_when_the_values_are(first: Value, second: Value) -> None:
     for value in (first, second):
-        assert identity(comparable((value,), [0])) == identity((value,))
-    (one,), (other,) = comparable((first,), [0]), comparable((second,), [0])
-    if identity((first,)) == identity((second,)):
-        assert repr(one) == repr(other)
+        assert identity(comparable((value,), [0], mixes_dates=True)) == identity((value,))
+    (one,), (other,) = (comparable((value,), [0], mixes_dates=True) for value in (first, second))
+    assert (identity((first,)) == identity((second,))) is (repr(one) == repr(other))
 
 
 @pytest.mark.parametrize(
@@ -167,10 +179,20 @@ def test_comparable_keys_are_equal_when_the_values_are(first: object, second: ob
 )
 def test_moments_are_comparable_also_where_utc_has_no_such_year(first: str, second: str) -> None:
     moments = [datetime.fromisoformat(text) for text in (first, second)]
-    (one,), (other,) = (comparable((moment,), [0]) for moment in moments)
-    assert repr(one) == repr(other)
-    assert [one, other] == moments
+    for mixed in (True, False):
+        (one,), (other,) = (comparable((moment,), [0], mixes_dates=mixed) for moment in moments)
+        assert repr(one) == repr(other)
+        assert identity((one,)) == identity((moments[0],))
+        assert mixed or [one, other] == moments
+
+
+def test_where_a_column_mixes_dates_a_midnight_is_its_date() -> None:
+    midnights = [date(2026, 1, 31), datetime(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC)]
+    assert [comparable((each,), [0], mixes_dates=True) for each in midnights] == [(date(2026, 1, 31),)] * 3
+    assert [comparable((each,), [0], mixes_dates=False) for each in midnights] == [
+        (each,) for each in midnights
+    ]
 
 
 def test_only_the_key_is_made_comparable() -> None:
-    assert repr(comparable((Decimal("1.0"), Decimal("1.0")), [1])) == "(Decimal('1.0'), 1)"
+    assert repr(comparable((Decimal("1.0"), Decimal("1.0")), [1], mixes_dates=True)) == "(Decimal('1.0'), 1)"
