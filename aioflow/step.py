@@ -61,10 +61,10 @@ class Step:
     tail: Merged | None = None
     sees_own_writes: bool = False  # it reads a store that a statement before it writes to
     is_call: bool = field(init=False)
-    is_plain: bool = field(init=False)  # one input, one output, no clauses
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
     firing: Firing = field(init=False)
+    fails_by_tuple: bool = field(init=False)
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
 
@@ -73,10 +73,11 @@ class Step:
         if isinstance(self.resolved.target, Operator):
             self.operator = self.resolved.target
             self.firing = self.operator.fires(self.settings)
+            self.fails_by_tuple = self.operator.fails_by_tuple(self.settings, len(self.inputs))
         resolved = self.resolved
         clauses = (*resolved.wait, *resolved.enable, *resolved.done, resolved.errors, resolved.skip_errors)
-        self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
-        self.needs_no_task = not self.is_call and self.is_plain and self.operator.batchwise is not None
+        is_plain = len(self.outputs) == 1 and not any(clauses)
+        self.needs_no_task = not self.is_call and is_plain and self.operator.is_batchwise(len(self.inputs))
 
     @property
     def callee(self) -> Plan:
@@ -109,7 +110,8 @@ class Step:
             settings = self.operator.bind(self.settings, inputs)
             operator = self.operator
             schemas = operator.output_schemas(inputs, settings)
-            function = operator.batchwise(settings) if operator.batchwise and self.is_plain else None
+            is_batchwise = operator.is_batchwise(len(self.inputs))
+            function = operator.batchwise(settings) if operator.batchwise and is_batchwise else None
             counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
             bound = Bound(operator.arguments(settings), schemas, function, counted)
             self._bound[inputs] = bound
