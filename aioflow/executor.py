@@ -14,13 +14,7 @@ from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
 from aioflow.context import DEAD, END, Context, Release, To
 from aioflow.errors import ReleasedError, RunError
 from aioflow.events import StepEnded, StepStarted, TupleFailed
-from aioflow.failures import (
-    FailureSink,
-    HeldResults,
-    describe,
-    failed_row,
-    operator_error,
-)
+from aioflow.failures import FailureSink, HeldResults, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
 from aioflow.operator import BatchFunction
@@ -468,6 +462,8 @@ class OperatorStep(Gate):
         """The whole first input, also what had not been read when the statement failed."""
         if not self.streams:
             return Relation(Schema(()))
+        if self._recorded is None and not self.rows_in:  # it could not even begin
+            self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
         for stream in self.streams:
             while await stream.receive() is not None:
                 pass
