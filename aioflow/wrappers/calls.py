@@ -155,7 +155,7 @@ class PageCalls(_Calls):
         is_empty = True
         async with aclosing(self._pages(request)) as batches:
             async for rows in batches:
-                is_empty = False
+                is_empty = is_empty and isinstance(rows, Release)
                 yield rows
         if is_empty:
             yield []

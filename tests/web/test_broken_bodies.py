@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,16 @@ async def test_pages_before_one_that_stays_broken_do_not_count_where_the_failure
         assert await rows_until_failure(engine, paged, server) == [1, 2]
 
 
+async def test_a_recording_has_the_answer_that_was_whole(tmp_path: Path) -> None:
+    plan, path = loads(PLAN.format(wrapper("csv"))), tmp_path / "recorded.jsonl"
+    async with Server(broken_times(1, _short, page("csv"))) as server:
+        rows = [{"link": server.url()}]
+        for settings in ({"record": str(path)}, {"replay": str(path)}):
+            async with engine_for(server, **settings) as engine:
+                assert [row["n"] for row in await engine.run(plan, x=rows)] == EXPECTED
+        assert len(server.requests) == 2
+
+
 # --- on a virtual clock, over a scripted network ----------------------------------------------------
 
 
@@ -221,3 +232,14 @@ def test_a_body_beyond_what_is_held_streams_and_its_failure_ends_the_run(text: s
     with pytest.raises(RunError, match=r"the body broke off.*http\.hold_bytes \(1,500 bytes\)"):
         ask()
     assert len(site.urls) == 1
+
+
+def test_a_large_page_without_items_keeps_its_tuple_with_outer() -> None:
+    plan = PLAN.format(wrapper("json")).replace("x : out)", "x : out) {OUTER}")
+    found = run_plan(
+        plan,
+        network=ScriptedSite({LINK: Answer(Chunks(b'{"items": [', b"]}"))}),
+        configuration={"http": {**QUIET, "hold_bytes": 1}},
+        x=[{"link": LINK}],
+    )
+    assert [dict(row) for row in found] == [{"link": LINK, "n": None}]
