@@ -407,7 +407,7 @@ class OperatorStep(Gate):
         if self.session.listeners:
             self.session.publish(TupleFailed(*self.place(), str(error)))
         if isinstance(error, RunError) or not self.takes_failures:
-            raise operator_error(self.step.where, error, schema, row)
+            raise self._told(error, schema, row)
         if self.step.resolved.skip_errors:
             self.totals.skip(error)
         elif self.errors is not None:
@@ -430,8 +430,7 @@ class OperatorStep(Gate):
             return False
         error = self._drop_results(failure)
         if isinstance(error, RunError) or not self._may_be_taken():
-            is_told = isinstance(error, RunError) and not isinstance(error, ReleasedError)
-            self.session.fail(error if is_told else operator_error(self.step.where, error, None, None))
+            self.session.fail(self._told(error, None, None))
             return False
         self.has_failed = True
         self.totals.errors += 1
@@ -446,6 +445,12 @@ class OperatorStep(Gate):
         elif self.sink is not None:
             self.sink.take(self.step.where, packed, error, 1)
         return True
+
+    def _told(self, error: BaseException, schema: Schema | None, row: Row | None) -> RunError:
+        """The error that ends the run; some tell a place of their own."""
+        if isinstance(error, RunError) and not isinstance(error, ReleasedError):
+            return error
+        return operator_error(self.step.where, error, schema, row)
 
     def _may_be_taken(self) -> bool:
         """Whether the failure of the statement as a whole is data.
