@@ -205,14 +205,13 @@ class Call:
 class CallStep(Gate):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_inner", "_seen", "_watches", "ordered", "urgent")
+    __slots__ = ("_call", "_seen", "_watches", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
         self._seen: KeySet | None = None
         self._watches: list[Watch] = []
-        self._inner: Completion | None = None
         self.urgent = urgent
         self.ordered = call.surroundings.ordered or step.resolved.ordered
 
@@ -267,7 +266,7 @@ class CallStep(Gate):
         if tail and routine.is_loop and self._call.may_inline:
             self._loop(routine, inside)
             return
-        completion = self._inner = self.completion if tail else Completion(self._child_ended)
+        completion = self.completion if tail else Completion(self._child_ended)
         child = Call(session, routine, completion, inside)
         if session.listeners:
             place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
@@ -338,17 +337,14 @@ class CallStep(Gate):
         if self.session.listeners:
             place = (self.session.now(), self.session.info.run_id)
             self.session.publish(CallEnded(*place, self.step.name, self.iteration))
-        failed = self._inner is not None and self._inner.failed
-        if failed and self.errors is None and not self.step.resolved.skip_errors:
-            self.completion.failed = True  # what took it stands further out
-        self._finish(well=not failed)
+        self._finish()
 
-    def _finish(self, *, well: bool, dead: bool = False, marks: Marks = WHOLE) -> None:
+    def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:
         self.ended = True
         if self.errors is not None:
             self.errors.mark(marks)
             self.errors.end(dead)
-        self.settle_signals(well and not dead, marks)
+        self.settle_signals(not dead, marks)
         if self._seen is not None:
             self._seen.close()
         self.completion.leave()
@@ -360,7 +356,7 @@ class CallStep(Gate):
         for outlet in self.outlets:
             outlet.mark(marks)
             outlet.end(dead=True)
-        self._finish(well=True, dead=True, marks=marks)
+        self._finish(dead=True, marks=marks)
 
     def unread(self) -> None:
         """Nobody reads an output any more: if the call has not unfolded, it need not."""
@@ -382,4 +378,4 @@ class CallStep(Gate):
             stream.close()
         for outlet in self.outlets:
             outlet.end()
-        self._finish(well=True)
+        self._finish()

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from aioflow.context import Context
+from aioflow.context import Context, Release
+from aioflow.errors import ReleasedError, RunError
 from aioflow.relation import Batch, Row
+from aioflow.spill import RowBuffer
 from aioflow.stream import Stream
 
 T = TypeVar("T")
 
 
 def map_concurrently(
-    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
+    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T | Release, None]],
     rows: Stream,
     context: Context,
     *,
@@ -29,9 +32,11 @@ def map_concurrently(
 
     Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
     tuples when the statement is ORDERED. `batches()` gives lists of those that are there.
-    A call that fails is reported to `context.fail`, and the rest goes on. Calls that take their permits
-    themselves, and may wait for something else before, can be under way for a `window` of tuples as long
-    as there are permits that nobody uses.
+    A call that fails is reported to `context.fail`, and the rest goes on. Where ERRORS may take the failure,
+    a call gives all its results or none: those of a generator are held until it has ended, in memory and
+    then on disk, unless it yields a `Release`. Calls that take their permits themselves, and may wait for
+    something else before, can be under way for a `window` of tuples as long as there are permits that
+    nobody uses.
     """
     return ConcurrentCalls(function, rows, context, permit, source, window or context.workers)
 
@@ -48,14 +53,20 @@ _STARTED_AT_ONCE = 4
 _TURNS_FOR_URGENT = 12
 
 
+def _results(held: RowBuffer) -> Iterator[Any]:
+    return (result for batch in held.batches() for (result,) in batch)
+
+
 class _Call(Generic[T]):
     """A call for one tuple, and what became of it. One that gives its results one by one has many."""
 
-    __slots__ = ("error", "is_done", "results", "row")
+    __slots__ = ("error", "held", "is_done", "release", "results", "row")
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        self.results: tuple[T, ...] | list[T] = ()
+        self.results: tuple[T, ...] = ()
+        self.held: RowBuffer | None = None  # results of a generator, in tuples of their own
+        self.release: Release | None = None
         self.error: BaseException | None = None
         self.is_done = False
 
@@ -68,7 +79,7 @@ class ConcurrentCalls(Generic[T]):
 
     def __init__(
         self,
-        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T, None]],
+        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T | Release, None]],
         rows: Stream,
         context: Context,
         permit: bool,
@@ -86,10 +97,13 @@ class ConcurrentCalls(Generic[T]):
         self._early_at_most = min(window, _EARLY_AT_MOST)
         self._waiting_at_most = min(window, _WAITING_AT_MOST)
         self._ordered = context.ordered
+        self._holds = context.ordered or context.takes_failures
         self._pending: deque[Row] = deque()
         self._running = 0
         self._waiting: deque[_Call[T]] = deque()  # ended; if ordered, all that were begun, in their order
         self._early: deque[tuple[Row, T]] = deque()  # results that can leave
+        self._leaving: tuple[Row, RowBuffer] | None = None  # more of them, which were held
+        self._rest: Iterator[T] = iter(())
         self._taken = asyncio.Event()
         self._reading: asyncio.Task[Batch | None] | None = None
         self._changed: asyncio.Event = asyncio.Event()
@@ -123,15 +137,32 @@ class ConcurrentCalls(Generic[T]):
     async def _arrival(self) -> None:
         """Wait until results can leave, or all is over."""
         while not self._early:
-            while self._waiting and self._waiting[0].is_done and len(self._early) < self._early_at_most:
-                self._take_results(self._waiting.popleft())
+            self._let_leave()
             self._start_calls()  # now that there is room
             if self._early:
                 return
-            if self._exhausted and not self._pending and not self._running and not self._waiting:
+            if self._is_over:
                 return
             self._changed.clear()
             await self._changed.wait()
+
+    @property
+    def _is_over(self) -> bool:
+        return not (self._pending or self._running or self._waiting or self._leaving) and self._exhausted
+
+    def _let_leave(self) -> None:
+        while len(self._early) < self._early_at_most:
+            if self._leaving is not None:
+                row, held = self._leaving
+                some = [(row, result) for result in islice(self._rest, _EARLY_AT_MOST)]
+                self._early.extend(some)
+                if not some:
+                    held.close()
+                    self._leaving = None
+            elif self._waiting and self._waiting[0].is_done:
+                self._take_results(self._waiting.popleft())
+            else:
+                return
 
     def _take_results(self, call: _Call[T]) -> None:
         if call.error is not None:
@@ -141,6 +172,8 @@ class ConcurrentCalls(Generic[T]):
         row = call.row
         for result in call.results:
             self._early.append((row, result))
+        if call.held is not None:
+            self._leaving, self._rest = (row, call.held), _results(call.held)
 
     # --- tuples -----------------------------------------------------------------------------------
 
@@ -233,6 +266,8 @@ class ConcurrentCalls(Generic[T]):
                 call.error = RuntimeError("the call was cancelled from inside")
             except Exception as error:
                 call.error = error
+            if call.error is not None:
+                self._drop_results(call, call.error)
             call.is_done = True
             if not self._ordered:
                 self._waiting.append(call)
@@ -244,28 +279,48 @@ class ConcurrentCalls(Generic[T]):
 
     async def _make(self, call: _Call[T]) -> None:
         if self._is_generator:
-            call.results = await self._pull(call.row, cast(Any, self._function(call.row)))
+            await self._pull(call, cast(Any, self._function(call.row)))
             return
         async with self._context.permit(self._source):
             call.results = (await cast("Awaitable[T]", self._function(call.row)),)
 
-    async def _pull(self, row: Row, results: AsyncGenerator[T, None]) -> list[T]:
+    async def _pull(self, call: _Call[T], results: AsyncGenerator[T | Release, None]) -> None:
         """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
-        kept: list[T] = []
+        if self._holds:
+            call.held = RowBuffer(self._context.memory)
         async with aclosing(results):
             while True:
                 async with self._permitted():
                     result = await anext(results, _NO_MORE)
                 if isinstance(result, _NoMore):
-                    return kept
-                if self._ordered:
-                    kept.append(result)
-                    continue
-                while len(self._early) >= _EARLY_AT_MOST:
-                    self._taken.clear()
-                    await self._taken.wait()
-                self._early.append((row, result))
-                self._changed.set()
+                    return
+                if isinstance(result, Release):
+                    call.release = result
+                    if call.held is not None and not self._ordered:
+                        held, call.held = call.held, None
+                        with held:
+                            for each in _results(held):
+                                await self._give(call.row, each)
+                elif call.held is not None:
+                    call.held.append([(result,)])
+                else:
+                    await self._give(call.row, result)
+
+    async def _give(self, row: Row, result: Any) -> None:
+        """Let a result leave, when there is room."""
+        while len(self._early) >= _EARLY_AT_MOST:
+            self._taken.clear()
+            await self._taken.wait()
+        self._early.append((row, result))
+        self._changed.set()
+
+    def _drop_results(self, call: _Call[T], error: BaseException) -> None:
+        """Forget what a call that failed gave; if some of it has left, the failure ends the run."""
+        if call.held is not None:
+            call.held.close()
+            call.held = None
+        if call.release is not None and not isinstance(error, RunError):
+            call.error = ReleasedError(error, call.release.why)
 
     def _permitted(self) -> AbstractAsyncContextManager[None]:
         return self._context.permit(self._source) if self._permit else nullcontext()

@@ -37,6 +37,17 @@ class To:
     content: Any
 
 
+@dataclass(frozen=True)
+class Release:
+    """What a generator yields that cannot have its results held until it has ended.
+
+    Where ERRORS may take a failure, results are held so that a failed firing gives none. From here on they
+    leave as they come, and a failure ends the run, with `why` in its message.
+    """
+
+    why: str
+
+
 class Ending:
     """How an operator ends one of its outputs before the others."""
 
@@ -70,6 +81,8 @@ class StepHost(Protocol):
     def urgent(self) -> bool: ...
     @property
     def sees_own_writes(self) -> bool: ...
+    @property
+    def takes_failures(self) -> bool: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
@@ -136,6 +149,14 @@ class Context:
     def sees_own_writes(self) -> bool:
         """Whether the statement reads a store that a statement before it, in this run, writes to."""
         return self._step.sees_own_writes
+
+    @property
+    def takes_failures(self) -> bool:
+        """Whether ERRORS, of the statement or of a call around it, takes what fails.
+
+        If so, a firing must give all its results or none.
+        """
+        return self._step.takes_failures
 
     def permit(self, source: str | None = None, label: str = "") -> AbstractAsyncContextManager[None]:
         """`async with` this around whatever waits on the outside world; traces show the label."""

@@ -7,6 +7,7 @@ AioflowError
 ├── MissingExtraError  an optional package is not installed
 └── RunError           a run that failed
     ├── OperatorError  a statement failed; names file, line, operator and input tuple
+    ├── ReleasedError  a firing failed after some of its results had left
     ├── DepthError     a recursion went past its MAX_DEPTH
     └── DeadlineError  the run took longer than its timeout
 """
@@ -21,7 +22,12 @@ from aioflow.source import Span
 
 
 class AioflowError(Exception):
-    """The root of all errors that aioflow raises on purpose."""
+    """The root of all errors that aioflow raises on purpose.
+
+    `means_absence` says that the failure is knowledge: what was asked for does not exist.
+    """
+
+    means_absence: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,15 @@ class OperatorError(RunError):
     """A statement failed; the original exception is the cause."""
 
 
+class ReleasedError(RunError):
+    """A firing failed after some of its results had left, so that no ERRORS may take it; `why` they had."""
+
+    def __init__(self, error: BaseException, why: str) -> None:
+        message = f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+        super().__init__(f"{message}; {why}")
+        self.__cause__ = error
+
+
 class DepthError(RunError):
     """A recursion went deeper than its plan allows."""
 
@@ -91,6 +106,14 @@ class DeadlineError(RunError):
 def declared_output(name: str, plan: str) -> str:
     """What is wrong with sending rows to an output that a plan declares."""
     return f"{name!r} is an output of the plan {plan}: emit to another name, or both would be one"
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an exception, also of one that cannot tell it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

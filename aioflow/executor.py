@@ -11,17 +11,18 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
-from aioflow.context import DEAD, END, Context, To
-from aioflow.errors import RunError
+from aioflow.context import DEAD, END, Context, Release, To
+from aioflow.errors import ReleasedError, RunError, message_of
 from aioflow.events import StepEnded, StepStarted, TupleFailed
-from aioflow.failures import FailureSink, describe, failed_row, message_of, operator_error
+from aioflow.failures import FailureSink, HeldResults, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
-from aioflow.relation import Relation, Row, Schema
+from aioflow.operator import BatchFunction
+from aioflow.relation import Batch, Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.spill import RowBuffer
-from aioflow.step import Step
+from aioflow.step import Bound, Step
 from aioflow.stream import Stream
 from aioflow.wholeness import WHOLE, Marks, partial
 from aioflow.yielded import rows_of
@@ -31,10 +32,13 @@ class OperatorStep(Gate):
     """A statement on an operator in one call."""
 
     __slots__ = (
+        "_held",
         "_recorded",
+        "_release",
         "children",
         "failed",
         "first_failure",
+        "has_failed",
         "has_news",
         "lacking",
         "ordered",
@@ -62,6 +66,7 @@ class OperatorStep(Gate):
         self.ordered = ordered or step.resolved.ordered
         self.urgent = urgent
         self.failed = 0
+        self.has_failed = False  # as a whole
         self.lacking = 0  # failed tuples of which nobody knows what they would have given
         self.first_failure = ""
         self.own_marks = WHOLE
@@ -72,6 +77,8 @@ class OperatorStep(Gate):
         self.unneeded = False
         self.children: dict[asyncio.Task[Any], None] = {}
         self._recorded: RowBuffer | None = None
+        self._held: HeldResults | None = None
+        self._release: Release | None = None
 
     def new_stream(self, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
@@ -136,8 +143,7 @@ class OperatorStep(Gate):
             try:
                 await self._operate()
             except (Exception, SystemExit) as error:
-                well = False
-                await self._statement_failed(error)
+                well = await self._statement_failed(error)
         except asyncio.CancelledError:
             if not self.unneeded or session.stopping:
                 raise
@@ -146,6 +152,8 @@ class OperatorStep(Gate):
                 await self._end_children()
             if self._recorded is not None:
                 self._recorded.close()
+            if self._held is not None:
+                self._held.close()
             if session.baton is not None:
                 session.baton.release()
         if session.failure is None:  # a stream that fails does not end
@@ -159,8 +167,11 @@ class OperatorStep(Gate):
         for outlet, schema in zip(self.outlets, bound.schemas, strict=True):
             if schema is not None:
                 outlet.open(schema)
-        if self.errors is not None or self.sink is not None:
+        if self.takes_failures:
             self._prepare_errors(schemas)
+        if bound.function is not None:
+            await self._map(bound, bound.function)
+            return
         arguments = bound.arguments
         if operator.takes_context:
             arguments = {**arguments, "context": Context(Host(self))}
@@ -172,6 +183,38 @@ class OperatorStep(Gate):
         except BaseException:
             await generator.aclose()
             raise
+        if self._held is not None:
+            await self._hand_on(self._held)
+
+    async def _map(self, bound: Bound, function: BatchFunction) -> None:
+        """Do what the operator does by its function of batches, which finds the tuples that fail."""
+        stream, outlet = self.streams[0], self.outlets[0]
+        full = False
+        try:
+            async for batch in stream.batches():
+                if full:
+                    await self._drain()
+                results = self._results(function, batch)
+                if self.has_news:
+                    self._mark_rows()
+                full = outlet.push(results) if results else False
+                if not self.has_fired and self.step.enable:
+                    self.note_firing()
+        finally:
+            for counted in bound.counted:
+                self.totals.counters.update(counted.take())
+
+    def _results(self, function: BatchFunction, batch: Batch) -> Batch:
+        try:
+            return function(batch)
+        except Exception:
+            results: Batch = []  # which tuples it was is found one by one
+        for row in batch:
+            try:
+                results += function([row])
+            except Exception as error:
+                self.tuple_failed(row, error, 1)
+        return results
 
     # --- wholeness ------------------------------------------------------------------------------
 
@@ -214,11 +257,14 @@ class OperatorStep(Gate):
 
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
         """Hand on what the operator yields. Space is waited for before the next rows, not after the last."""
-        only = self.outlets[0] if len(self.outlets) == 1 else None
+        only = self.outlets[0] if len(self.outlets) == 1 and self._held is None else None
         full, width = False, -1
         async for item in generator:
             if full:
                 await self._drain()
+            if item.__class__ is Release:
+                await self._stop_holding(item)
+                continue
             if self.has_news:
                 self._mark_rows()
             if width < 0 and only is not None and only.schema is not None:
@@ -230,10 +276,27 @@ class OperatorStep(Gate):
                 full = only.push(item) if item[0].__class__ is tuple else self._route(item)
             else:
                 full = self._route(item)
-            if not self.has_fired and self.step.enable:
+            if not self.has_fired and self.step.enable and self._held is None:
                 self.note_firing()
 
+    async def _stop_holding(self, release: Release) -> None:
+        """Hold the results no longer: a failure ends the run from now on."""
+        self._release = release
+        if self._held is not None:
+            await self._hand_on(self._held)
+
+    async def _hand_on(self, held: HeldResults) -> None:
+        self._held = None
+        try:
+            for outlet, batch in held.batches():
+                if outlet.push(batch):
+                    await self._drain()
+        finally:
+            held.close()
+
     async def _drain(self) -> None:
+        if self._held is not None:
+            await asyncio.sleep(0)
         started = self.session.now() if self.session.timing else 0.0
         for outlet in self.outlets:
             await outlet.drain()
@@ -256,12 +319,18 @@ class OperatorStep(Gate):
         if isinstance(item, Schema):
             outlet.open(item)
             return False
+        held = self._held
         if item is DEAD or item is END:
             outlet.mark(self.marks_now())
-            outlet.end(dead=item is DEAD)
+            if held is None:
+                outlet.end(dead=item is DEAD)
+            else:
+                held.end(outlet, dead=item is DEAD)
             return False
         rows = rows_of(item, outlet, self.step.name)
-        return outlet.push(rows) if rows else False
+        if not rows:
+            return False
+        return outlet.push(rows) if held is None else held.add(outlet, rows)
 
     def output_number(self, name: str) -> int:
         try:
@@ -324,6 +393,8 @@ class OperatorStep(Gate):
             self.session.warn(f"{self.step.where}: its results may be wrong: {marks.doubtful[0].text}")
 
     def note_end(self) -> None:
+        if self.has_failed:
+            return
         if self.step.firing == "end" or not self.streams or self.rows_in > self.failed:
             self.fired()
 
@@ -382,32 +453,42 @@ class OperatorStep(Gate):
 
     # --- failing --------------------------------------------------------------------------------
 
+    @property
+    def takes_failures(self) -> bool:
+        """Whether ERRORS, here or around the call, takes what fails."""
+        return self.errors is not None or self.sink is not None or self.step.resolved.skip_errors
+
     def _prepare_errors(self, schemas: Sequence[Schema | None]) -> None:
-        per_tuple = self.step.firing == "tuple"
+        """Have the statement give all its results or none, and its input at hand if it works on the whole."""
+        by_tuple = self.step.fails_by_tuple
         if self.errors is not None:
             schema = (schemas[0] if schemas else None) or Schema(())
-            self.errors.open(schema.add(FAILURE) if per_tuple else FAILED_RELATION)
-        if self.streams and not per_tuple and (self.errors is not None or self.sink is not None):
+            self.errors.open(schema.add(FAILURE) if by_tuple else FAILED_RELATION)
+        if by_tuple and self.streams:
+            return  # each firing sees to itself
+        self._held = HeldResults(self.outlets, self.session.memory)
+        if self.streams and not self.step.resolved.skip_errors:
             self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
 
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None:
+        schema = self.streams[0].schema if self.streams else None
+        if not self.streams:  # then it was the only firing
+            error = self._drop_results(error)
         self.failed += 1
         self.totals.errors += 1
         self._note_failure(error)
         if self.session.listeners:
             self.session.publish(TupleFailed(*self.place(), str(error)))
-        schema = self.streams[0].schema if self.streams else None
+        if isinstance(error, RunError) or not self.takes_failures:
+            raise self._told(error, schema, row)
         if self.step.resolved.skip_errors:
             self.totals.skip(error)
-            return
-        if self.errors is not None:
+        elif self.errors is not None:
             if not self.errors.was_read or self.errors.unread:
                 self.totals.go_unasked(error)
             self.errors.push([failed_row(schema or Schema(()), row, error, attempts)])
         elif self.sink is not None:
             self.sink.take(self.step.where, Relation(schema or Schema(()), [row]), error, attempts)
-        else:
-            raise operator_error(self.step.where, error, schema, row)
 
     def _note_failure(self, error: BaseException) -> None:
         """A failure lacks rows, unless it means that there is nothing to be had."""
@@ -417,36 +498,61 @@ class OperatorStep(Gate):
             self.first_failure = message_of(error) or type(error).__name__
         self.lacking += 1
 
-    async def _statement_failed(self, error: Exception | SystemExit) -> None:
-        """The statement as a whole failed: its ERRORS, or those of a call around it, take it."""
+    def _drop_results(self, error: BaseException) -> BaseException:
+        """Have none of the results leave; where some have, an error that ends the run."""
+        if self._release is not None and not isinstance(error, RunError):
+            return ReleasedError(error, self._release.why)
+        if self._held is not None:
+            self._held.close()
+            self._held = HeldResults(self.outlets, self.session.memory)
+        return error
+
+    async def _statement_failed(self, failure: Exception | SystemExit) -> bool:
+        """The statement as a whole failed; whether its ERRORS, or those of a call around it, take it."""
         if self.session.stopping or self.unneeded:
-            return
-        # Of a statement that fires for tuples, ERRORS carries tuples: a failure of another kind is no data.
-        own = self.errors is not None and self.step.firing != "tuple"
-        taken = own or self.sink is not None or self.step.resolved.skip_errors
-        if isinstance(error, RunError) or not taken:
-            self.session.fail(
-                error if isinstance(error, RunError) else operator_error(self.step.where, error, None, None)
-            )
-            return
+            return False
+        error = self._drop_results(failure)
+        if isinstance(error, RunError) or not self._may_be_taken():
+            self.session.fail(self._told(error, None, None))
+            return False
+        self.has_failed = True
         self.totals.errors += 1
         self.own_marks = self.own_marks.united(partial(f"{self.step.where}: failed: {message_of(error)}"))
         if self.step.resolved.skip_errors:
             self.totals.skip(error)
-            return
+            return True
         packed = await self._packed_input()
-        if own and self.errors is not None:
+        if self.errors is not None:
             if self.errors.schema is None:
                 self.errors.open(FAILED_RELATION)
             self.errors.push([(packed, *describe(error, 1))])
         elif self.sink is not None:
-            self.completion.failed = True
             self.sink.take(self.step.where, packed, error, 1)
+        return True
+
+    def _told(self, error: BaseException, schema: Schema | None, row: Row | None) -> RunError:
+        """The error that ends the run; some tell a place of their own."""
+        if isinstance(error, RunError) and not isinstance(error, ReleasedError):
+            return error
+        return operator_error(self.step.where, error, schema, row)
+
+    def _may_be_taken(self) -> bool:
+        """Whether the failure of the statement as a whole is data.
+
+        Of a statement whose tuples fail one by one, ERRORS carries tuples; a call around it takes such a
+        failure as long as no result has left.
+        """
+        if not self.step.fails_by_tuple:
+            return self.takes_failures
+        own = self.errors is not None or self.step.resolved.skip_errors
+        return self.sink is not None and not own and not self.rows_out
 
     async def _packed_input(self) -> Relation:
         """The whole first input, also what had not been read when the statement failed."""
         if not self.streams:
             return Relation(Schema(()))
+        if self._recorded is None and not self.rows_in:  # it could not even begin
+            self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
         for stream in self.streams:
             while await stream.receive() is not None:
                 pass

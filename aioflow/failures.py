@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from aioflow.analysis.fitting import FAILED_CALL, FAILURE
-from aioflow.errors import OperatorError, SettingError
+from aioflow.errors import OperatorError, SettingError, message_of
+from aioflow.operator import BatchFunction
 from aioflow.outlet import Outlet
-from aioflow.relation import Relation, Row, Schema
+from aioflow.relation import Batch, Relation, Row, Schema
+from aioflow.spill import Memory, RowBuffer
+
+_TURN_ROWS = 1024
 
 _SHOWN_CHARACTERS = 200
 
@@ -31,17 +36,43 @@ class CallFailures:
             self._outlet.push([(where, tuples, *describe(error, attempts))])
 
 
+class HeldResults:
+    """What a statement gave, where its failure may be taken: none of it leaves before it has ended well."""
+
+    def __init__(self, outlets: Sequence[Outlet], memory: Memory) -> None:
+        self._rows = {outlet: RowBuffer(memory) for outlet in outlets}
+        self._endings: dict[Outlet, bool] = {}
+        self._since_turn = 0
+
+    def add(self, outlet: Outlet, rows: Sequence[Row]) -> bool:
+        """Keep rows for an outlet; whether it is time to let others run."""
+        self._rows[outlet].append(rows)
+        self._since_turn += len(rows)
+        is_time = self._since_turn >= _TURN_ROWS
+        if is_time:
+            self._since_turn = 0
+        return is_time
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        """The outlet is to be ended once its rows have left."""
+        self._endings[outlet] = dead
+
+    def batches(self) -> Iterator[tuple[Outlet, Batch]]:
+        """Everything, to be handed on; outlets end where the operator had ended them."""
+        for outlet, rows in self._rows.items():
+            for batch in rows.batches():
+                yield outlet, batch
+            if outlet in self._endings:
+                outlet.end(self._endings[outlet])
+
+    def close(self) -> None:
+        for rows in self._rows.values():
+            rows.close()
+
+
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
     """The attributes `error`, `error-kind` and `attempts`."""
     return message_of(error) or type(error).__name__, type(error).__name__, attempts
-
-
-def message_of(error: BaseException) -> str:
-    """The text of an exception, also of one that cannot tell it."""
-    try:
-        return str(error)
-    except Exception:
-        return ""
 
 
 def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
@@ -49,6 +80,18 @@ def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) ->
     values = dict(zip(schema.names, row, strict=True))
     values.update(zip(FAILURE.names, describe(error, attempts), strict=True))
     return tuple(values.values())
+
+
+def batch_error(
+    where: str, error: Exception, schema: Schema | None, function: BatchFunction, rows: Sequence[Row]
+) -> OperatorError:
+    """The error that ends a run when a batch failed: with the first tuple that fails by itself."""
+    for row in rows:
+        try:
+            function([row])
+        except Exception as own:
+            return operator_error(where, own, schema, row)
+    return operator_error(where, error, None, None)
 
 
 def operator_error(where: str, error: BaseException, schema: Schema | None, row: Row | None) -> OperatorError:

@@ -29,6 +29,7 @@ class Function:
     pure: bool = False
     blocking: bool = False
     source: str | None = None
+    endless: bool = False
     doc: str = ""
 
     @property
@@ -104,6 +105,7 @@ def function(
     pure: bool = False,
     blocking: bool = False,
     source: str | None = None,
+    endless: bool = False,
 ) -> Callable[[_Function], _Function]: ...
 def function(decorated: Any = None, /, **traits: Any) -> Any:
     """Register a function that `apply` calls with each tuple.
@@ -112,7 +114,8 @@ def function(decorated: Any = None, /, **traits: Any) -> Any:
     arguments. `returns` declares the attributes of its results ("price number, city char"), so that plans are
     checked against them. A function is taken to change the world unless it is `pure`: it is then
     never stopped early. A sync function that is `blocking` runs on a worker thread. `source` names
-    the partition of the worker budget that its calls use.
+    the partition of the worker budget that its calls use. A generator that never ends is `endless`: plans in
+    which something would wait for its end are refused.
     """
     if decorated is None:
         return lambda later: function_with(later, **traits)

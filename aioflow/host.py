@@ -30,6 +30,8 @@ class HostedStep(Protocol):
     children: dict[asyncio.Task[Any], None]
     own_marks: Marks
 
+    @property
+    def takes_failures(self) -> bool: ...
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
     def fired(self) -> None: ...
     def output_number(self, name: str) -> int: ...
@@ -42,6 +44,7 @@ class Host:
     def __init__(self, step: HostedStep) -> None:
         self._step = step
         self.ordered = step.ordered
+        self.takes_failures = step.takes_failures
         self.tuple_failed = step.tuple_failed
         self.fired = step.fired
 

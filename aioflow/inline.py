@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from aioflow.failures import operator_error
+from aioflow.failures import batch_error, operator_error
 from aioflow.outlet import Outlet, Space, Target, when_freed
 from aioflow.relation import Batch, Row, Schema
 from aioflow.session import Session
@@ -32,6 +32,7 @@ class InlineStep:
         "_late",
         "_producers",
         "_scheduled",
+        "_schema",
         "completion",
         "dead",
         "ended",
@@ -57,6 +58,7 @@ class InlineStep:
         self.ended = False
         self.dead = True
         self._function: Callable[[Sequence[Row]], Batch] | None = None
+        self._schema: Schema | None = None
         self._producers = 0
         self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
@@ -152,6 +154,7 @@ class InlineStep:
             return
         try:
             bound = self.step.bind((schema,))
+            self._schema = schema
             self._function, self._counted = bound.function, bound.counted
             self.totals.activations += 1
             self.session.active[self] = None
@@ -167,7 +170,7 @@ class InlineStep:
         try:
             results = self._function(rows)
         except Exception as error:
-            self.session.fail(operator_error(self.step.where, error, None, None))
+            self.session.fail(batch_error(self.step.where, error, self._schema, self._function, rows))
             return
         if results:
             self.outlet.pass_on(results, full)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import DepthError
-from aioflow.failures import operator_error
+from aioflow.failures import batch_error, operator_error
 from aioflow.graph import Routine
 from aioflow.outlet import Outlet, Space, Target, when_freed
 from aioflow.relation import Row, Schema, value_identities
@@ -34,6 +34,7 @@ class _Work:
 
     step: Step
     bound: Bound
+    schema: Schema
     source: int
     result: int
     totals: Totals
@@ -168,11 +169,12 @@ class Loop:
             given = values[work.source]
             work.totals.activations += 1
             if given:
-                assert work.bound.function is not None
+                function = work.bound.function
+                assert function is not None
                 try:
-                    results = work.bound.function(given)
+                    results = function(given)
                 except Exception as error:
-                    self.session.fail(operator_error(work.step.where, error, None, None))
+                    self.session.fail(batch_error(work.step.where, error, work.schema, function, given))
                     return
                 values[work.result] = results
                 work.totals.rows_in += len(given)
@@ -206,14 +208,15 @@ class Loop:
         try:
             for number in routine.order:
                 step = routine.steps[number]
-                bound = step.bind((schemas[step.inputs[0]],))
+                given = schemas[step.inputs[0]]
+                bound = step.bind((given,))
                 result = step.outputs[0]
                 if result is None:
                     continue
                 opened = bound.schemas[0]
                 assert opened is not None
                 schemas[result] = opened
-                works.append(_Work(step, bound, step.inputs[0], result, self.session.totals_of(step)))
+                works.append(_Work(step, bound, given, step.inputs[0], result, self.session.totals_of(step)))
             level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
         except Exception as error:
             self.session.fail(operator_error(self._where, error, None, None))

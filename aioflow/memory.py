@@ -85,6 +85,8 @@ def _value_size(value: Any) -> int:
     if isinstance(value, Relation):
         rows = value.rows
         return 64 + (batch_size(rows) if isinstance(rows, list | tuple) else 256)
+    if isinstance(value, list | tuple):  # results of a firing, which are held as they came
+        return sys.getsizeof(value) + sum(map(_value_size, value))
     if isinstance(value, Document):
         return 64 + sys.getsizeof(value.text)
     return sys.getsizeof(value)

@@ -123,6 +123,14 @@ class Operator:
                 bound[port.name] = port.default
         return bound
 
+    def is_batchwise(self, inputs: int) -> bool:
+        """Whether a statement with so many inputs is a function from batch to batch."""
+        return self.batchwise is not None and inputs == len(self.outputs) == 1
+
+    def fails_by_tuple(self, settings: Settings, inputs: int) -> bool:
+        """Whether tuples fail one by one, and not the statement on its whole input."""
+        return self.is_batchwise(inputs) or self.fires(settings) == "tuple"
+
     def fires(self, settings: Settings) -> Firing:
         """When a statement with these settings fires."""
         if callable(self.firing):
@@ -229,8 +237,10 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     doubtful. `orders` says that results come in an order of their own, so that their first rows alone may be
     wrong where any are missing. `lint` gives warnings about how a plan uses it.
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
-    keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
-    for all: who produces them can ask with `context.reads_attribute` and save itself the others.
+    keeps nothing. Where there is one input and one output it is called in place of the generator: it needs
+    no task, and tuples that fail are found by calling it for single ones. `reads` gives the attributes of
+    its input that it needs, None for all: who produces them can ask with `context.reads_attribute` and
+    save itself the others.
     `emits_to` is the setting that names an output of the run, which the plan must not declare itself.
     `input_names` is the setting that has the names of the statement's inputs, unless the plan sets it.
     `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.

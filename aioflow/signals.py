@@ -87,12 +87,11 @@ class Watch:
 class Completion:
     """Counts the steps of a call, and of the tail calls that took its place, that have not ended."""
 
-    __slots__ = ("_count", "_on_end", "failed")
+    __slots__ = ("_count", "_on_end")
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._count = 0
         self._on_end = on_end
-        self.failed = False
 
     def enter(self) -> None:
         self._count += 1

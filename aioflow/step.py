@@ -61,12 +61,12 @@ class Step:
     tail: Merged | None = None
     sees_own_writes: bool = False  # it reads a store that a statement before it writes to
     is_call: bool = field(init=False)
-    is_plain: bool = field(init=False)  # one input, one output, no clauses
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
     firing: Firing = field(init=False)
     needs_whole: frozenset[int] = field(init=False)  # inputs in which a missing row makes a row
     vouched: bool = field(init=False)  # WHOLE: its results count as whole, whatever became of its inputs
+    fails_by_tuple: bool = field(init=False)
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
 
@@ -78,11 +78,12 @@ class Step:
             self.operator = self.resolved.target
             self.firing = self.operator.fires(self.settings)
             self.needs_whole = self.operator.whole_inputs(self.settings)
+            self.fails_by_tuple = self.operator.fails_by_tuple(self.settings, len(self.inputs))
         resolved = self.resolved
         signals = (*resolved.wait, *resolved.enable, *resolved.done)
         clauses = (*signals, resolved.errors, resolved.skip_errors, resolved.whole)
-        self.is_plain = len(self.inputs) == len(self.outputs) == 1 and not any(clauses)
-        self.needs_no_task = not self.is_call and self.is_plain and self.operator.batchwise is not None
+        is_plain = len(self.outputs) == 1 and not any(clauses)
+        self.needs_no_task = not self.is_call and is_plain and self.operator.is_batchwise(len(self.inputs))
 
     @property
     def callee(self) -> Plan:
@@ -115,7 +116,8 @@ class Step:
             settings = self.operator.bind(self.settings, inputs)
             operator = self.operator
             schemas = operator.output_schemas(inputs, settings)
-            function = operator.batchwise(settings) if operator.batchwise and self.is_plain else None
+            is_batchwise = operator.is_batchwise(len(self.inputs))
+            function = operator.batchwise(settings) if operator.batchwise and is_batchwise else None
             counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
             bound = Bound(operator.arguments(settings), schemas, function, counted)
             self._bound[inputs] = bound

@@ -16,6 +16,7 @@ from aioflow.function import Function
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import Batch, picker
 from aioflow.rows import row_of_mapping, value_of
+from aioflow.spill import RowBuffer
 
 _PIECE_RESULTS = 256
 _SINGLE = (str, bytes, Mapping, Relation, Document)
@@ -112,22 +113,36 @@ class FunctionCalls:
 
     def _pieces(self, row: Row) -> Iterator[Batch]:
         """The results of one call in lists of a bearable length: at least one list, unless the call fails."""
-        results: Iterator[Any] | None = None
-        while True:
-            try:
-                is_first = results is None
-                if results is None:
-                    results = iter(_results(self._call(row)))
-                piece = self._rows(islice(results, _PIECE_RESULTS))
-            except Exception as error:
-                self._context.fail(row, error)
-                return
-            if is_first:
+        try:
+            pieces = self._called(row)
+            for piece in self._all_or_none(pieces) if self._context.takes_failures else pieces:
                 self._context.fired()
-            if is_first or piece:
                 yield piece
-            if len(piece) < _PIECE_RESULTS:
-                return
+        except Exception as error:
+            self._context.fail(row, error)
+
+    def _called(self, row: Row) -> Iterator[Batch]:
+        results = iter(_results(self._call(row)))
+        is_empty = True
+        while some := list(islice(results, _PIECE_RESULTS)):
+            if piece := self._rows(some):
+                is_empty = False
+                yield piece
+            if len(some) < _PIECE_RESULTS:
+                break
+        if is_empty:
+            yield []
+
+    def _all_or_none(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
+        """The same lists, but none of them before the last is there."""
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            yield first
+            return
+        with RowBuffer(self._context.memory) as held:
+            for piece in chain((first, second), pieces):
+                held.append(piece)
+            yield from held.batches()
 
     # --- joining --------------------------------------------------------------------------------
 

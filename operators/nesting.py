@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from aioflow import (
     Context,
@@ -22,7 +22,6 @@ from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Tem
 from aioflow.operator import Settings
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.keyed import keys_of
-from aioflow.operators.tally import tallied
 from aioflow.relation import Batch, Type, Value, picker
 from aioflow.rows import row_of_mapping, value_of
 from aioflow.spill import KeyedRows, Memory, RowBuffer
@@ -108,7 +107,7 @@ def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
         raise SettingError(f"{settings['attribute']!r} is a {kind}, not a relation", setting="attribute")
 
 
-@operator(schema=_unpack_schema)
+@operator(schema=_unpack_schema, firing="tuple")
 async def unpack(
     rel: Stream, *, attribute: str, outer: bool = False, context: Context
 ) -> AsyncGenerator[Batch | Schema, None]:
@@ -130,7 +129,7 @@ async def unpack(
         return
     around = rel.schema.pick(name for name in rel.schema.names if name != attribute)
     with DependentJoin(around, None, outer, context.memory) as joining:
-        unpacking = _Unpacking(rel.schema, attribute, joining)
+        unpacking = _Unpacking(rel.schema, attribute, joining, context)
         async for batch in rel.batches():
             for given in unpacking.unpack(batch):
                 yield given
@@ -141,7 +140,8 @@ async def unpack(
 class _Unpacking:
     """Joins embedded tuples to what stands around them, batch by batch."""
 
-    def __init__(self, schema: Schema, attribute: str, joining: DependentJoin) -> None:
+    def __init__(self, schema: Schema, attribute: str, joining: DependentJoin, context: Context) -> None:
+        self._context = context
         self._attribute = attribute
         self._position = schema.position(attribute)
         self._rest = picker([place for place in range(len(schema)) if place != self._position])
@@ -152,15 +152,21 @@ class _Unpacking:
         joining = self._joining
         results: Batch = []
         for row in batch:
-            relation = _relation(row[self._position], self._attribute)
             rest = self._rest(row)
+            try:
+                relation = _relation(row[self._position], self._attribute)
+                pieces = _pieces(relation, joining.results or relation.schema)
+                first = next(pieces)  # attributes that do not fit are noticed here
+            except (InputError, SettingError) as error:
+                self._context.fail(row, error)
+                continue
+            self._context.fired()
             if joining.results is None:
                 if not relation.schema.names:
                     joining.hold(rest)
                     continue
                 yield from joining.start(relation.schema)
-            assert joining.results is not None
-            for piece in _pieces(relation, joining.results):
+            for piece in chain((first,), pieces):
                 results += joining.rows(rest, piece)
                 if len(results) >= _PIECE_ROWS:
                     yield results
@@ -182,7 +188,7 @@ def _relation(value: Value, attribute: str) -> Relation:
     if isinstance(value, str) or (isinstance(value, Document) and value.kind == "json"):
         try:
             parsed = value_of(json.loads(str(value)))
-        except (ValueError, SettingError):
+        except (ValueError, SettingError, RecursionError):
             parsed = None
         if isinstance(parsed, Relation):
             return parsed
@@ -238,7 +244,6 @@ async def format(
     template: Template,
     attributes: RepeatableAttributes | None = None,
     as_: str = "text",
-    context: Context,
 ) -> AsyncGenerator[Batch, None]:
     """Add an attribute with a text that is made of others.
 
@@ -254,8 +259,6 @@ async def format(
         format (wishes, "beds >= %q and city = %q", "beds, city" : conditions)
         format (houses, "{address}, {city}" : labelled) {AS: "label"}
     """
-    formatter = template.formatter(attributes)
-    with_text = _with_text(rel.schema or Schema(()), formatter, as_)
-    with tallied(context, formatter):
-        async for batch in rel.batches():
-            yield with_text(batch)
+    with_text = _with_text(rel.schema or Schema(()), template.formatter(attributes), as_)
+    async for batch in rel.batches():
+        yield with_text(batch)

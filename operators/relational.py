@@ -132,7 +132,7 @@ def _projected(settings: Settings) -> frozenset[str] | None:
 
 
 @operator(schema=_project_schema, batchwise=lambda settings: settings["attributes"].rows, reads=_projected)
-async def project(rel: Stream, *, attributes: Projection, context: Context) -> AsyncGenerator[Batch, None]:
+async def project(rel: Stream, *, attributes: Projection) -> AsyncGenerator[Batch, None]:
     """Give each tuple those attributes only, renamed or computed; duplicates stay.
 
     Arguments:
@@ -143,9 +143,8 @@ async def project(rel: Stream, *, attributes: Projection, context: Context) -> A
         project (houses, "address, price / area as price-per-foot" : brief)
         project (houses, "* except photo" : lean)
     """
-    with tallied(context, attributes):
-        async for batch in rel.batches():
-            yield attributes.rows(batch)
+    async for batch in rel.batches():
+        yield attributes.rows(batch)
 
 
 @operator(

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import cast
 
 from aioflow import Context, Schema, Stream, map_concurrently, operator
+from aioflow.context import Release
 from aioflow.operator import Settings
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import Batch
@@ -23,7 +24,7 @@ def _wrapper_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
 @operator(schema=_wrapper_schema, firing="tuple", effects=lambda settings: bool(settings["name"].has_effects))
 async def wrapper(
     rel: Stream | None = None, *, name: WrapperName, outer: bool = False, context: Context
-) -> AsyncGenerator[Batch, None]:
+) -> AsyncGenerator[Batch | Release, None]:
     """Fetch and extract with a wrapper for each tuple, and add what it found.
 
     The wrapper's inputs are taken from the tuple by name. A null input that the wrapper does not call
@@ -53,6 +54,9 @@ async def wrapper(
             results = called.batches()
         async with aclosing(results):
             async for found in results:
+                if isinstance(found, Release):
+                    yield found
+                    continue
                 joined: Batch = []
                 for row, rows in found:
                     joined += joining.rows(row, rows)

@@ -53,6 +53,7 @@ ENGINE_ORDER = (
     "analysis.repair",
     "analysis.reachability",
     "analysis.stores",
+    "analysis.endless",
     "analysis.check",
     "tail",
     "step",

@@ -17,6 +17,7 @@ from aioflow.analysis.declarations import (
     check_required,
     warn_of_unused_parameters,
 )
+from aioflow.analysis.endless import check_endless
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.infer import Activation, Inference, reachable
 from aioflow.analysis.naming import check_names
@@ -78,6 +79,7 @@ class _Check:
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
+        check_endless(roots.values(), lambda plan: self.resolved[plan.key], self.findings)
         for look in (check_emitted, check_stores, warn_of_late_acts):
             look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)

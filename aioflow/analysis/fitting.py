@@ -49,7 +49,8 @@ def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema
     """The schema of what a statement's ERRORS carries."""
     if resolved.plan is not None:
         return FAILED_CALL
-    if isinstance(resolved.target, Operator) and resolved.target.fires(resolved.settings) == "tuple":
+    operator = resolved.target
+    if isinstance(operator, Operator) and operator.fails_by_tuple(resolved.settings, len(inputs)):
         first = inputs[0] if inputs else Schema(())
         return first.add(FAILURE) if first is not None else None
     return FAILED_RELATION

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ResponseTimeoutError,
         ResponseTooLargeError,
         RobotsRefusedError,
+        SiteDownError,
         WebError,
     )
     from aioflow.web.messages import BodyStream, Fetcher, Request, Response
@@ -55,6 +56,7 @@ __all__ = [
     "ResponseTimeoutError",
     "ResponseTooLargeError",
     "RobotsRefusedError",
+    "SiteDownError",
     "SourceStatistics",
     "WebError",
     "WebSettings",
@@ -79,6 +81,7 @@ _HOMES = {
         "ResponseTimeoutError",
         "ResponseTooLargeError",
         "RobotsRefusedError",
+        "SiteDownError",
         "WebError",
     ),
     "messages": ("BodyStream", "Fetcher", "Request", "Response"),

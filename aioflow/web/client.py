@@ -18,6 +18,7 @@ from aioflow.services import Scope, ServiceHost
 from aioflow.web.configuration import web_settings
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
+from aioflow.web.holding import HoldingFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.messages import Fetcher, Request, Response
 from aioflow.web.redirects import RedirectFetcher
@@ -152,9 +153,10 @@ def _polite(
 ) -> Fetcher:
     """The network with manners; layers that would have nothing to do are left out."""
     http = settings.http
-    fetcher: Fetcher = TurnFetcher(_network(settings, secrets, network), hosts)
+    turns = TurnFetcher(_network(settings, secrets, network), hosts)
+    fetcher: Fetcher = HoldingFetcher(turns)
     if http.robots or any(own.robots for own in settings.hosts.values()):
-        reader = RetryFetcher(fetcher, hosts, random, beneath=True) if http.retries else fetcher
+        reader = RetryFetcher(turns, hosts, random, beneath=True) if http.retries else turns
         fetcher = RobotsFetcher(fetcher, hosts, reader=reader)
     if http.retries or http.breaker_failures:
         fetcher = RetryFetcher(fetcher, hosts, random)

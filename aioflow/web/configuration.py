@@ -110,6 +110,7 @@ HTTP = Section(
         "idle_seconds": _time,
         "total_seconds": _time,
         "body_bytes": _size,
+        "hold_bytes": _size,
         "decoding_ratio": _count,
         "header_bytes": _size,
         "redirects": _maybe_none,

@@ -4,6 +4,7 @@ WebError
 ├── RequestRefusedError      aioflow does not send this request
 │   ├── AddressRefusedError  the address is private, or the scheme is not http(s)
 │   ├── RobotsRefusedError   robots.txt forbids it
+│   ├── SiteDownError        robots.txt met a server error or no connection: the site is in trouble
 │   ├── CircuitOpenError     the host failed too often, or asked for it: it is left alone for a while
 │   └── NotRecordedError     offline or replaying, and no stored answer
 ├── ConnectionFailedError    no connection, reset, or the other side broke off
@@ -16,8 +17,12 @@ WebError
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from aioflow.errors import AioflowError
 from aioflow.secrets import mask
+
+ABSENT = frozenset({404, 410})
 
 
 class WebError(AioflowError):
@@ -49,6 +54,17 @@ class RobotsRefusedError(RequestRefusedError):
     """The host's robots.txt forbids the request."""
 
 
+class SiteDownError(RequestRefusedError):
+    """The site could not even be asked for its robots.txt, so that nothing may be fetched from it.
+
+    `status` is what it answered, None if it did not.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class CircuitOpenError(RequestRefusedError):
     """The host failed too often, or asked for it, and is left alone for a while."""
 
@@ -74,11 +90,20 @@ class ResponseTooLargeError(WebError):
 
 
 class HttpStatusError(WebError):
-    """The answer has an error status."""
+    """The answer has an error status; 404 and 410 say that there is no such page."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+        self.means_absence = status in ABSENT
+
+
+def status_text(status: int) -> str:
+    """A status with its name, where it has one: `404 Not Found`."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
 
 
 class ExtractionError(WebError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from aioflow.memory import Memory
     from aioflow.web.cookies import CookieStore
 
 # A host's name and what the firing is about -> what to hold while the network is used, and only then.
@@ -23,12 +24,21 @@ def no_permit(source: str, label: str) -> AbstractAsyncContextManager[None]:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """How much of a streamed body is read before it is handed over, and the account on which it is kept."""
+
+    most_bytes: int
+    memory: Memory = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of whom.
 
     `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
-    any other comes with its whole body. `robots` is False where its author says that robots.txt does
-    not apply.
+    any other comes with its whole body. With a `hold` a streamed answer comes when its body is whole too, so
+    that one that breaks off is asked for again, unless the body is larger than that. `robots` is False where
+    its author says that robots.txt does not apply.
     """
 
     url: str
@@ -37,6 +47,7 @@ class Request:
     body: bytes | None = None
     is_safe: bool = True
     streamed: bool = False
+    hold: Hold | None = None
     robots: bool = True
     urgent: bool = False
     cookies: CookieStore | None = None
@@ -66,7 +77,8 @@ class Response:
 
     `url` is where it came from after redirects, `hops` the addresses that led there. `headers` are
     case-insensitive. `stored` says that no body crossed the network: "cache" (fresh, or offline at any
-    age), "revalidated" or "replay".
+    age), "revalidated" or "replay". A body that `overflows` is larger than what its request has held, and
+    may still break off.
     """
 
     url: str
@@ -77,6 +89,7 @@ class Response:
     hops: tuple[str, ...] = ()
     attempts: int = 1
     stored: str | None = None
+    overflows: bool = False
     timing: Timing = field(default_factory=Timing)
 
     async def read(self) -> bytes:

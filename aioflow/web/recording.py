@@ -121,6 +121,9 @@ class _RecordedBody:
         except StopAsyncIteration:
             await self._write(is_cut=False)
             raise
+        except WebError:
+            self._kept = None  # what broke off is no answer
+            raise
         if self._kept is not None:
             self._kept.append(chunk)
         return chunk

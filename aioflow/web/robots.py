@@ -10,10 +10,14 @@ from typing import NamedTuple
 from aioflow.dataclass import dataclass
 from aioflow.pattern import pattern
 from aioflow.web.errors import (
+    ConnectionFailedError,
     NotRecordedError,
+    ResponseTimeoutError,
     ResponseTooLargeError,
     RobotsRefusedError,
+    SiteDownError,
     WebError,
+    status_text,
 )
 from aioflow.web.hosts import Host, Hosts
 from aioflow.web.messages import Fetcher, Request, Response
@@ -49,6 +53,8 @@ class RobotsRules:
     until: float
     rules: Rules | None = None
     why: str = ""
+    status: int | None = None  # of a server error
+    is_down: bool = False  # the whole site, as it seems
 
     def is_slow(self, url: str) -> bool:
         """Whether it takes long to find out if a URL is allowed: each rule is compared with all of it."""
@@ -142,8 +148,13 @@ class RobotsFetcher:
         else:
             left = max(rules.until - asyncio.get_running_loop().time(), 0)
             found = f"{robots_url} could not be read ({rules.why}); nothing may be fetched for {left:.0f} s"
-        switch = f'set robots = false under [host."{host.name}"] in aioflow.toml'
-        error = RobotsRefusedError(f"{shown}: {found}; if the host is yours, {switch}")
+            if rules.status is not None:
+                found = f"the site answers {status_text(rules.status)}: {found}"
+        message = (
+            f"{shown}: {found}; if the host is yours, "
+            f'set robots = false under [host."{host.name}"] in aioflow.toml'
+        )
+        error = SiteDownError(message, rules.status) if rules.is_down else RobotsRefusedError(message)
         host.counters.failed(error)
         raise error
 
@@ -224,13 +235,13 @@ class RobotsFetcher:
         except WebError as error:
             if not error.sent and url == _robots_url(request.url):
                 raise  # the host itself could not be asked, for whatever it was
-            return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, why=str(error))
+            is_down = isinstance(error, ConnectionFailedError | ResponseTimeoutError)
+            return _unreachable(str(error), is_down=is_down)
         return RobotsRules("absent", _now() + KEPT_SECONDS)
 
     async def _understand(self, response: Response) -> RobotsRules:
         if response.status >= 500:
-            why = f"status {response.status}"
-            return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, why=why)
+            return _unreachable(f"status {response.status}", response.status, is_down=True)
         if response.status >= 400:
             seconds = UNREACHABLE_SECONDS if response.status in _FOR_NOW else KEPT_SECONDS
             return RobotsRules("absent", _now() + seconds)
@@ -259,6 +270,10 @@ class RobotsFetcher:
         if whole and len(body) <= limit:
             return body
         return body[: body.rfind(b"\n", 0, limit) + 1]
+
+
+def _unreachable(why: str, status: int | None = None, *, is_down: bool) -> RobotsRules:
+    return RobotsRules("unreachable", _now() + UNREACHABLE_SECONDS, None, why, status, is_down)
 
 
 class _Reading:

@@ -32,6 +32,7 @@ class HttpSettings:
     idle_seconds: float = 30.0
     total_seconds: float = 120.0
     body_bytes: int = 32 * MEBIBYTE
+    hold_bytes: int = 32 * MEBIBYTE  # of a body, before its first row leaves
     decoding_ratio: int = 100  # decoded : sent, beyond the first MiB
     header_bytes: int = 64 * KIBIBYTE
     redirects: int = 10

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from aioflow.web.cookies import CookieStore
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+from aioflow.web.messages import BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import MEBIBYTE
 
 # How much of a streamed answer is read for those who wait; a larger one is asked for by each.
@@ -30,7 +30,9 @@ class _Word(Enum):
 E = TypeVar("E", bound=Exception)
 _Outcome: TypeAlias = Response | Exception | _Word
 _Flight: TypeAlias = list[Future[_Outcome]]  # who waits for the leader
-_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...], CookieStore | None, bool, bool, float | None]
+_Key: TypeAlias = tuple[
+    str, tuple[tuple[str, str], ...], CookieStore | None, bool, Hold | None, bool, float | None
+]
 
 
 class SharedFetcher:
@@ -54,6 +56,7 @@ class SharedFetcher:
             tuple(headers.items()) if headers else (),
             request.cookies,
             request.streamed,
+            request.hold,
             request.robots,
             request.timeout_seconds,
         )

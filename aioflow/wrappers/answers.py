@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
-from aioflow.web.errors import HttpStatusError
+from aioflow.web.errors import HttpStatusError, status_text
 from aioflow.web.messages import Response
 
 _PAGES_BELOW = 300  # redirects were followed; what else says 3xx brings no page
@@ -21,10 +19,7 @@ def accepted(response: Response) -> Response:
 def status_error(response: Response) -> HttpStatusError:
     from aioflow.web.urls import without_userinfo
 
-    try:
-        phrase = f" {HTTPStatus(response.status).phrase}"
-    except ValueError:
-        phrase = ""
-    error = HttpStatusError(f"{without_userinfo(response.url)}: {response.status}{phrase}", response.status)
+    message = f"{without_userinfo(response.url)}: {status_text(response.status)}"
+    error = HttpStatusError(message, response.status)
     error.attempts = response.attempts
     return error

@@ -11,10 +11,11 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
-from aioflow.context import Context
+from aioflow.context import Context, Release
 from aioflow.dataclass import dataclass
+from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.web.messages import Request, Response
+from aioflow.web.messages import Hold, Request, Response
 from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.naming import AnyWrapper
@@ -25,7 +26,8 @@ from aioflow.wrappers.registry import compiled
 from aioflow.wrappers.requests import RequestMaker
 from aioflow.wrappers.session import WrapperSession
 
-Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]
+Rows: TypeAlias = AsyncGenerator[Batch | Release, None]
+Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | Rows]
 Values: TypeAlias = tuple[Any, ...]
 
 # Larger pages, and others that their reader calls heavy, are read on a worker thread, or in a process if it
@@ -44,7 +46,7 @@ class Calls(Protocol):
     window: int
 
     def caller(self) -> Caller: ...
-    def once(self) -> AsyncGenerator[list[tuple[Row, Batch]], None]: ...
+    def once(self) -> AsyncGenerator[list[tuple[Row, Batch]] | Release, None]: ...
 
 
 def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
@@ -84,14 +86,14 @@ class _Calls(ABC):
     @abstractmethod
     def caller(self) -> Caller: ...
 
-    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch]], None]:
+    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch]] | Release, None]:
         """One call, for a statement without tuples."""
         called = self.caller()(())
         try:
             if isinstance(called, AsyncGenerator):
                 async with aclosing(called):
                     async for rows in called:
-                        yield [((), rows)]
+                        yield rows if isinstance(rows, Release) else [((), rows)]
             else:
                 yield [((), await called)]
         except Exception as error:
@@ -115,15 +117,18 @@ class PageCalls(_Calls):
         self._wrapper = wrapper
         self.extractor = compiled(wrapper.extraction)
         self.is_heavy: Callable[[bytes], bool] = getattr(self.extractor, "is_heavy", _is_large)
-        streamed = self.extractor.is_incremental
         self._maker = RequestMaker(
-            wrapper, secret=session.secret, streamed=streamed, **self._request_settings
+            wrapper,
+            secret=session.secret,
+            streamed=self.extractor.is_incremental,
+            hold=Hold(session.settings.hold_bytes, context.memory),
+            **self._request_settings,
         )
 
     def caller(self) -> Caller:
-        """Rows of one page come together; those of several, or of a page that is read bit by bit, do not."""
+        """Rows of one page come together; those of several, or of a page that is read in pieces, do not."""
         if self.extractor.is_incremental or self._wrapper.paging is not None:
-            return self.bit_by_bit
+            return self.page_by_page
         return self.at_once
 
     def _request(self, row: Row) -> Request | None:
@@ -142,7 +147,7 @@ class PageCalls(_Calls):
             self._tally.add(rows)
         return rows
 
-    async def bit_by_bit(self, row: Row) -> AsyncGenerator[Batch, None]:
+    async def page_by_page(self, row: Row) -> Rows:
         request = self._request(row)
         if request is None:
             yield self._no_request()
@@ -150,12 +155,12 @@ class PageCalls(_Calls):
         is_empty = True
         async with aclosing(self._pages(request)) as batches:
             async for rows in batches:
-                is_empty = False
+                is_empty = is_empty and isinstance(rows, Release)
                 yield rows
         if is_empty:
             yield []
 
-    async def _pages(self, request: Request) -> AsyncGenerator[Batch, None]:
+    async def _pages(self, request: Request) -> Rows:
         """The rows of a page, and of those that follow it, as far as there are any."""
         pages = Pages(self._wrapper)
         following: Request | None = request
@@ -166,6 +171,9 @@ class PageCalls(_Calls):
                         yield self._without_page(response)
                     return
                 page = _Page(self, accepted(response))
+                if response.overflows:
+                    limit = byte_text(self._session.settings.hold_bytes)
+                    yield Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
                         if self._tally is not None:

@@ -128,7 +128,10 @@ def _of_statement(found: Counter[str], statement: Statement, signals: set[str]) 
     if statement.errors == "skip":
         found["ERRORS: skip"] += 1
     elif statement.errors is not None:
-        kind = "tuples" if key == "apply" else "a relation" if key in OPERATORS else "a call"
+        inputs = sum(isinstance(argument, Variable) for argument in statement.arguments)
+        kind = "a call"
+        if key in OPERATORS:
+            kind = "tuples" if OPERATORS[key].fails_by_tuple(inputs) else "a relation"
         found[f"ERRORS of {kind}"] += 1
     for option in statement.options:
         name = option.name.upper()

@@ -61,8 +61,8 @@ class Ended:
     fired: bool = False
 
     @property
-    def well(self) -> bool:
-        return not self.dead and not any(failure.failed.whole for failure in self.failures)
+    def failed_as_a_whole(self) -> bool:
+        return any(failure.failed.whole for failure in self.failures)
 
 
 class Evaluator:
@@ -147,7 +147,7 @@ class Evaluator:
         """The attributes of an ERRORS variable."""
         if bound.target is not None:
             return CALL_ERROR_NAMES
-        if self.operators[bound.statement.operator.lower()].firing == "tuple":
+        if self.operators[bound.statement.operator.lower()].fails_by_tuple(len(bound.inputs)):
             kept = [name for name in given or () if name not in ERROR_NAMES]
             return None if given is None else (*kept, *ERROR_NAMES)
         return ("relation", *ERROR_NAMES)
@@ -264,9 +264,9 @@ class _Call:
         if operator.firing == "tuple":
             ended.fired = work.firings > 0
         elif operator.firing == "start" or operator.fires_at_end(bound.settings):
-            ended.fired = ended.well
+            ended.fired = not ended.failed_as_a_whole
         else:
-            ended.fired = any(bag.rows for bag in inputs)
+            ended.fired = any(bag.rows for bag in inputs) and not ended.failed_as_a_whole
         return ended
 
     def _where(self, statement: Statement) -> str:
@@ -323,7 +323,7 @@ class _Call:
         for signal in statement.enable:
             self.signals[signal.name] = ended.fired
         for signal in statement.done:
-            self.signals[signal.name] = ended.well
+            self.signals[signal.name] = not ended.dead  # whose failures were taken, has ended well
 
     def _take_errors(self, bound: Bound, ended: Ended, inputs: Sequence[Bag]) -> None:
         call = bound.target is not None

@@ -367,15 +367,18 @@ class Known:
     evaluate: Evaluate
     settings: tuple[str, ...] = ()
     firing: str = "stream"
-    ends_with_by: bool = False
+    by_tuple: bool = False  # with one input it fails tuple by tuple
+
+    def fails_by_tuple(self, inputs: int) -> bool:
+        return self.firing == "tuple" or (self.by_tuple and inputs == 1)
 
     def fires_at_end(self, settings: Mapping[str, Any]) -> bool:
         return self.firing == "end" and not settings.get("by")
 
 
 OPERATORS: Mapping[str, Known] = {
-    "select": Known(select, ("condition",)),
-    "project": Known(project, ("attributes",)),
+    "select": Known(select, ("condition",), by_tuple=True),
+    "project": Known(project, ("attributes",), by_tuple=True),
     "join": Known(join, ("condition",)),
     "union": Known(union),
     "intersect": Known(intersect),
@@ -383,8 +386,8 @@ OPERATORS: Mapping[str, Known] = {
     "distinct": Known(distinct, ("attributes",)),
     "null": Known(null),
     "pack": Known(pack, ("attribute",), "end"),
-    "unpack": Known(unpack, ("attribute",)),
-    "format": Known(format_, ("template", "attributes")),
+    "unpack": Known(unpack, ("attribute",), by_tuple=True),
+    "format": Known(format_, ("template", "attributes"), by_tuple=True),
     "apply": Known(apply, ("function",), "tuple"),
     "aggregate": Known(aggregate, ("functions",), "end"),
     "sort": Known(same, ("by",)),

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from tests.naive.operators import OPERATORS
+
 INTEGERS = ("n", "k", "i")
 TEXTS = ("a", "s", "text")
 TYPES = {**dict.fromkeys((*INTEGERS, "m"), "number"), **dict.fromkeys(TEXTS, "char"), "b": "boolean"}
@@ -138,6 +140,9 @@ class Writer:
         enable: bool = True,
     ) -> list[Var]:
         """Write a statement with random clauses; its outputs."""
+        known = OPERATORS.get(operator)
+        if known is not None and known.fails_by_tuple(len(inputs)):
+            kind = "tuple"
         clauses = [*options, *self._clauses(signals, enable), *self._errors(kind, fails, inputs)]
         clauses = list({clause.partition(":")[0]: clause for clause in clauses}.values())
         made = [Var(self.fresh("v"), names) for names in outputs]

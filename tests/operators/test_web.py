@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from aioflow import Engine, PlanError, Result, RunError, loads
+from aioflow import AioflowError, Engine, PlanError, Result, RunError, loads
 from aioflow.testing import Answer, ScriptedSite, run, run_plan
 from aioflow.testing.site import AnyAnswer
 from aioflow.web import Client, Request
@@ -237,14 +237,15 @@ def test_a_limit_stops_the_fetches_upstream() -> None:
 # --- streams and pages --------------------------------------------------------------------------
 
 
-def test_rows_of_a_long_answer_leave_while_the_rest_is_under_way() -> None:
+def test_rows_of_an_answer_that_is_too_long_to_hold_leave_while_the_rest_is_under_way() -> None:
     body = Chunks(b'{"items": [{"id": 1, "name": "a"},', b'{"id": 2, "name": "b"}', b"]}", seconds=5.0)
     respond = pages(api=Answer(body))
     plan = loads(f'{WRAPPERS} PLAN p {{ OUTPUT: out BODY {{ wrapper ("api" : out) }} }}')
 
     async def main() -> list[tuple[int, float]]:
         http_client, _ = client(respond)
-        async with Engine(services={Client: http_client}, configuration=QUIET) as engine:
+        tables = {"http": {"health": False, "hold_bytes": 1}}
+        async with Engine(services={Client: http_client}, configuration=tables) as engine:
             clock = asyncio.get_running_loop().time
             return [(row["id"], clock()) async for row in engine.stream(plan)]
 
@@ -486,3 +487,28 @@ def test_a_part_of_a_page_that_nobody_asked_for_is_no_page() -> None:
             pages(list__page_eq_1=Answer(body=HOUSES.encode(), status=206)),
             x=[{"page": 1}],
         )
+
+
+# --- failures that say something of the site ----------------------------------------------------
+
+
+@pytest.mark.parametrize(("status", "is_absent"), [(404, True), (410, True), (403, False), (500, False)])
+def test_a_page_that_is_not_there_fails_with_knowledge(status: int, is_absent: bool) -> None:
+    with pytest.raises(RunError) as caught:
+        wrapped('wrapper ("list", x : out)', pages(list__page_eq_1=status), x=[{"page": 1}])
+    cause = caught.value.__cause__
+    assert isinstance(cause, AioflowError)
+    assert cause.means_absence is is_absent
+    assert not caught.value.means_absence
+
+
+def test_a_site_that_answers_503_to_everything_is_told_to_be_down() -> None:
+    plan = f"""{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out, failed
+        BODY {{ wrapper ("list", x : out) {{ERRORS: failed}} }} }}"""
+    site = ScriptedSite(lambda request: 503)
+    tables = {"http": {"health": False, "robots": True}}
+    result = run_plan(plan, network=site, configuration=tables, x=[{"page": 1}])
+    (failed,) = result.outputs["failed"]
+    assert failed["error-kind"] == "SiteDownError"
+    assert failed["error"].startswith(f"{SITE}/list?page=1: the site answers 503 Service Unavailable: ")
+    assert set(site.urls) == {f"{SITE}/robots.txt"}

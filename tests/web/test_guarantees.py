@@ -103,7 +103,7 @@ async def test_a_stream_that_breaks_off_fails_its_tuple_only_in_every_mode(mode:
         assert [failure["link"] for failure in engine.failed] == [broken.url()]
         assert engine.failed[0]["error-kind"] == "ConnectionFailedError"
         assert "the body broke off" in engine.failed[0]["error"]
-        found = [(row["link"], row["n"]) for row in engine.rows if row["link"] != broken.url()]
+        found = [(row["link"], row["n"]) for row in engine.rows]
         expected = [(link, number) for link in (links[0], links[2]) for number in (1, 2)]
         assert (found if words else sorted(found)) == expected
 
@@ -117,8 +117,7 @@ async def test_an_endless_stream_of_items_ends_at_its_limit() -> None:
     async with Server(behave) as server, asking(server, body_bytes=2 * MEBIBYTE) as engine:
         async with bounds():
             await engine.ask(server.url(), wrapper="items")
-        assert engine.failed[0]["error-kind"] == "ResponseTooLargeError"
-        assert len(engine.rows) > 1000
+        assert engine.failure["error-kind"] == "ResponseTooLargeError"
         assert await works(server, engine)
 
 

@@ -21,6 +21,7 @@ from aioflow.web.errors import (
     ResponseTimeoutError,
     ResponseTooLargeError,
     RobotsRefusedError,
+    SiteDownError,
     WebError,
 )
 from aioflow.web.hosts import Hosts
@@ -65,7 +66,7 @@ class Scene:
     async def allows(self, path: str = "/page", **request: Any) -> bool:
         try:
             await self.fetch(path, **request)
-        except RobotsRefusedError:
+        except (RobotsRefusedError, SiteDownError):
             return False
         return True
 
@@ -163,24 +164,24 @@ def test_too_many_requests_allows_for_now_and_pauses_the_host() -> None:
     assert run(main()) == [0, 30, 90, 90]
 
 
-TROUBLES: list[tuple[Callable[[], Answer], str]] = [
-    (lambda: answer(500), "status 500"),
-    (lambda: answer(503), "status 503"),
-    (lambda: ConnectionFailedError("connection refused"), "connection refused"),
-    (lambda: ResponseTimeoutError("no answer in 30 s"), "no answer in 30 s"),
-    (lambda: BadResponseError("bad framing"), "bad framing"),
-    (lambda: answer(body=Chunks(b"User-agent: *\n", ConnectionFailedError("cut"))), "cut"),
-    (lambda: redirect("http://10.0.0.1/"), "private"),
+TROUBLES: list[tuple[Callable[[], Answer], type[WebError], str]] = [
+    (lambda: answer(500), SiteDownError, "the site answers 500 Internal Server Error: "),
+    (lambda: answer(503), SiteDownError, "the site answers 503 Service Unavailable: "),
+    (lambda: ConnectionFailedError("connection refused"), SiteDownError, "connection refused"),
+    (lambda: ResponseTimeoutError("no answer in 30 s"), SiteDownError, "no answer in 30 s"),
+    (lambda: BadResponseError("bad framing"), RobotsRefusedError, "bad framing"),
+    (lambda: answer(body=Chunks(b"User-agent: *\n", ConnectionFailedError("cut"))), SiteDownError, "cut"),
+    (lambda: redirect("http://10.0.0.1/"), RobotsRefusedError, "private"),
 ]
 
 
-@pytest.mark.parametrize(("trouble", "why"), TROUBLES)
+@pytest.mark.parametrize(("trouble", "kind", "why"), TROUBLES)
 def test_one_that_cannot_be_read_forbids_everything_until_it_can(
-    trouble: Callable[[], Answer], why: str
+    trouble: Callable[[], Answer], kind: type[WebError], why: str
 ) -> None:
     async def main() -> None:
         scene = Scene(trouble, others={"http://10.0.0.1/": lambda: AddressRefusedError("private")})
-        with pytest.raises(RobotsRefusedError, match=why):
+        with pytest.raises(kind, match=why):
             await scene.fetch()
         await asyncio.sleep(59)
         assert not await scene.allows()
