@@ -258,7 +258,7 @@ def test_a_dead_relation_beside_a_live_one_counts_as_empty() -> None:
 
 def test_new_changed_and_gone_houses_in_one_mail() -> None:
     text = """PLAN market { INPUT: houses (url char, price number) BODY {
-      diff (houses, "market" : new, changed, gone) {KEY: "url"}
+      diff (houses, "market" : new, changed, gone) {KEY: "url"; GUARD: off; FIRST: news}
       email (new, changed, gone, to="me@example.org",
         subject="{{ new|plural('house') }} new, {{ changed|length }} changed, {{ gone|length }} gone")
     } }"""

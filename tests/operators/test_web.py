@@ -474,10 +474,11 @@ def test_failures_that_are_skipped_are_told_at_the_end() -> None:
     result, _ = wrapped(
         'wrapper ("list", x : out) {ERRORS: skip}', pages(), x=[{"page": 1}, {"page": 2}], workers=1
     )
-    (warning,) = result.warnings
+    skipped, silent = result.warnings
     assert (
-        "wrapper: 2 failures were skipped, the first: HttpStatusError: http://homes.example/list" in warning
+        "wrapper: 2 failures were skipped, the first: HttpStatusError: http://homes.example/list" in skipped
     )
+    assert "all 2 tuples failed" in silent
 
 
 def test_a_part_of_a_page_that_nobody_asked_for_is_no_page() -> None:
