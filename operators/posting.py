@@ -62,6 +62,7 @@ async def told(
         async for batch in rel.batches():
             assert rel.schema is not None
             posted: Batch = []
+            messages.doubt = _doubt(rel)
             # Templates may take their time.
             all_written = await context.in_thread(_written, messages, rel.schema, batch)
             _warn(messages, context)
@@ -80,6 +81,7 @@ async def told(
             rows.append(batch)
         if not len(rows) and not even_if_empty:
             return
+        messages.doubt = _doubt(rel)
         contents = await context.in_thread(messages.for_relation, rel.schema or Schema(()), rows)
         _warn(messages, context)
         await post(contents)
@@ -98,11 +100,18 @@ async def told_together(
         if not any(map(len, kept.values())) and not even_if_empty:
             return
         relations = [(rel.schema or Schema(()), rows) for rel, rows in kept.items()]
+        letters.doubt = _doubt(*rels)
         contents = await context.in_thread(letters.for_relations, relations)
         _warn(letters, context)
         await post(contents)
         for batch in kept[rels[0]].batches():
             yield batch
+
+
+def _doubt(*rels: Stream) -> str:
+    """Why the tuples that have come may be wrong, if they may."""
+    reasons = [reason for rel in rels for reason in rel.marks.doubtful]
+    return reasons[0].text if reasons else ""
 
 
 def _warn(messages: ShortMessages, context: Context) -> None:

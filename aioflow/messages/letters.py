@@ -18,6 +18,7 @@ from aioflow.messages.composing import (
     text_sections,
     text_table,
 )
+from aioflow.messages.doubt import doubtful_html, doubtful_subject, doubtful_text
 from aioflow.messages.drafts import RECIPIENTS, Draft
 from aioflow.messages.email_settings import Account
 from aioflow.messages.mailboxes import AddressError, Mailbox, Recipients
@@ -55,6 +56,7 @@ class Letters:
         self._encoding = encoding
         self._plan = plan
         self.warnings: list[str] = []
+        self.doubt = ""
 
     def for_relations(self, relations: Sequence[Kept]) -> list[dict[str, Any]]:
         """The one message for all tuples of a relation, or of several."""
@@ -96,12 +98,12 @@ class Letters:
         files: Sequence[_File],
         from_data: Mapping[str, list[Mailbox]],
     ) -> dict[str, Any]:
-        subject = self._subject(named, values, variables)
+        subject = doubtful_subject(self._subject(named, values, variables), self.doubt)
         content = {
             **self._addresses(from_data),
             "subject": subject,
-            "text": clean_text(self._text(excerpts, variables)),
-            "html": clean_text(self._html(excerpts, subject, variables)),
+            "text": clean_text(doubtful_text(self._text(excerpts, variables), self.doubt)),
+            "html": clean_text(doubtful_html(self._html(excerpts, subject, variables), self.doubt)),
         }
         most = self._account.settings.most_bytes
         used = len(content["text"].encode()) + len(content["html"].encode())

@@ -11,6 +11,7 @@ from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError
 from aioflow.expressions import Formatter, Template
 from aioflow.messages.composing import Excerpt
+from aioflow.messages.doubt import doubtful_subject, doubtful_text
 from aioflow.messages.lines import Wording, one_line
 from aioflow.messages.notify_settings import NotifySettings
 from aioflow.messages.phone_settings import PhoneSettings, phone_number
@@ -30,8 +31,11 @@ _SUBJECT_CHARACTERS = 60
 class ShortMessages(Protocol):
     """Makes the messages of one statement. What cannot be said is an AioflowError.
 
-    It may work on another thread, so what there is to be told of it waits in `warnings`.
+    It may work on another thread, so what there is to be told of it waits in `warnings`. `doubt` is why the
+    tuples may be wrong, if they may.
     """
+
+    doubt: str
 
     @property
     def warnings(self) -> list[str]: ...
@@ -82,6 +86,7 @@ class Notices:
         self._title = _formatter(title, each)
         self._wording = Wording(body)
         self.warnings: list[str] = []
+        self.doubt = ""
 
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[Content]:
         """The messages about all tuples."""
@@ -96,9 +101,10 @@ class Notices:
         title = "" if self._title is None else self._title.row(row)
         if title is None:
             raise InputError("the title cannot be written for this tuple")
-        said = {"subject": one_line(clean(title)), "text": clean(text).strip("\n")}
-        if not (said["subject"] or said["text"].strip()):
+        if not (title.strip() or text.strip()):
             raise InputError("the message says nothing: it has neither a title nor a text")
+        subject = doubtful_subject(one_line(clean(title)), self.doubt)
+        said = {"subject": subject, "text": clean(doubtful_text(text.strip("\n"), self.doubt))}
         return [{"to": url, **said} for url in self._settings.url]
 
 
@@ -138,6 +144,7 @@ class TextMessages:
         self._to = to
         self._wording = Wording(body, for_phones=True)
         self.warnings: list[str] = []
+        self.doubt = ""
         self._has_warned = False
 
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[Content]:
@@ -163,7 +170,7 @@ class TextMessages:
     def _contents(self, text: str, numbers: list[str]) -> list[Content]:
         return [
             {"to": number, "subject": one_line(part)[:_SUBJECT_CHARACTERS], "text": part}
-            for part in self._fitting(clean(text).strip())
+            for part in self._fitting(clean(doubtful_text(text, self.doubt) if text.strip() else "").strip())
             for number in numbers
         ]
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from aioflow import AioflowError, Engine, PlanError, Result, RunError, loads
+from aioflow.function import function
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, plan
 from tests.servers.smtp import SmtpServer
@@ -542,3 +543,47 @@ def test_an_account_that_does_not_exist_is_told() -> None:
 def test_a_database_that_does_not_exist_is_told() -> None:
     told = missing(f"email (rel, {TO} : out) {{DB: nowhere}}", {"default": account()})
     assert "nowhere" in told
+
+
+# --- doubt --------------------------------------------------------------------------------------
+
+# Elm St is missing from the right side of minus, so the first house is no news at all.
+DOUBT = """
+apply (rel, "email_halting" : known) {ERRORS: skip}
+project (known, "address, price" : old)
+minus (rel, old : new)
+"""
+
+
+@function(pure=True, returns="ok boolean")
+def email_halting(row: Any) -> bool:
+    """Fails for one house."""
+    if row["address"] == "Elm St":
+        raise ValueError("the page broke off")
+    return True
+
+
+@pytest.mark.parametrize(
+    "clauses", ["", "{EACH}", '{BODY: "{{ count }} houses"}', '{BODY_HTML: "<html><body>x</body></html>"}']
+)
+def test_a_mail_made_from_what_is_doubtful_says_so_first(clauses: str) -> None:
+    run(f'{DOUBT} email (new, to="me@example.org", subject="News" : out) {clauses}', rel=HOUSES)
+    (found,) = mails()
+    assert found["Subject"] == "May be wrong: News"
+    assert body(found).startswith("This may be wrong: ")
+    assert "the page broke off" in body(found).splitlines()[0]
+    if "BODY:" not in clauses:
+        assert "<body" in body(found, "html")
+        assert "<p><strong>This may be wrong:</strong>" in body(found, "html").partition("<body")[2][:400]
+
+
+def test_one_doubtful_relation_of_several_is_enough() -> None:
+    run(f'{DOUBT} email (rel, new, to="me@example.org", subject="News" : out)', rel=HOUSES)
+    (found,) = mails()
+    assert found["Subject"] == "May be wrong: News"
+
+
+def test_what_only_lacks_rows_is_mailed_as_it_is() -> None:
+    run(f'{DOUBT} email (old, to="me@example.org", subject="News" : out)', rel=HOUSES)
+    (found,) = mails()
+    assert found["Subject"] == "News"

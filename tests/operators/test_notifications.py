@@ -329,3 +329,20 @@ async def test_messages_are_delivered_after_the_commit_and_each_once() -> None:
     (warning,) = result.warnings
     assert "1 message could not be delivered" in warning
     assert "404" in warning
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ('notify (new, "News" : out) {VIA: team}', TEAM),
+        ('phone (new, to="+49 151 12345678" : out)', PHONE),
+    ],
+)
+def test_a_message_made_from_what_is_doubtful_says_so(statement: str, tables: Mapping[str, Any]) -> None:
+    lacking = 'unpack (rel, "price" : known) {ERRORS: skip} minus (rel, known : new) {ON: "address"} '
+    run(lacking + statement, tables, rel=HOUSES)
+    for message in posted():
+        assert (
+            "May be wrong" in message.content["subject"] or "This may be wrong" in message.content["subject"]
+        )
+        assert message.text.startswith("This may be wrong: ")
