@@ -341,6 +341,7 @@ async def test_messages_are_delivered_after_the_commit_and_each_once() -> None:
 def test_a_message_made_from_what_is_doubtful_says_so(statement: str, tables: Mapping[str, Any]) -> None:
     lacking = 'unpack (rel, "price" : known) {ERRORS: skip} minus (rel, known : new) {ON: "address"} '
     run(lacking + statement, tables, rel=HOUSES)
+    assert posted()
     for message in posted():
         assert (
             "May be wrong" in message.content["subject"] or "This may be wrong" in message.content["subject"]
