@@ -203,9 +203,7 @@ class Engine:
         _check_inputs(program.main, inputs)
         folder = Path(program.folder or ".")
         tell_task = partial(_task_text, program.main, inputs, parameters)
-        info = RunInfo(
-            uuid4().hex, datetime.now(UTC), plan=program.name, folder=folder, tell_task=tell_task
-        )
+        info = RunInfo(uuid4().hex, datetime.now(UTC), plan=program.name, folder=folder, tell_task=tell_task)
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
         graph = Graph(program, self.registry, {**parameters, **built_in})
         if mode != "D+S+":

@@ -167,7 +167,7 @@ class Graph:
             values = [
                 substitute(each.settings.get(setting), step.scope.values)
                 for each in earlier
-                if each.target is step.resolved.target
+                if each.target.name == step.name
             ]
             own = _folded(step.settings.get(setting))
             number = self._numbers[step, setting] = 1 + sum(_folded(value) == own for value in values)

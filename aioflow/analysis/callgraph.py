@@ -16,7 +16,9 @@ class CallGraph:
         places = {plan.key: place for place, plan in enumerate(plans)}
         edges = [_callees(plan, places) for plan in plans]
         self._component = dict(zip(places, components(edges), strict=True))
-        self._calls: dict[str, list[str]] = {}  # of each plan that is called: who calls it, once for each call
+        self._calls: dict[
+            str, list[str]
+        ] = {}  # of each plan that is called: who calls it, once for each call
         for plan in plans:
             for statement in plan.statements:
                 if statement.operator.lower() in places:
