@@ -154,7 +154,7 @@ class Context:
         return self._step.runs_once
 
     def number_in_plan(self, setting: str) -> tuple[str, int]:
-        """Return the name of the statement's plan, and its number among the plan's statements that are like it.
+        """Return the name of the statement's plan, and its number among the statements of it that are alike.
 
         Those have the same operator and the same value of the setting. With that value this names the
         statement from run to run, whatever else is changed in the text.

@@ -23,7 +23,7 @@ _RISE = 0.3  # of a column's share of nulls, from which on it is told
 _SPREADS = 4.0
 _NORMAL = 1.4826  # a median absolute deviation as a standard deviation
 _CHANCE = 0.05  # that nulls, or pages without rows, are chance; below it they are told
-# While more pages may come, the first may well be the poor ones: so large a share of the usual number decides.
+# While more pages may come, the first may well be the poor ones: so many of the usual number of pages decide.
 _NEARLY_ALL_PAGES = 0.9
 
 
@@ -95,8 +95,8 @@ class Usual:
     ) -> str | None:
         """Return in words that there are fewer rows than usual, or none; None if there are enough.
 
-        Pages are compared, not runs: a run that asks for less gets fewer pages, but pages as they always were.
-        Where more pages may come, nothing is said of the first ones; unless there are no rows, and rows are
+        Pages are compared, not runs: a run that asks for less gets fewer pages, but each as full as ever.
+        Where more pages may come, nothing is said of the first ones, unless there are no rows, and rows are
         what leads on to further pages.
         """
         if not pages or not self._runs:

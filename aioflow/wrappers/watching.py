@@ -1,4 +1,4 @@
-"""Watches the wrappers of a run: marks relations that lack something, tells people, keeps figures for later runs.
+"""Watches the wrappers of a run: marks relations that lack something, tells people, keeps figures.
 
 What is usual, and what is not, is for `health`.
 """
@@ -215,6 +215,6 @@ class Watching:
         if self._is_kept:
             self._is_kept = False
             self._host.warn(
-                f"what wrappers find is not compared with earlier runs: {error} ([http] health = false in aioflow.toml "
-                "does without)"
+                f"what wrappers find is not compared with earlier runs: {error} "
+                "([http] health = false does without)"
             )

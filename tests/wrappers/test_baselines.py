@@ -1,4 +1,4 @@
-"""What is usual for a wrapper: kept by plan, statement and task in the run's database, judged as relations end."""
+"""What is usual for a wrapper, by plan, statement and task; runs are judged as their relations end."""
 
 from __future__ import annotations
 
@@ -169,10 +169,13 @@ async def test_a_run_that_fails_leaves_no_figures(tmp_path: Path, plan: str) -> 
 
 async def test_a_run_that_is_left_early_leaves_no_figures(tmp_path: Path) -> None:
     client = ScriptedSite(lambda _: page(6)).client()
-    async with client, Engine(services={Client: client}, configuration=tables(tmp_path)) as engine:
-        async with engine.stream(loads(PLAN), x=[{"city": "a"}]) as stream:
-            async for _ in stream:
-                break
+    async with (
+        client,
+        Engine(services={Client: client}, configuration=tables(tmp_path)) as engine,
+        engine.stream(loads(PLAN), x=[{"city": "a"}]) as stream,
+    ):
+        async for _ in stream:
+            break
     assert figures(tmp_path) == []
 
 
@@ -646,7 +649,7 @@ async def test_rows_that_outer_makes_are_no_items(tmp_path: Path) -> None:
     assert "no item on its only page" in await nothing_found(tables(tmp_path), "<h1>0</h1>", inside)
 
 
-async def test_a_wrapper_of_a_file_is_named_with_it(tmp_path: Path) -> None:
+def test_a_wrapper_of_a_file_is_named_with_it() -> None:
     Path("watch.plan").write_text(PLAN)
-    message = await nothing_found(None, page(0), load("watch.plan"))
+    message = asyncio.run(nothing_found(None, page(0), load("watch.plan")))
     assert "`aioflow wrapper test watch.plan list --url http://homes.example/a`" in message
