@@ -59,7 +59,7 @@ class Tally:
             return
         for place, values in enumerate(zip(*rows, strict=True)):
             empty = values.count(None)
-            if isinstance(values[0], Relation):
+            if isinstance(next((value for value in values if value is not None), None), Relation):
                 empty += sum(1 for value in values if isinstance(value, Relation) and not len(value))
             if empty:
                 self.nulls[place] += empty
