@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -509,12 +510,16 @@ async def test_a_recursion_over_result_pages_is_one_statement_over_all_levels(tm
     assert keys == {"watch/search/1": (20, 1), "watch/pages/more/1": (143, 8)}
 
 
+def _ending_with(last: int, count: int, number: int) -> int:
+    return last if number == count else 20
+
+
 async def test_a_short_last_page_and_fewer_pages_are_as_good_as_before(tmp_path: Path) -> None:
     for last in (3, 20, 7):
-        result = await paged(tmp_path, 9, lambda number, last=last: 20 if number < 9 else last)
+        result = await paged(tmp_path, 9, partial(_ending_with, last, 9))
         assert (marks(result), result.warnings) == ("whole", ())
     for count in (2, 12):
-        result = await paged(tmp_path, count, lambda number, count=count: 1 if number == count else 20)
+        result = await paged(tmp_path, count, partial(_ending_with, 1, count))
         assert (marks(result), result.warnings) == ("whole", ())
 
 

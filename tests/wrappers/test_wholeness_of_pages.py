@@ -137,7 +137,10 @@ def test_a_proof_is_one_for_all_pages_or_none() -> None:
 
 
 def test_a_page_that_is_proven_to_be_empty_is_no_page_without_rows(tmp_path: Path) -> None:
-    tables = {"database": {"default": {"url": f"sqlite:{tmp_path / 'own.db'}"}}, "http": {"health": True}}
+    tables: dict[str, Any] = {
+        "database": {"default": {"url": f"sqlite:{tmp_path / 'own.db'}"}},
+        "http": {"health": True},
+    }
     full = "<li><b>x</b></li>" * 6
     assert looked(HTML, full, full, **tables)[0] == (12, False, True)
     found, result = looked(HTML, "<p class=none>", "<p class=none>", **tables)
