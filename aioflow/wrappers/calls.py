@@ -272,7 +272,13 @@ class PageCalls(_Calls):
         for note in read.notes:
             self._context.count(note)
         if read.cuts:
-            self._context.mark(partial(f"{self._context.where}: {response.url}: {read.cuts[0]}"))
+            self._note_lost(response, read.cuts[0])
+
+    def _note_lost(self, response: Response, what: str) -> None:
+        from aioflow.web.urls import without_userinfo
+
+        text = f"{self._context.where}: {without_userinfo(response.url)}: {what}"
+        self._context.mark(partial(text))
 
     def _count_unreadable(self, fields: Mapping[str, int]) -> None:
         for name, number in fields.items():

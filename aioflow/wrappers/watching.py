@@ -17,6 +17,7 @@ from aioflow.errors import AioflowError
 from aioflow.folders import shown_path
 from aioflow.quantities import count_text
 from aioflow.services import ServiceHost
+from aioflow.web.urls import without_userinfo
 from aioflow.wholeness import Marks, Reason
 from aioflow.wrappers.health import HISTORY_RUNS, Tally, Usual
 from aioflow.wrappers.naming import AnyWrapper
@@ -65,8 +66,12 @@ class Watch:
             pages = f"any of its {tally.pages:,} pages" if several else "its only page"
             what = f"found no item on {pages}"
             hint = "; if there are none now, EMPTY can tell by the page"
-        first = f", of which the first is {self.tally.first_url}" if several else f", {self.tally.first_url}"
+        first = f", of which the first is {self._first_url}" if several else f", {self._first_url}"
         return f"{self.where}: {self.wrapper.name} {what}{first}; {self._advice}{hint}"
+
+    @property
+    def _first_url(self) -> str:
+        return without_userinfo(self.tally.first_url)
 
     @property
     def _advice(self) -> str:
@@ -74,7 +79,7 @@ class Watch:
             return "has the page changed?"
         file = shlex.quote(shown_path(Path(self.wrapper.file))) if self.wrapper.file else "PLAN"
         is_get = self.wrapper.request.method == "GET"
-        url = f" --url {shlex.quote(self.tally.first_url)}" if is_get else ""
+        url = f" --url {shlex.quote(self._first_url)}" if is_get else ""
         return f"try `aioflow wrapper test {file} {shlex.quote(self.wrapper.name)}{url}`"
 
 

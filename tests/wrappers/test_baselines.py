@@ -150,10 +150,22 @@ async def test_a_path_for_health_is_refused(tmp_path: Path) -> None:
         await gather({"http": {"health": "health.sqlite"}}, page(6))
 
 
-async def test_offline_and_replayed_runs_are_neither_kept_nor_compared(tmp_path: Path) -> None:
+async def test_offline_runs_are_neither_kept_nor_compared(tmp_path: Path) -> None:
     await gather(tables(tmp_path), page(6))
     result = await gather(tables(tmp_path, offline=True), page(0))
     assert marks(result) == "whole"
+    assert len(figures(tmp_path)) == 1
+
+
+async def test_replayed_runs_are_neither_kept_nor_compared(tmp_path: Path) -> None:
+    await gather(tables(tmp_path), page(6))
+    recording = str(tmp_path / "one.recording")
+    client = ScriptedSite(lambda _: page(0)).client({"http": {"record": recording}})
+    async with client, Engine(services={Client: client}) as engine:
+        await engine.run(loads(PLAN), x=[{"city": "a"}])
+    async with Engine(configuration=tables(tmp_path, replay=recording)) as engine:
+        result = await engine.run(loads(PLAN), x=[{"city": "a"}])
+    assert (len(result), marks(result)) == (0, "whole")
     assert len(figures(tmp_path)) == 1
 
 

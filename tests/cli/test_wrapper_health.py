@@ -1,5 +1,6 @@
-"""Runs that end well and bring nothing where there should be something: exit code 3, unless allowed."""
+"""What `aioflow run` makes of wrappers that find nothing, or less than they did, and what it keeps."""
 
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Ended
+from tests.cli.program import aioflow
 from tests.cli.site import Site, served
 
 PLAN = """\
@@ -108,3 +110,21 @@ def test_wrapper_test_shows_what_empty_finds(
     run("li.home", "--allow-empty", more='EMPTY: ".none"')
     ended = command("wrapper", "test", "watch.plan", "houses", "-i", "page=1")
     assert "no rows: nothing in the page matches EACH 'li.home', nor EMPTY '.none'" in ended.output
+
+
+WRITING = PLAN.replace("pages : found)", 'pages : seen)\n    dbappend (seen, "houses" : found)')
+
+
+@pytest.mark.parametrize(("moment", "kept"), [("writes applied", 1), ("transaction committed", 2)])
+def test_a_run_that_is_killed_leaves_figures_only_with_all_that_it_wrote(
+    folder: Path, site: Site, moment: str, kept: int
+) -> None:
+    (folder / "watch.plan").write_text(WRITING.format(url=site.url("/houses"), each="li.house", more=""))
+    arguments = ("run", "watch.plan", "-i", '{"page": 1}')
+    allowed = {"AIOFLOW_HTTP_ALLOW": site.host, "AIOFLOW_HTTP_RATE": "0"}
+    assert aioflow(*arguments, cwd=folder, **allowed).returncode == 0
+    killed = aioflow(*arguments, cwd=folder, **allowed, AIOFLOW_KILL_AT=moment)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(figures(folder)) == kept
+    with closing(sqlite3.connect(folder / "aioflow.db")) as connection:
+        assert connection.execute("select count(*) from houses").fetchone() == (3 * kept,)
