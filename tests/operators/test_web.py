@@ -453,7 +453,7 @@ def test_failures_that_are_skipped_are_told_at_the_end() -> None:
     result, _ = wrapped(
         'wrapper ("list", x : out) {ERRORS: skip}', pages(), x=[{"page": 1}, {"page": 2}], workers=1
     )
-    warning, _ = result.warnings
+    warning, *_ = result.warnings
     assert (
         "wrapper: 2 failures were skipped, the first: HttpStatusError: http://homes.example/list" in warning
     )
