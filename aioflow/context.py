@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -20,13 +22,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RunInfo:
-    """Who is running: `$run-id`, `$task-id` and `$started` of the language."""
+    """Who is running: `$run-id`, `$task-id` and `$started` of the language, and what it works on."""
 
     run_id: str
     started: datetime
     task_id: str | None = None
     plan: str = ""  # its name
     folder: Path = Path()  # of its file
+    writes: bool = False  # whether its statements may write to a store
+    store: str | None = None  # the one that they write to; None for the one taken by default
+    tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
+
+    @cached_property
+    def task(self) -> str:
+        """What tells the task of this run from others of its plan: `$task-id`, or a fingerprint.
+
+        The fingerprint is that of the parameters and the inputs; "" where there are none. It takes time for
+        long inputs, and few ask for it.
+        """
+        return self.task_id or self.tell_task()
 
 
 @dataclass(frozen=True)
@@ -80,9 +94,12 @@ class StepHost(Protocol):
     @property
     def urgent(self) -> bool: ...
     @property
+    def runs_once(self) -> bool: ...
+    @property
     def sees_own_writes(self) -> bool: ...
     @property
     def takes_failures(self) -> bool: ...
+    def number_in_plan(self, setting: str) -> tuple[str, int]: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
@@ -144,6 +161,19 @@ class Context:
     def urgent(self) -> bool:
         """Whether the results lead into a recursive call: such firings go first."""
         return self._step.urgent
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether the statement runs but once in its run: its plan is neither recursive nor called again."""
+        return self._step.runs_once
+
+    def number_in_plan(self, setting: str) -> tuple[str, int]:
+        """Return the name of the statement's plan, and its number among the statements of it that are alike.
+
+        Those have the same operator and the same value of the setting. With that value this names the
+        statement from run to run, whatever else is changed in the text.
+        """
+        return self._step.number_in_plan(setting)
 
     @property
     def sees_own_writes(self) -> bool:

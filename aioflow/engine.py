@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, overload
@@ -19,8 +22,8 @@ from aioflow.graph import Graph
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
-from aioflow.readiness import check_readiness
-from aioflow.relation import Record
+from aioflow.readiness import check_readiness, store_of
+from aioflow.relation import Record, Relation
 from aioflow.results import RunStream
 from aioflow.rows import RowsIn
 from aioflow.running import Run
@@ -202,16 +205,18 @@ class Engine:
             raise PlanError(mistakes)
         _check_inputs(program.main, inputs)
         folder = Path(program.folder or ".")
-        info = RunInfo(uuid4().hex, self._clock(), plan=program.name, folder=folder)
+        tell_task = partial(_task_text, program.main, inputs, parameters)
+        info = RunInfo(uuid4().hex, self._clock(), plan=program.name, folder=folder, tell_task=tell_task)
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
         graph = Graph(program, self.registry, {**parameters, **built_in})
         if mode != "D+S+":
             graph.refuse_endless(mode)
+        use = store_of(graph)
         session = Session(
             graph,
             self.budget,
             self.memory.for_run(),
-            info,
+            info if use is None else replace(info, writes=True, store=use.name),
             mode,
             self.capacity_rows,
             tuple(self._listeners),
@@ -244,6 +249,33 @@ def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
             raise InputError(
                 f"plan {plan.name} needs the input {name!r}: pass {name}=[…] (an empty list for none)"
             )
+
+
+def _task_text(plan: Plan, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any]) -> str:
+    """Return a fingerprint of what a run works on; "" where its plan takes nothing.
+
+    Relations are bags, so the order of rows does not count. An input that comes as it is asked for counts by
+    its name alone: its rows are not known before.
+    """
+    values = {each.name.lower(): each.default for each in plan.parameters} | dict(parameters)
+    if not values and not inputs:
+        return ""
+    digest = blake2b(repr(sorted(values.items())).encode("utf-8", "surrogatepass"), digest_size=6)
+    for name in sorted(inputs):
+        text = f"{name}: {_rows_text(inputs[name])}"
+        digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _rows_text(rows: RowsIn) -> str:
+    if isinstance(rows, Mapping):
+        rows = [rows]
+    return repr(sorted(map(_row_text, rows))) if isinstance(rows, Relation | Collection) else ""
+
+
+def _row_text(row: object) -> str:
+    # What is no mapping is refused where rows are read.
+    return repr(sorted(row.items(), key=repr) if isinstance(row, Mapping) else row)
 
 
 def as_program(plan: Runnable) -> Program:

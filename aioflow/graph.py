@@ -83,6 +83,7 @@ class Graph:
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
         self._late_reads: frozenset[tuple[str, int]] | None = None
+        self._numbers: dict[tuple[Step, str], int] = {}
         self._places = {plan.key: place for place, plan in enumerate(program)}
         self.root = Scope.outermost(program.main, parameters)
 
@@ -153,6 +154,24 @@ class Graph:
             plans = {each.key: (each, self.resolved(each)) for each in self.program}
             self._late_reads = reads_after_writes(plans)
         return (plan.key, index) in self._late_reads
+
+    def runs_once(self, plan: Plan) -> bool:
+        """Whether a run calls a plan once at most."""
+        return self.calls.is_called_once(plan, self.program.main)
+
+    def number_of(self, step: Step, setting: str) -> int:
+        """The number of a statement among those of its plan with its operator and its value of a setting."""
+        number = self._numbers.get((step, setting))
+        if number is None:
+            earlier = self.resolved(step.plan)[: step.index]
+            values = [
+                substitute(each.settings.get(setting), step.scope.values)
+                for each in earlier
+                if each.target.name == step.name
+            ]
+            own = _folded(step.settings.get(setting))
+            number = self._numbers[step, setting] = 1 + sum(_folded(value) == own for value in values)
+        return number
 
     def refuse_endless(self, mode: str) -> None:
         """A mode that waits for the end of every stream cannot run a plan that has none."""
@@ -340,6 +359,11 @@ def _read_by(step: Step) -> frozenset[str] | None:
     if step.is_call or step.operator.reads is None:
         return None
     return step.operator.reads(step.operator.bind(step.settings, (None,) * len(step.inputs)))
+
+
+def _folded(value: Any) -> Any:
+    """A value as it compares: most that are texts are names, whose case does not count."""
+    return value.lower() if isinstance(value, str) else value
 
 
 def _whole_number(value: Any) -> int | None:

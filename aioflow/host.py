@@ -77,6 +77,14 @@ class Host:
         return self._step.urgent
 
     @property
+    def runs_once(self) -> bool:
+        return self._step.session.graph.runs_once(self._step.step.plan)
+
+    def number_in_plan(self, setting: str) -> tuple[str, int]:
+        step = self._step.step
+        return step.plan.name, self._step.session.graph.number_of(step, setting)
+
+    @property
     def sees_own_writes(self) -> bool:
         return self._step.step.sees_own_writes
 

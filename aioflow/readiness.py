@@ -1,11 +1,12 @@
-"""What is missing before a run can start, as its operators tell: nothing runs while anything is."""
+"""What its operators tell of a run before it starts: what is missing for it, and which store it writes to."""
 
 from __future__ import annotations
 
-from aioflow.analysis.infer import reachable
+from aioflow.analysis.infer import Activation, reachable
+from aioflow.analysis.stores import store_use, written_store
 from aioflow.errors import Diagnostic, PlanError
 from aioflow.graph import Graph
-from aioflow.operator import Operator
+from aioflow.operator import Operator, StoreUse
 from aioflow.services import ServiceHost
 
 
@@ -21,8 +22,7 @@ def check_readiness(graph: Graph, host: ServiceHost) -> None:
     if not demanding:
         return
     found: dict[str, Diagnostic] = {}  # what several statements miss is told once
-    root = graph.inference.follow(program.main, graph.root.values, [None] * len(program.main.inputs))
-    for activation in reachable([root]):
+    for activation in reachable([_root(graph)]):
         for index, bound in activation.bound.items():
             operator = demanding.get((activation.plan.key, index))
             if operator is None or operator.requires is None or bound is None:
@@ -32,3 +32,15 @@ def check_readiness(graph: Graph, host: ServiceHost) -> None:
                 found.setdefault(problem, Diagnostic(f"{operator.name}: {problem}", span))
     if found:
         raise PlanError(list(found.values()))
+
+
+def store_of(graph: Graph) -> StoreUse | None:
+    """Return a use of the store that a run writes to; None if it writes to none."""
+    if not any(store_use(each) for plan in graph.program for each in graph.resolved(plan)):
+        return None  # which most plans can tell at once
+    return written_store(_root(graph), graph.resolved)
+
+
+def _root(graph: Graph) -> Activation:
+    main = graph.program.main
+    return graph.inference.follow(main, graph.root.values, [None] * len(main.inputs))

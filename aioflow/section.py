@@ -110,6 +110,7 @@ class Key:
     unit: str | None
     united: bool  # lists of all layers are joined; else the first wins, as for every other key
     parameter: str  # the name in Python, which may need an underscore: `from_`
+    words: str | None = None  # what a value must be, where the types alone do not say it
 
     @classmethod
     def of(cls, declared: Field[Any], hint: Any) -> Key:
@@ -126,6 +127,7 @@ class Key:
             metadata.get("unit", unit),
             metadata.get("united", False),
             declared.name,
+            metadata.get("expected"),
         )
 
     @property
@@ -135,6 +137,8 @@ class Key:
     @property
     def expected(self) -> str:
         """What a value must be, for people."""
+        if self.words is not None:
+            return self.words
         described = [self._described(choice) for choice in self.choices if choice is not type(None)]
         return ", or ".join(described)
 

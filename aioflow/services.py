@@ -37,6 +37,9 @@ class ServiceHost(Protocol):
         ...
 
     def warn(self, message: str) -> None: ...
+    def found_nothing(self, message: str) -> None:
+        """Tell that a run that ended well brought nothing where there should be something."""
+        ...
 
 
 class Service(Protocol):
@@ -80,18 +83,24 @@ class Services:
         around: Services | None = None,
         run: RunInfo | None = None,
         warn: Callable[[str], None] = lambda message: None,
+        found_nothing: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.configuration = configuration
         self.run = run
         self.warn = warn
+        self.found_nothing = found_nothing
         self.ended_well = False
         self._given = given
         self._around = around
         self._open: dict[type[Any], Any] = {}
 
-    def for_run(self, run: RunInfo, warn: Callable[[str], None]) -> Services:
+    def for_run(
+        self, run: RunInfo, warn: Callable[[str], None], found_nothing: Callable[[str], None]
+    ) -> Services:
         """A scope for one run within this one."""
-        return Services(self.configuration, self._given, around=self, run=run, warn=warn)
+        return Services(
+            self.configuration, self._given, around=self, run=run, warn=warn, found_nothing=found_nothing
+        )
 
     def service(self, kind: type[S]) -> S:
         found = self._open.get(kind)

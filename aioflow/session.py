@@ -148,7 +148,7 @@ class Session:
         self.capacity_rows = capacity_rows
         self.listeners = listeners
         self.timing = timing
-        self.services = services.for_run(info, self.warn)
+        self.services = services.for_run(info, self.warn, self.find_nothing)
         self.streaming = mode == "D+S+"
         self.baton = Baton() if mode == "D-" else None
         self.workers = 1 if mode == "D-" else budget.most

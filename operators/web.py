@@ -62,3 +62,4 @@ async def wrapper(
                     joined += joining.rows(row, rows)
                 if joined:
                     yield joined
+    await calls.end(outer=outer)

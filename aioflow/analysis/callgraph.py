@@ -16,6 +16,13 @@ class CallGraph:
         places = {plan.key: place for place, plan in enumerate(plans)}
         edges = [_callees(plan, places) for plan in plans]
         self._component = dict(zip(places, components(edges), strict=True))
+        self._calls: dict[
+            str, list[str]
+        ] = {}  # of each plan that is called: who calls it, once for each call
+        for plan in plans:
+            for statement in plan.statements:
+                if statement.operator.lower() in places:
+                    self._calls.setdefault(statement.operator.lower(), []).append(plan.key)
         self.callees: Mapping[str, tuple[str, ...]] = {
             plan.key: tuple(plans[place].key for place in edge)
             for plan, edge in zip(plans, edges, strict=True)
@@ -30,6 +37,18 @@ class CallGraph:
         """Whether a plan can come to be called inside a call of itself."""
         component = self._component[plan.key]
         return any(self._component[callee] == component for callee in self.callees[plan.key])
+
+    def is_called_once(self, plan: Plan, main: Plan) -> bool:
+        """Whether a run of `main` calls a plan once at most."""
+        key = plan.key
+        seen: set[str] = set()
+        while key != main.key:
+            callers = self._calls.get(key, [])
+            if len(callers) != 1 or key in seen:
+                return not callers
+            seen.add(key)
+            key = callers[0]
+        return main.key not in self._calls
 
     def always_inside(self, caller: Plan, callee: Plan, main: Plan) -> bool:
         """Whether every call of `callee` made by `caller` happens inside an earlier call of `callee`."""

@@ -47,6 +47,11 @@ def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
             findings.at(activation.plan, index)(Diagnostic(message, statement.name_span))
 
 
+def written_store(root: Activation, resolved_of: ResolvedOf) -> StoreUse | None:
+    """Return a use of the store that a run writes to; None if it writes to none."""
+    return next((use for _, _, use in _uses(root, resolved_of) if use.access != "read"), None)
+
+
 def warn_of_late_acts(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
     """Where a plan commits as it streams, what acts at the end of its input takes hold later."""
     if not root.plan.commits_in_batches:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aioflow.cli.ending import os_error_text
 from aioflow.dataclass import dataclass
@@ -116,13 +116,14 @@ class Extracted:
     rows: Sequence[Row]
     next_page: Value = None
     unreadable: Mapping[str, int] = field(default_factory=Counter)
+    is_proven_empty: bool = False  # by EMPTY
 
 
 def extract(extraction: Extraction, page: Page) -> Extracted:
     """The rows of a page."""
-    reading: Any = compiled(extraction).open(page.head)
+    reading = compiled(extraction).open(page.head)
     rows = [*reading.feed(page.body), *reading.end()]
-    return Extracted(rows, reading.next_page, dict(getattr(reading, "unreadable", {})))
+    return Extracted(rows, reading.next_page, dict(reading.unreadable), reading.is_proven_empty)
 
 
 def explain(extraction: Extraction, page: Page) -> list[Found]:

@@ -128,7 +128,7 @@ def _report(
 def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
     """What a plan would read; as there, an error status is an error unless it means no result."""
     if page.head.status in wrapper.request.empty:
-        return Extracted([]), []
+        return Extracted([], is_proven_empty=True), []
     if page.response is not None:
         accepted(page.response)
     return extract(wrapper.extraction, page), explain(wrapper.extraction, page)
@@ -158,9 +158,10 @@ def _table(wrapper: Wrapper, page: Page, found: Extracted, most: int, width: int
     if page.head.status in wrapper.request.empty:
         yield f"no rows: EMPTY says that {page.head.status} means no result"
         return
+    if found.is_proven_empty:
+        yield f"no items: EMPTY {_proofs(wrapper)} is in the page, so that there are none"
     if not found.rows:
-        each = wrapper.extraction.each
-        yield "no rows" + (f": nothing in the page matches EACH {each!r}" if each else "")
+        yield from () if found.is_proven_empty else (_no_rows(wrapper),)
         return
     shown = found.rows[:most]
     columns = Columns(wrapper.schema.names, shown, width)
@@ -168,6 +169,16 @@ def _table(wrapper: Wrapper, page: Page, found: Extracted, most: int, width: int
     yield from (columns.line(row).rstrip("\n") for row in shown)
     is_cut = len(shown) < len(found.rows)
     yield count_text(len(found.rows), "row") + (f", the first {most} shown" if is_cut else "")
+
+
+def _no_rows(wrapper: Wrapper) -> str:
+    each = wrapper.extraction.each
+    text = f"no rows: nothing in the page matches EACH {each!r}" if each else "no rows"
+    return f"{text}, nor EMPTY {_proofs(wrapper)}" if wrapper.extraction.empty else text
+
+
+def _proofs(wrapper: Wrapper) -> str:
+    return " or ".join(map(repr, wrapper.extraction.empty))
 
 
 def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
@@ -278,6 +289,7 @@ def _print_json(wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequen
         "url": without_userinfo(asked.page.head.url),
         "status": asked.page.head.status,
         "rows": [dict(zip(wrapper.schema.names, map(_json_value, row), strict=True)) for row in found.rows],
+        "proven-empty": found.is_proven_empty,
         "next-page": next_page(wrapper, asked, found),
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],

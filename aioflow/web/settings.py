@@ -51,7 +51,9 @@ class HttpSettings:
     offline: bool = False
     record: Path | None = None
     replay: Path | None = None
-    health: bool | Path = True  # True: in the user's data folder
+    health: bool = field(
+        default=True, metadata={"expected": "true or false (figures are kept in the run's own database)"}
+    )
     window_rows: int = 1000  # tuples of a statement that wait for their hosts at once
 
 

@@ -16,6 +16,7 @@ from aioflow.dataclass import dataclass
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.web.messages import Hold, Request, Response
+from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.naming import AnyWrapper
@@ -47,6 +48,9 @@ class Calls(Protocol):
 
     def caller(self) -> Caller: ...
     def once(self) -> AsyncGenerator[list[tuple[Row, Batch]] | Release, None]: ...
+    async def end(self, *, outer: bool) -> None:
+        """All tuples were worked on: say of the results what is known only now."""
+        ...
 
 
 def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
@@ -76,7 +80,8 @@ class _Calls(ABC):
         self._pauses = session.pauses
         self._context = context
         self._values = values_of(wrapper.inputs, schema)
-        self._tally = session.tally(wrapper.health_key, wrapper.schema.names)
+        self._watch = session.watching.of(wrapper, context)
+        self._tally = self._watch.tally
         self._request_settings: Mapping[str, Any] = {
             "permit": context.permit,
             "cookies": session.cookies,
@@ -101,6 +106,9 @@ class _Calls(ABC):
         else:
             self._context.fired()
 
+    async def end(self, *, outer: bool) -> None:
+        await self._session.watching.relation_ended(self._watch, self._context, outer=outer)
+
     def _no_request(self) -> Batch:
         self._context.count("null inputs")
         return []
@@ -117,6 +125,9 @@ class PageCalls(_Calls):
         self._wrapper = wrapper
         self.extractor = compiled(wrapper.extraction)
         self.is_heavy: Callable[[bytes], bool] = getattr(self.extractor, "is_heavy", _is_large)
+        self._has_items = False
+        self._empty_pages = 0
+        self._proven_pages = 0  # of those
         self._maker = RequestMaker(
             wrapper,
             secret=session.secret,
@@ -142,10 +153,15 @@ class PageCalls(_Calls):
         if response.status in self._wrapper.request.empty:
             return self._without_page(response)
         accepted(response)
-        rows = await self._read(response)
-        if self._tally is not None:
-            self._tally.add(rows)
-        return rows
+        read = await self._read(response)
+        if read.has_items:
+            self._tally.add(read.rows)
+        return read.rows
+
+    async def end(self, *, outer: bool) -> None:
+        if self._proven_pages and self._proven_pages == self._empty_pages and not self._has_items:
+            self._context.mark(PROVEN_EMPTY)
+        await super().end(outer=outer or self._wrapper.extraction.outer)
 
     async def page_by_page(self, row: Row) -> Rows:
         request = self._request(row)
@@ -176,16 +192,28 @@ class PageCalls(_Calls):
                     yield Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
-                        if self._tally is not None:
+                        if page.has_items:
                             self._tally.add(rows)
                         yield rows
             following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
-            self._context.count("pages cut")
-            self._context.warn(f"{self._wrapper.name} stopped at its MAX_PAGES of {pages.pages} pages")
+            self._note_cut(pages)
+
+    def _note_cut(self, pages: Pages) -> None:
+        """A MAX_PAGES that the wrapper states says how much is meant; one that nobody stated loses rows."""
+        self._context.count("pages cut")
+        name = self._wrapper.name
+        if pages.is_bounded:
+            self._context.warn(f"{name} stopped at its MAX_PAGES of {pages.pages} pages")
+            return
+        text = f"{name} stopped after {pages.pages:,} pages; MAX_PAGES says how many there may be"
+        self._context.warn(text)
+        self._context.mark(partial(f"{self._context.where}: {text}"))
 
     def _without_page(self, response: Response) -> Batch:
         """The rows of an answer whose status means that there are no items: none, or one with OUTER."""
+        self._empty_pages += 1
+        self._proven_pages += 1
         if not self._wrapper.extraction.outer:
             return []
         # Imported late: `calls` is read with the operators, and readers take their time.
@@ -197,20 +225,18 @@ class PageCalls(_Calls):
         self._count_unreadable(page.unreadable)
         return [row]
 
-    async def _read(self, response: Response) -> Batch:
+    async def _read(self, response: Response) -> PageRows:
         body = await response.read()
         if self._pauses.is_on and not self._context.urgent:
             await self._pauses.end()
         started = perf_counter()
         # Asked just before: a reader that had to parse the page to know keeps that for reading.
         if self.is_heavy(body):
-            return (await self.read_aside(response, body)).rows
-        reading = self.extractor.open(_head(response))
-        rows = reading.feed(body)
-        rows = rows + reading.end() if rows else reading.end()
-        self.count_oddities(reading)
+            return await self.read_aside(response, body)
+        page = read_page(self.extractor, _head(response), body)
+        self.note_page(page, response)
         self._pauses.worked(perf_counter() - started)
-        return rows
+        return page
 
     async def read_aside(self, response: Response, body: bytes) -> PageRows:
         """The rows of a large page, read off the loop."""
@@ -220,7 +246,7 @@ class PageCalls(_Calls):
             page = await self._read_in_process(head, body)
         else:
             page = await self._context.in_thread(read_page, self.extractor, head, body)
-        self.count_oddities(page)
+        self.note_page(page, response)
         return page
 
     async def _read_in_process(self, head: PageHead, body: bytes) -> PageRows:
@@ -240,15 +266,27 @@ class PageCalls(_Calls):
             hint = "try selectors with fewer steps, or with '>' between them"
             raise ExtractionError(f"{without_userinfo(head.url)}: {reason}; {hint}") from error
 
-    def count_oddities(self, read: Reading | PageRows) -> None:
-        """What was found but could not be read, and what else was odd: nothing is dropped silently."""
-        if self._tally is not None:
-            self._tally.pages += 1
+    def note_page(self, read: Reading | PageRows, response: Response) -> None:
+        """Count a page that was read to its end, and what was odd about it: nothing is dropped silently."""
+        if read.has_items:
+            self._has_items = True
+        else:
+            self._empty_pages += 1
+            self._proven_pages += read.is_proven_empty
+        if not read.is_proven_empty:
+            self._tally.add_page(response.url)
         if read.unreadable:
             self._count_unreadable(read.unreadable)
-        if read.notes:
-            for note in read.notes:
-                self._context.count(note)
+        for note in read.notes:
+            self._context.count(note)
+        if read.cuts:
+            self._note_lost(response, read.cuts[0])
+
+    def _note_lost(self, response: Response, what: str) -> None:
+        from aioflow.web.urls import without_userinfo
+
+        text = f"{self._context.where}: {without_userinfo(response.url)}: {what}"
+        self._context.mark(partial(text))
 
     def _count_unreadable(self, fields: Mapping[str, int]) -> None:
         for name, number in fields.items():
@@ -262,13 +300,14 @@ class _Page:
         self._calls = calls
         self._response = response
         self.rows = 0
+        self.has_items = True
         self.next_page: Any = None
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         body, extractor = self._response.body, self._calls.extractor
         if isinstance(body, bytes) and not extractor.is_incremental and self._calls.is_heavy(body):
             page = await self._calls.read_aside(self._response, body)
-            self.rows, self.next_page = len(page.rows), page.next_page
+            self.rows, self.next_page, self.has_items = len(page.rows), page.next_page, page.has_items
             if page.rows:
                 yield page.rows
             return
@@ -281,9 +320,9 @@ class _Page:
                     if rows := reading.feed(chunk[start : start + SLICE_BYTES]):
                         self.rows += len(rows)
                         yield rows
-        rest, self.next_page = reading.end(), reading.next_page
+        rest, self.next_page, self.has_items = reading.end(), reading.next_page, reading.has_items
         self.rows += len(rest)
-        self._calls.count_oddities(reading)
+        self._calls.note_page(reading, self._response)
         if rest:
             yield rest
 
@@ -304,13 +343,25 @@ class PageRows:
     next_page: Value
     unreadable: Mapping[str, int]
     notes: Sequence[str]
+    cuts: Sequence[str]
+    has_items: bool
+    is_proven_empty: bool
 
 
 def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
     """Read a page at once, in whatever thread or process."""
     reading = extractor.open(head)
-    rows = [*reading.feed(body), *reading.end()]
-    return PageRows(rows, reading.next_page, dict(reading.unreadable), list(reading.notes))
+    rows = reading.feed(body)
+    rows = rows + reading.end() if rows else reading.end()
+    return PageRows(
+        rows,
+        reading.next_page,
+        reading.unreadable,
+        reading.notes,
+        reading.cuts,
+        reading.has_items,
+        reading.is_proven_empty,
+    )
 
 
 def read_page_within(seconds: float, extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
@@ -374,6 +425,5 @@ class PythonCalls(_Calls):
             yield []
 
     def _counted(self, rows: Batch) -> Batch:
-        if self._tally is not None:
-            self._tally.add(rows)
+        self._tally.add(rows)
         return rows

@@ -67,7 +67,9 @@ class Extraction:
     next_page: Field | None = None  # for paging: a field of the page that is no attribute
     charset: str | None = None
     outer: bool = False  # a page without items gives one tuple with its page fields
+    empty: tuple[str, ...] = ()  # selectors of what proves that a page has no items
     each_span: Span | None = field(default=None, compare=False, repr=False)
+    empty_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Paging:
     start: int = 1
     step: int = 1
     most_pages: int = 1000
+    is_bounded: bool = False  # whether the wrapper itself says how many pages it means
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,9 @@ class Wrapper:
         return self.request.method not in ("GET", "HEAD") and not self.request.safe
 
     @property
-    def health_key(self) -> str:
-        """What the history of its extraction is kept by."""
-        return health_key(self.name, self.file)
+    def page_fields(self) -> tuple[str, ...]:
+        """The attributes whose values are found in pages."""
+        return tuple(field.name for field in self.extraction.fields if field.scope in ("item", "page"))
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -130,8 +133,3 @@ def whole_path(name: str) -> str:
     """The path of a file, the same however the file is named; "" if it is none, as `<plan>`."""
     path = Path(name)
     return str(path.resolve()) if path.is_file() else ""
-
-
-def health_key(name: str, file: str) -> str:
-    """What the history of a wrapper's extraction is kept by: projects may have wrappers of equal names."""
-    return f"{file}:{name}" if file else name

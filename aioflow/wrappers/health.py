@@ -1,257 +1,177 @@
-"""How well extraction goes: rows and nulls of a run, compared with the wrapper's own earlier runs.
+"""How well extraction goes: what is counted in a run, and what is usual by the earlier runs of its baseline.
 
-A page that changes seldom breaks a wrapper aloud: a column goes empty, or a page has fewer rows. What is
-usual for a wrapper is learned from its history, which `health_store` keeps.
+A page that changes seldom breaks a wrapper aloud: a column goes empty, or a page has fewer rows. Where the
+figures are kept is for `aioflow.state.health`, who is told for `watching`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, sqrt
-from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from aioflow.folders import data_folder, shown_path
+from aioflow.quantities import count_text
 from aioflow.relation import Relation, Row
-from aioflow.wrappers.health_store import KEPT_RUNS, HealthFile, RunHealth, UnusableFileError
 
-__all__ = ["HealthStore", "RunHealth", "Tally", "decay", "default_path"]
+if TYPE_CHECKING:
+    from aioflow.state.health import RunHealth
 
-T = TypeVar("T")
-FILE_NAME = "health.sqlite"
 HISTORY_RUNS = 20  # good ones that a run is compared with
 LEAST_RUNS = 3
 LEAST_ROWS = 5  # of a run, for its shares to mean anything
-# So many runs in a row that are worse are the new usual: the page may have changed for good.
-ACCEPTED_AFTER = 10
 _RISE = 0.3  # of a column's share of nulls, from which on it is told
 _SPREADS = 4.0
 _NORMAL = 1.4826  # a median absolute deviation as a standard deviation
 _CHANCE = 0.05  # that nulls, or pages without rows, are chance; below it they are told
+# While more pages may come, the first may well be the poor ones: so many of the usual number of pages decide.
+_NEARLY_ALL_PAGES = 0.9
 
 
 class Tally:
     """Counts the rows that a wrapper gave in a run, and the nulls among their values.
 
-    `pages` are those that were read to their end; whoever reads them counts them.
-    An embedded relation without rows counts as null: it is how a broken selector for many shows.
+    `pages` are those that were read to their end, but for those that are known to have no items.
+    `looked_for` are the columns that come from pages; `has_found` says that one of them had a value. Nulls
+    are counted if they are to be `compared`. An embedded relation without rows counts as null: it is how a
+    broken selector for many shows.
     """
 
-    __slots__ = ("columns", "nulls", "pages", "rows")
+    __slots__ = ("_compared", "_looked_for", "columns", "first_url", "has_found", "nulls", "pages", "rows")
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], looked_for: Iterable[str], *, compared: bool = True) -> None:
         self.columns = tuple(columns)
         self.rows = 0
         self.pages = 0
+        self.first_url = ""
+        self.has_found = False
         self.nulls = [0] * len(self.columns)
+        self._looked_for = frozenset(map(self.columns.index, looked_for))
+        self._compared = compared
+
+    def add_page(self, url: str) -> None:
+        self.first_url = self.first_url or url
+        self.pages += 1
 
     def add(self, rows: Sequence[Row]) -> None:
         """Count a batch."""
         self.rows += len(rows)
+        if self.has_found and not self._compared:
+            return
         for place, values in enumerate(zip(*rows, strict=True)):
             empty = values.count(None)
-            if isinstance(values[0], Relation):
+            if isinstance(next((value for value in values if value is not None), None), Relation):
                 empty += sum(1 for value in values if isinstance(value, Relation) and not len(value))
             if empty:
                 self.nulls[place] += empty
+            if empty < len(values) and place in self._looked_for:
+                self.has_found = True
+        self.has_found = self.has_found or (bool(rows) and not self._looked_for)
 
     def by_column(self) -> dict[str, int]:
-        """The number of nulls in each column."""
+        """Return the number of nulls in each column."""
         return dict(zip(self.columns, self.nulls, strict=True))
 
 
-class HealthStore:
-    """The history of all wrappers, in one file.
+class Usual:
+    """What is usual for a baseline, as its good runs tell: the latest first, `HISTORY_RUNS` at most."""
 
-    Nothing that happens to the file makes a run fail: it is told once, as a message, and the run goes on
-    without a history.
-    """
+    def __init__(self, history: Sequence[RunHealth]) -> None:
+        self.history = history
+        known = [past for past in history if past.pages]
+        self._runs = len(known)
+        if not known:
+            return
+        # Computed once: a recursion is judged at each of its levels.
+        shares = [past.rows / past.pages for past in known]
+        self._rows_a_page = _median(shares)
+        self._deviation = _deviation(shares)
+        self._lowest = _low(shares)
+        self._pages = _median(past.pages for past in known)
+        self._fewest_pages = _low([past.pages for past in known])
+        self._always_found = all(past.rows for past in known)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.problem: str | None = None  # why the file cannot be used
-        self._was_told = False
-        self._file: HealthFile | None = None
+    def lack(
+        self, rows: int, pages: int, *, more_may_come: bool = False, leads_on: bool = False
+    ) -> str | None:
+        """Return in words that there are fewer rows than usual, or none; None if there are enough.
 
-    @classmethod
-    def open(cls, path: Path | str | None = None) -> HealthStore:
-        """The store in a file, by default one in the user's data folder; to be used as a context."""
-        return cls(Path(path) if path is not None else default_path())
-
-    async def record(self, run_id: str, wrapper: str, tally: Tally) -> list[str]:
-        """Keep the figures of a run that came to its end; what is worse about it than it used to be.
-
-        A run that is worse is no measure for later ones, unless the following ones are worse as well.
+        Pages are compared, not runs: a run that asks for less gets fewer pages, but each as full as ever.
+        Where more pages may come, nothing is said of the first ones, unless there are no rows, and rows are
+        what leads on to further pages.
         """
-        run = RunHealth(run_id, tally.rows, tally.pages, tally.by_column())
-        nothing: list[str] = []
-        messages = await self._use(lambda file: _recorded(file, wrapper, run), nothing)
-        return messages + self._untold()
-
-    async def history(self, wrapper: str, most: int = KEPT_RUNS) -> list[RunHealth]:
-        """The runs of a wrapper, the last one first."""
-        return await self._use(lambda file: file.history(wrapper, most), [])
-
-    async def wrappers(self) -> list[str]:
-        """The wrappers that have a history."""
-        return await self._use(lambda file: file.wrappers(), [])
-
-    async def forget(self, wrapper: str) -> None:
-        """Begin the history of a wrapper anew, after it was changed."""
-        await self._use(lambda file: file.forget(wrapper), None)
-
-    async def _use(self, work: Callable[[HealthFile], T], otherwise: T) -> T:
-        """What is done with the file, or `otherwise` if it cannot be used."""
-        if self.problem is not None:
-            return otherwise
-        try:
-            return await _on_thread(lambda: work(self._opened()))
-        except (UnusableFileError, sqlite3.Error, OSError) as error:
-            self.problem = str(error) or type(error).__name__
-            return otherwise
-
-    def _opened(self) -> HealthFile:
-        if self._file is None:
-            self._file = HealthFile.open(self.path)
-        return self._file
-
-    async def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            await _on_thread(file.close)
-
-    def _untold(self) -> list[str]:
-        if self.problem is None or self._was_told:
-            return []
-        self._was_told = True
-        return [
-            f"the history of wrappers in {shown_path(self.path)} cannot be used: {self.problem}; "
-            "runs are not compared with earlier ones until it is moved away or mended"
-        ]
-
-    async def __aenter__(self) -> HealthStore:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-def default_path() -> Path:
-    """The user's own file."""
-    return data_folder() / FILE_NAME
-
-
-async def _on_thread(work: Callable[[], T]) -> T:
-    """What is done on a thread. One that is cancelled cannot be stopped: it is waited for."""
-    done = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        while not done.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([done])
-        done.exception()  # nobody else asks for it
-        raise
-
-
-def _recorded(file: HealthFile, wrapper: str, run: RunHealth) -> list[str]:
-    with file.transaction():
-        # A wrapper is known by its file, which is shown as people here would name it.
-        shown = shown_path(Path(wrapper))
-        messages = decay(shown, run, file.good_runs(wrapper, run.run_id, HISTORY_RUNS))
-        file.save(wrapper, replace(run, is_good=not messages))
-        latest = file.history(wrapper, ACCEPTED_AFTER)
-        if len(latest) == ACCEPTED_AFTER and not any(past.is_good for past in latest):
-            file.accept_latest(wrapper, ACCEPTED_AFTER)
-    return messages
-
-
-# --- decay ---------------------------------------------------------------------------------------
-
-
-def decay(wrapper: str, run: RunHealth, history: Sequence[RunHealth]) -> list[str]:
-    """What is worse about a run than about the good ones before it, each as a sentence."""
-    if len(history) < LEAST_RUNS:
-        return []
-    messages = list(_fewer_rows(wrapper, run, history))
-    if run.rows:
-        for column in run.nulls:
-            known = [past for past in history if past.rows and column in past.nulls]
-            if len(known) >= LEAST_RUNS:
-                messages.extend(_more_nulls(wrapper, column, run, known))
-    return messages
-
-
-def _fewer_rows(wrapper: str, run: RunHealth, history: Sequence[RunHealth]) -> Iterator[str]:
-    """Pages are compared, not runs: who asks for less gets fewer pages, but pages as they always were."""
-    known = [past for past in history if past.pages]
-    if not run.pages or len(known) < LEAST_RUNS:
-        return
-    if _finds_nothing(run, known) or _finds_less(run, known):
-        rows = "no rows" if not run.rows else "1 row" if run.rows == 1 else f"{run.rows:,} rows"
-        pages = "1 page" if run.pages == 1 else f"{run.pages:,} pages"
-        usual = _usual_rows(known)
-        yield (
-            f"wrapper {wrapper}: {rows} on {pages}, where its last {len(known)} runs had about "
-            f"{round(usual, None if usual >= 10 else 1):,g} a page; has the page changed?"
-        )
-
-
-def _finds_nothing(run: RunHealth, history: Sequence[RunHealth]) -> bool:
-    """Whether pages have no row at all, of a wrapper that found some in every run."""
-    if run.rows or not all(past.rows for past in history):
-        return False
-    # Where rows are few, only a long history says that there always are some.
-    return exp(-_usual_rows(history) * run.pages) < _CHANCE or 1 / (len(history) + 2) < _CHANCE
-
-
-def _finds_less(run: RunHealth, history: Sequence[RunHealth]) -> bool:
-    shares = [past.rows / past.pages for past in history]
-    # Who asked for less than usual has a last page that may be as short as it likes.
-    is_smaller = run.pages < _median(past.pages for past in history)
-    expected = _usual_rows(history) * (run.pages - is_smaller)
-    deviation = _deviation(shares) * run.pages
-    # Few runs may look steadier than they are, and counts vary by about their root.
-    spread = max(deviation, sqrt(expected) * ((0.5 if deviation else 0.3) + 1.5 / len(history)))
-    return (
-        run.rows < expected / 2
-        and run.rows < expected - _SPREADS * spread
-        and run.rows / run.pages < _low(shares)
-    )
-
-
-def _usual_rows(history: Sequence[RunHealth]) -> float:
-    """How many rows a page has."""
-    return _median(past.rows / past.pages for past in history)
-
-
-def _more_nulls(wrapper: str, column: str, run: RunHealth, history: Sequence[RunHealth]) -> Iterator[str]:
-    nulls = sum(past.nulls[column] for past in history)
-    # A column that never was null has a small share of nulls all the same; how small, its rows tell.
-    chance = (nulls + 1) / (sum(past.rows for past in history) + 2)
-    share = run.share(column)
-    if share == 1 and not nulls and chance**run.rows < _CHANCE:
-        yield (
-            f"wrapper {wrapper}: {column} is always null, and never was in the last {len(history)} runs; "
+        if not pages or not self._runs:
+            return None
+        if more_may_come and pages < _NEARLY_ALL_PAGES * self._fewest_pages and (rows or not leads_on):
+            return None
+        if not self._finds_nothing(rows, pages) and not self._finds_less(rows, pages):
+            return None
+        gave = count_text(rows, "row") if rows else "no rows"
+        usual = round(self._rows_a_page, None if self._rows_a_page >= 10 else 1)
+        runs = "last run" if self._runs == 1 else f"last {self._runs} runs"
+        return (
+            f"gave {gave} on {count_text(pages, 'page')}, where its {runs} had about {usual:,g} a page; "
             "has the page changed?"
         )
-        return
-    shares = [past.share(column) for past in history]
-    usual = _median(shares)
-    spread = max(_deviation(shares), sqrt(chance * (1 - chance) / run.rows))
-    highest = -_low([-past for past in shares])
-    if run.rows >= LEAST_ROWS and share > usual + max(_RISE, _SPREADS * spread) and share > highest:
-        yield (
-            f"wrapper {wrapper}: {column} is null in {share:.0%} of {run.rows:,} rows, "
-            f"where {usual:.0%} is usual; has the page changed?"
-        )
+
+    def _finds_nothing(self, rows: int, pages: int) -> bool:
+        """Whether pages have no row at all, of a wrapper that found some in every run."""
+        if rows or not self._always_found:
+            return False
+        # Where rows are few, only a long history says that there always are some.
+        return exp(-self._rows_a_page * pages) < _CHANCE or 1 / (self._runs + 2) < _CHANCE
+
+    def _finds_less(self, rows: int, pages: int) -> bool:
+        if self._runs < LEAST_RUNS:
+            return False
+        # A run that asked for less than usual has a last page that may be as short as it likes.
+        expected = self._rows_a_page * (pages - (pages < self._pages))
+        deviation = self._deviation * pages
+        # Few runs may look steadier than they are, and counts vary by about their root.
+        spread = max(deviation, sqrt(expected) * ((0.5 if deviation else 0.3) + 1.5 / self._runs))
+        return rows < expected / 2 and rows < expected - _SPREADS * spread and rows / pages < self._lowest
+
+    def lost_columns(self, run: RunHealth) -> Iterator[str]:
+        """Yield, in words, the columns that are always null and never were."""
+        for column, history in self._known_columns(run):
+            nulls, chance = _nulls_of(column, history)
+            if run.share(column) == 1 and not nulls and chance**run.rows < _CHANCE:
+                yield (
+                    f"{column} is always null, and never was in the last {len(history)} runs; "
+                    "has the page changed?"
+                )
+
+    def poorer_columns(self, run: RunHealth) -> Iterator[str]:
+        """Yield, in words, the columns that are null more often than usual."""
+        if run.rows < LEAST_ROWS:
+            return
+        for column, history in self._known_columns(run):
+            nulls, chance = _nulls_of(column, history)
+            share = run.share(column)
+            shares = [past.share(column) for past in history]
+            usual = _median(shares)
+            spread = max(_deviation(shares), sqrt(chance * (1 - chance) / run.rows))
+            highest = -_low([-past for past in shares])
+            rises = share > usual + max(_RISE, _SPREADS * spread) and share > highest
+            if rises and (share < 1 or nulls):
+                yield (
+                    f"{column} is null in {share:.0%} of {run.rows:,} rows, where {usual:.0%} is usual; "
+                    "has the page changed?"
+                )
+
+    def _known_columns(self, run: RunHealth) -> Iterator[tuple[str, list[RunHealth]]]:
+        for column in run.nulls if run.rows else ():
+            known = [past for past in self.history if past.rows and column in past.nulls]
+            if len(known) >= LEAST_RUNS:
+                yield column, known
+
+
+def _nulls_of(column: str, history: Sequence[RunHealth]) -> tuple[int, float]:
+    """Return how many nulls a column had, and the chance of one.
+
+    A column that never was null has a small chance of nulls all the same; how small, its rows tell.
+    """
+    nulls = sum(past.nulls[column] for past in history)
+    return nulls, (nulls + 1) / (sum(past.rows for past in history) + 2)
 
 
 def _median(values: Iterable[float]) -> float:
@@ -262,11 +182,11 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """The spread of values, whatever a few odd ones among them do."""
+    """Return the spread of values, whatever a few odd ones among them do."""
     middle = _median(values)
     return _NORMAL * _median(abs(value - middle) for value in values)
 
 
 def _low(values: Sequence[float]) -> float:
-    """About the lowest value: one in ten may be odd."""
+    """Return about the lowest value: one in ten may be odd."""
     return sorted(values)[len(values) // 10]

@@ -15,17 +15,31 @@ class Page:
     """One page on its way in.
 
     `unreadable` counts, by field, what was found but could not be converted: the attribute is null, as
-    it is where nothing was found. `notes` are for people: what was odd about the page as a whole. `rows`
-    counts the rows so far.
+    it is where nothing was found. `notes` are for people: what was odd about the page as a whole. `cuts` are
+    such notes of what a limit took away, so that rows may be missing. `rows` counts the rows so far.
+    `has_items` and `is_proven_empty` are known at its end.
     """
 
-    __slots__ = ("_base", "find_base", "head", "notes", "rows", "unreadable")
+    __slots__ = (
+        "_base",
+        "cuts",
+        "find_base",
+        "has_items",
+        "head",
+        "is_proven_empty",
+        "notes",
+        "rows",
+        "unreadable",
+    )
 
     def __init__(self, head: PageHead) -> None:
         self.head = head
         self.rows = 0
         self.unreadable: dict[str, int] = {}
         self.notes: list[str] = []
+        self.cuts: list[str] = []
+        self.has_items = True
+        self.is_proven_empty = False
         # Asked once, before the first link: what the page itself says its links are relative to.
         self.find_base: Callable[[], str | None] | None = None
         self._base: Base | None = None

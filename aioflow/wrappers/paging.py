@@ -15,12 +15,16 @@ from aioflow.wrappers.values import value_text
 
 
 class Pages:
-    """The way through the pages of one tuple. `was_cut` tells that MAX_PAGES ended it, not the source."""
+    """The way through the pages of one tuple.
+
+    `was_cut` tells that a limit ended it, not the source, and `is_bounded` that the wrapper states the limit.
+    """
 
     def __init__(self, wrapper: Wrapper) -> None:
         self.pages = 1
         self.was_cut = False
         self._paging = wrapper.paging
+        self.is_bounded = wrapper.paging is not None and wrapper.paging.is_bounded
         self._seen: set[str] = set()
         self._first: Request | None = None
 

@@ -15,7 +15,7 @@ from aioflow.relation import Batch, Row, Schema, Type, Value
 from aioflow.rows import row_of_mapping, value_of
 from aioflow.web.errors import ExtractionError
 from aioflow.web.messages import Request, Response
-from aioflow.wrappers.definition import WrapperInput, health_key, whole_path
+from aioflow.wrappers.definition import WrapperInput
 from aioflow.wrappers.fitting import Fitting, shown
 from aioflow.wrappers.values import misfit
 
@@ -65,7 +65,7 @@ class Web:
 
         response = accepted(await self._send(request))
         if self._tally is not None:
-            self._tally.pages += 1
+            self._tally.add_page(response.url)
         return response
 
 
@@ -78,11 +78,12 @@ class PythonWrapper:
     inputs: tuple[WrapperInput, ...]
     schema: Schema
     has_effects: bool = False
-    file: str = field(default="", compare=False)
 
     @property
-    def health_key(self) -> str:
-        return health_key(self.name, self.file)
+    def page_fields(self) -> tuple[str, ...]:
+        """The attributes that may be found in pages: all but those that are inputs."""
+        given = {each.name for each in self.inputs}
+        return tuple(name for name in self.schema.names if name not in given)
 
     @cached_property
     def inputs_fitting(self) -> Fitting:
@@ -157,7 +158,7 @@ def wrapper(
         )
         _check_parameters(registered, decorated, known.names)
         results = _attributes(registered, "returns", returns)
-        described = PythonWrapper(registered, decorated, given, results, effects, _file_of(decorated))
+        described = PythonWrapper(registered, decorated, given, results, effects)
         _wrappers[registered.lower()] = described
         return decorated
 
@@ -192,8 +193,3 @@ def _check_parameters(wrapper: str, function: Callable[..., Any], names: tuple[s
     except TypeError as error:
         call = ", ".join(("web", *names))
         raise TypeError(f"wrapper {wrapper!r} is called as ({call}) and takes {signature}: {error}") from None
-
-
-def _file_of(function: Callable[..., Any]) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return "" if code is None else whole_path(code.co_filename)

@@ -66,6 +66,21 @@ class Reading(Protocol):
         """What was odd about the page, for people."""
         ...
 
+    @property
+    def cuts(self) -> Sequence[str]:
+        """What a limit that nobody asked for took away, so that rows may be missing; for people."""
+        ...
+
+    @property
+    def has_items(self) -> bool:
+        """Whether the page had any item, once it has ended; a tuple that OUTER makes is none."""
+        ...
+
+    @property
+    def is_proven_empty(self) -> bool:
+        """Whether a page without items matches one of `Extraction.empty`, once it has ended."""
+        ...
+
 
 class Extractor(Protocol):
     """A compiled Extraction. It can be pickled: large pages are read in another process."""

@@ -14,7 +14,7 @@ from aioflow.wrappers.language.pieces import PagingText, ReaderChoice
 from aioflow.wrappers.language.places import place_in
 from aioflow.wrappers.reading import Reader
 from aioflow.wrappers.registry import reader
-from aioflow.wrappers.resolving import Merged, extraction_of
+from aioflow.wrappers.resolving import Merged, extraction_of, request_of
 
 _COUNTING = ("number", "offset")
 # Their pages are one item unless EACH says otherwise; pages of other kinds are made of items.
@@ -59,8 +59,12 @@ def _is_one_item(merged: Merged) -> bool:
 
 def _check_shape(merged: Merged, findings: Findings) -> None:
     outer = merged.directives.get("OUTER")
-    if outer is not None and outer.value and _is_one_item(merged) and not merged.value("EMPTY"):
+    is_one_item, extraction = _is_one_item(merged), extraction_of(merged)
+    if outer is not None and outer.value and is_one_item and not request_of(merged).empty:
         findings.warn("OUTER is for pages without items, and without EACH every page is one", outer.span)
+    if extraction.empty and is_one_item:
+        message = "a selector in EMPTY is for pages without items, and without EACH every page is one"
+        findings.warn(message, extraction.empty_spans[0])
     request = merged.value("REQUEST")
     if not merged.fields and request is not None and request.method == "GET":
         findings.warn(f"wrapper {merged.text.name!r} has no fields", merged.text.span)
@@ -74,7 +78,7 @@ class _ReaderCheck:
     ) -> None:
         self._reader = chosen
         self._whole = extraction
-        self._bare = replace(extraction, each=None, fields=(), next_page=None)
+        self._bare = replace(extraction, each=None, fields=(), next_page=None, empty=(), empty_spans=())
         self._choice = choice
         self._findings = findings
 
@@ -99,6 +103,9 @@ class _ReaderCheck:
         if following is not None:
             with_next = replace(bare, next_page=following)
             sound = self._compiles(with_next, {following.name: following}, following.selector_span) and sound
+        for text, span in zip(self._whole.empty, self._whole.empty_spans, strict=True):
+            proof = Field("EMPTY", text, selector_span=span)
+            sound = self._compiles(replace(bare, empty=(text,)), {"EMPTY": proof}, span) and sound
         if sound:
             fields = {path: field for each in self._whole.fields for path, field in _paths(each)}
             self._compiles(self._whole, fields, self._choice.span)

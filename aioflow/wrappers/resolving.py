@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import Item, Program
 from aioflow.relation import Schema, Type, type_of_value
+from aioflow.source import Span
 from aioflow.wrappers.definition import (
     Extraction,
     Field,
@@ -159,7 +161,7 @@ def request_of(merged: Merged) -> RequestTemplate:
         safe=bool(merged.value("SAFE")),
         robots=True if robots is None else robots,
         timeout_seconds=merged.value("TIMEOUT"),
-        empty=merged.value("EMPTY") or (),
+        empty=tuple(sign for sign in merged.value("EMPTY") or () if isinstance(sign, int)),
         url_span=given.value_span if given else None,
     )
 
@@ -172,6 +174,7 @@ def extraction_of(merged: Merged) -> Extraction:
     choice: ReaderChoice = merged.value("READ") or ReaderChoice(DEFAULT_READER)
     paging: PagingText | None = merged.value("PAGING")
     each = merged.directives.get("EACH")
+    proofs = _proofs(merged.directives.get("EMPTY"))
     return Extraction(
         choice.name,
         options_of(choice),
@@ -180,8 +183,18 @@ def extraction_of(merged: Merged) -> Extraction:
         paging.found if paging else None,
         merged.value("CHARSET"),
         bool(merged.value("OUTER")),
+        tuple(text for text, _ in proofs),
         each.value_span if each else None,
+        tuple(span for _, span in proofs),
     )
+
+
+def _proofs(given: Directive | None) -> list[tuple[str, Span | None]]:
+    """Return the selectors among what EMPTY says, each with its place."""
+    if given is None:
+        return []
+    signs = zip_longest(given.value, given.spans[: len(given.value)])
+    return [(sign, span) for sign, span in signs if isinstance(sign, str)]
 
 
 def options_of(choice: ReaderChoice) -> dict[str, Any]:
@@ -211,6 +224,7 @@ def _paging_of(merged: Merged) -> Paging | None:
         first if paging.start is None else paging.start,
         1 if paging.step is None else paging.step,
         merged.value("MAX_PAGES") or MOST_PAGES,
+        merged.value("MAX_PAGES") is not None,
     )
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from aioflow.configuration import Configuration
+from aioflow.context import RunInfo
 from aioflow.secrets import MASK, Secret, Secrets
 from aioflow.services import Scope, ServiceHost
 from aioflow.web.messages import Request, Response
 from aioflow.wrappers.pauses import Pauses
+from aioflow.wrappers.watching import Watching
 
 if TYPE_CHECKING:
     from aioflow.web.cookies import CookieStore
     from aioflow.web.settings import HttpSettings
-    from aioflow.wrappers.health import Tally
 
 
 class WrapperSession:
@@ -35,9 +35,9 @@ class WrapperSession:
         self.cookies = cookies
         self.pauses = Pauses()
         self._host = host
-        self._health = _health_of(settings, host)
+        assert host.run is not None, "a session belongs to a run"
+        self.watching = Watching(host, host.run, is_kept=_keeps_health(settings, host, host.run))
         self._secrets = Secrets()
-        self._tallies: dict[str, Tally] = {}
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> WrapperSession:
@@ -56,43 +56,20 @@ class WrapperSession:
             return Secret(name, MASK).reveal()
         return self._secrets.get(name).reveal()
 
-    def tally(self, key: str, columns: tuple[str, ...]) -> Tally | None:
-        """Where the rows of a wrapper are counted, if anybody wants to know."""
-        if self._health is None:
-            return None
-        from aioflow.wrappers.health import Tally
-
-        found = self._tallies.get(key)
-        if found is None:
-            found = self._tallies[key] = Tally(columns)
-        return found
-
     async def close(self) -> None:
         """Compare a run that came to its end with those before it."""
-        if not self._host.ended_well or not self._tallies or self._health is None:
-            return
-        from aioflow.wrappers.health import HealthStore
-
-        assert self._host.run is not None
-        async with HealthStore.open(self._health) as store:
-            for key, tally in self._tallies.items():
-                for message in await store.record(self._host.run.run_id, key, tally):
-                    self._host.warn(message)
+        if self._host.ended_well:
+            await self.watching.conclude()
 
 
-def _health_of(settings: HttpSettings, host: ServiceHost) -> Path | None:
-    """The file with the history of extraction; None where no history is kept.
+def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bool:
+    """Whether a run is compared with earlier ones, and leaves figures for later ones.
 
-    It is kept by default in what people run with the settings of their machine. A program that gives an
-    engine none, or a few tables of its own, has to ask for it: a test must not write to anybody's folders.
-    What was replayed or stored says nothing of the site as it is.
+    It is where it writes to a database anyway, and in what people run with the settings of their machine. A
+    program that gives an engine none, or a few tables of its own, has to ask for it: a test must not leave
+    files in anybody's folders. What was replayed or stored says nothing of the site as it is.
     """
-    if settings.replay is not None or settings.offline or settings.health is False:
-        return None
-    if settings.health is True:
-        from aioflow.wrappers.health import default_path
-
-        tables = host.configuration
-        is_wanted = isinstance(tables, Configuration) or "health" in tables.get("http", {})
-        return default_path() if is_wanted else None
-    return settings.health
+    if settings.replay is not None or settings.offline or not settings.health:
+        return False
+    tables = host.configuration
+    return run.writes or isinstance(tables, Configuration) or "health" in tables.get("http", {})

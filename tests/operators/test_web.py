@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -396,26 +395,7 @@ def test_an_error_status_fails_in_a_python_wrapper_as_well() -> None:
         wrapped('wrapper ("w_titles", x : out)', pages(), x=[{"page": 3}])
 
 
-# --- health -------------------------------------------------------------------------------------
-
-
-def test_a_page_that_loses_a_field_is_a_warning_against_its_own_history(tmp_path: Path) -> None:
-    health = tmp_path / "health.sqlite"
-    good = "<ul>" + "<li><b>One</b><i>5</i><a href=/h/1>x</a></li>" * 20 + "</ul>"
-    bad = good.replace("<i>", "<u>")
-    plan = loads(f'{WRAPPERS} PLAN p {{ INPUT: x OUTPUT: out BODY {{ wrapper ("list", x : out) }} }}')
-
-    async def once(text: str) -> tuple[str, ...]:
-        http_client, _ = client(pages(list__page_eq_1=text))
-        settings = {"http": {"health": str(health)}}
-        async with Engine(services={Client: http_client}, configuration=settings) as engine:
-            return (await engine.run(plan, x=[{"page": 1}])).warnings
-
-    for _ in range(4):
-        assert asyncio.run(once(good)) == ()
-    (warning,) = asyncio.run(once(bad))
-    assert "price" in warning
-    assert "list" in warning
+# --- pages --------------------------------------------------------------------------------------
 
 
 def test_an_error_status_lets_go_of_a_body_that_nobody_reads() -> None:

@@ -172,7 +172,9 @@ values: dict[str, st.SearchStrategy[Any]] = {
     "CHARSET": st.sampled_from(["latin-1", "UTF-8", "cp1252"]),
     "PAGING": paging,
     "MAX_PAGES": st.integers(min_value=1),
-    "EMPTY": st.lists(st.integers(min_value=100, max_value=599), min_size=1, max_size=3).map(tuple),
+    "EMPTY": st.lists(
+        st.one_of(st.integers(min_value=100, max_value=599), selectors), min_size=1, max_size=3
+    ).map(tuple),
     "ROBOTS": st.booleans(),
     "TIMEOUT": st.one_of(st.integers(1, 86_400), st.floats(0.001, 1000)),
 }

@@ -260,6 +260,7 @@ def test_places_are_those_of_the_source() -> None:
         ('PAGING: offset "s" by 20', PagingText("offset", "s", None, 20)),
         ("MAX_PAGES: 50", 50),
         ("EMPTY: 404, 410", (404, 410)),
+        ("EMPTY: '.none', 410, 'a d'", (".none", 410, "a d")),
         ("ROBOTS: off", False),
         ("TIMEOUT: 2.5", 2.5),
         ("PAGING: none", None),

@@ -23,7 +23,7 @@ WRAPPER base (city, n number = 5, `x y` optional)
   READ: tiny quick separator ";" alias "a" "b"
   EACH: "li"; OUTER; CHARSET: "latin-1"
   PAGING: cursor "a" as "after"; MAX_PAGES: 5
-  EMPTY: 404, 410; ROBOTS: off; TIMEOUT: 20
+  EMPTY: 404, ".none", 410; ROBOTS: off; TIMEOUT: 20
   price: ".price" number "de" default 0
   rooms: each "li" { a: "b"; c: page each "d" { e: = 5 } }
   when: response header "Date" date "%d.%m.%Y"

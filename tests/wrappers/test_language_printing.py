@@ -41,7 +41,7 @@ WRAPPER w (city, beds number = 2, `House No.` optional) LIKE other
   SAFE: off
   READ: csv delimiter ";" header false
   PAGING: cursor "$.next" lower as "after"
-  EMPTY: 404, 410
+  EMPTY: 404, ".none", 410
   ROBOTS: off
   EACH: none
   `body`: 'say "x"' number "de" required

@@ -23,7 +23,7 @@ WRAPPER base (city, max-price number optional)
   CHARSET: "latin-1"
   PAGING: next "a.next"
   MAX_PAGES: 7
-  EMPTY: 404
+  EMPTY: 404, ".none"
   ROBOTS: off
   TIMEOUT: 20
   link: "a" url

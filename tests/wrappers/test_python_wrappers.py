@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from aioflow import Engine, loads
 from aioflow.testing import run
 from aioflow.web import Client, CookieStore, HttpSettings, HttpStatusError, Request, Response, WebSettings
 from aioflow.wrappers import Web, wrapper
-from aioflow.wrappers.python import python_wrapper
 from tests.web.scripted import Site, answer
 
 URL = "http://homes.example/"
@@ -131,25 +128,3 @@ def test_cookies_of_a_run_go_with_a_request_that_has_none() -> None:
 
     run(main())
     assert [dict(request.headers).get("Cookie") for request in requests] == [None, "seen=1"]
-
-
-def test_a_wrapper_is_known_by_the_file_of_its_function_however_it_is_decorated() -> None:
-    @functools.wraps(plain)
-    async def around(*arguments: Any) -> Any:
-        return await plain(*arguments)
-
-    wrapper(inputs="n number", returns="size number", name="python_around")(around)
-    here = str(Path(__file__).resolve())
-    for name in ("python_plain", "python_around"):
-        found = python_wrapper(name)
-        assert found is not None
-        assert found.health_key == f"{here}:{name}"
-
-
-def test_a_function_that_is_in_no_file_is_known_by_its_name() -> None:
-    names: dict[str, Any] = {}
-    exec("async def typed(web):\n    return None\n", names)  # as in a prompt
-    wrapper(returns="size number", name="python_typed")(names["typed"])
-    found = python_wrapper("python_typed")
-    assert found is not None
-    assert found.health_key == "python_typed"

@@ -44,7 +44,7 @@ class DirectiveReader:
             "CHARSET": self._charset,
             "PAGING": read_paging,
             "MAX_PAGES": self._count,
-            "EMPTY": self._statuses,
+            "EMPTY": self._signs,
             "ROBOTS": self._switch,
             "TIMEOUT": self._seconds,
         }
@@ -164,15 +164,20 @@ class DirectiveReader:
     def _count(self, line: Line) -> int:
         return whole_number(line, 1)
 
-    def _statuses(self, line: Line) -> tuple[int, ...]:
-        statuses: list[int] = []
-        while not statuses or line.accept(","):
-            token, value = line.constant("a status")
-            if isinstance(value, bool) or not isinstance(value, int) or not 100 <= value <= 599:
-                self._report(token, f"EMPTY takes statuses from 100 to 599, not {show(token)}")
+    def _signs(self, line: Line) -> tuple[int | str, ...]:
+        """What tells that there are no items: statuses, and selectors."""
+        signs: list[int | str] = []
+        while not signs or line.accept(","):
+            token, value = line.constant("a status or a selector in quotes")
+            if isinstance(value, str):
+                if not value.strip():
+                    self._report(token, "an empty selector finds nothing")
+            elif isinstance(value, bool) or not isinstance(value, int) or not 100 <= value <= 599:
+                known = "statuses from 100 to 599 and selectors in quotes"
+                self._report(token, f"EMPTY takes {known}, not {show(token)}")
                 value = 404
-            statuses.append(value)
-        return tuple(statuses)
+            signs.append(value)
+        return tuple(signs)
 
     def _seconds(self, line: Line) -> float:
         token, value = line.constant("a number of seconds")

@@ -160,7 +160,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "READ": _reader,
     "PAGING": _paging,
     "MAX_PAGES": str,
-    "EMPTY": lambda statuses: ", ".join(map(str, statuses)),
+    "EMPTY": lambda signs: ", ".join(map(write_constant, signs)),
     "ROBOTS": lambda value: "on" if value else "off",
     "TIMEOUT": write_constant,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from aioflow.dataclass import dataclass
@@ -160,13 +161,15 @@ class Compiled(Generic[S]):
     each: S | None
     layout: Layout[S]
     next_page: Slot[S] | None
+    empty: tuple[S, ...] = ()  # what proves that a page has no items
 
 
 def compile_extraction(extraction: Extraction, select: Callable[[Field], S], traits: Traits) -> Compiled[S]:
     """All selectors and words of an extraction.
 
     `select` compiles the selector of a field; the iterating element is given to it as a field named EACH.
-    A SettingError names the field in `setting`, one of an embedded relation as `outer.inner`.
+    A SettingError names the field in `setting`, one of an embedded relation as `outer.inner`; what is in
+    EMPTY is named so.
     """
     each = None
     if extraction.each is not None:
@@ -177,7 +180,13 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
     if extraction.next_page is not None:
         field = replace(extraction.next_page, scope="page")
         next_page = _slot(0, field, select, traits, "")
-    return Compiled(each, Layout(slots), next_page)
+    return Compiled(each, Layout(slots), next_page, tuple(_proofs(extraction, select)))
+
+
+def _proofs(extraction: Extraction, select: Callable[[Field], S]) -> Iterator[S]:
+    for text in extraction.empty:
+        # It is no field, and so it has no name.
+        yield _named("EMPTY", partial(select, Field("", text, "page")))
 
 
 def _slots(
@@ -348,6 +357,7 @@ def without_spans(extraction: Extraction) -> Extraction:
         fields=tuple(map(_field_without_spans, extraction.fields)),
         next_page=None if following is None else _field_without_spans(following),
         each_span=None,
+        empty_spans=(),
     )
 
 

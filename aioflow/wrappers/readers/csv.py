@@ -76,6 +76,9 @@ class CsvExtractor(CompiledExtractor[Column]):
             raise SettingError("the rows of CSV are its items: leave out EACH", setting="EACH")
         if extraction.next_page is not None:
             raise SettingError("CSV has no link to a next page", setting=extraction.next_page.name)
+        if extraction.empty:
+            message = "CSV has no page around its rows: EMPTY can name statuses only"
+            raise SettingError(message, setting="EMPTY")
         self.has_header = extraction.options.get("header", True)
         super().__init__(extraction, compile_extraction(extraction, self._select, Traits()))
         self.form = _form(extraction.options)

@@ -106,6 +106,9 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if compiled.each is not None:
             compiled.each.in_page = True
             self._counts |= compiled.each.selector.counts
+        for text, proof in zip(extraction.empty, compiled.empty, strict=True):
+            _check_proof(text, proof.selector)
+            self._counts |= proof.selector.counts
         self._steepness = Steepness.of(_selectors(compiled))
         self.rows = _row_maker(compiled)
         # The same for all pages where every field is of the item, and a value.
@@ -170,7 +173,9 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         else:
             flat = flattened(body)
             if flat is not None:
-                page.notes.append(f"nested more than {DEEPEST} levels deep; what is deeper was flattened")
+                note = f"nested more than {DEEPEST} levels deep; what is deeper was flattened"
+                page.notes.append(note)
+                page.cuts.append(note)
                 body = flat
             parser = self._parser(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
@@ -194,6 +199,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
 def _selectors(compiled: Compiled[Taken]) -> Iterator[Selector]:
     if compiled.each is not None:
         yield compiled.each.selector
+    yield from (proof.selector for proof in compiled.empty)
     slots = [*compiled.layout.slots, *([compiled.next_page] if compiled.next_page is not None else [])]
     while slots:
         slot = slots.pop()
@@ -223,6 +229,13 @@ def _select(field: Field) -> Taken:
     if field.fields or field.name == "EACH":
         return Taken(parse_each(field.selector))
     return Taken(parse_selector(field.selector))
+
+
+def _check_proof(text: str, selector: Selector) -> None:
+    """EMPTY is about elements of the page."""
+    if selector.taken != TEXT:
+        message = "EMPTY looks for an element, without '@'"
+        raise SettingError(message, setting="EMPTY", offset=text.rindex("@"))
 
 
 def _with_document(field: Field) -> Field:
@@ -349,6 +362,19 @@ class HtmlReading:
         return self._page.notes
 
     @property
+    def cuts(self) -> list[str]:
+        """What a limit took away, so that rows may be missing."""
+        return self._page.cuts
+
+    @property
+    def has_items(self) -> bool:
+        return self._page.has_items
+
+    @property
+    def is_proven_empty(self) -> bool:
+        return self._page.is_proven_empty
+
+    @property
     def next_page(self) -> Value:
         return self._next_page
 
@@ -363,6 +389,7 @@ class HtmlReading:
         compiled = extractor.compiled
         root = extractor.parse(page, body).root
         if root is None:
+            page.has_items = False
             return []
         frame = extractor.plain_frame or compiled.layout.frame(page, root, _FINDER)
         items = [root] if compiled.each is None else every(compiled.each.selector, root, in_page=True)
@@ -372,7 +399,10 @@ class HtmlReading:
         if items:
             rows = extractor.rows(items, frame, page)
         else:
+            page.has_items = False
+            page.is_proven_empty = any(every(proof.selector, root, in_page=True) for proof in compiled.empty)
             rows = [tuple(frame.values)] if extractor.extraction.outer else []
-        if (compiled.each is None or not items) and extractor.found_nothing(rows):
+        is_odd = (compiled.each is None or not items) and not page.is_proven_empty
+        if is_odd and extractor.found_nothing(rows):
             extractor.note_nothing(page)
         return rows

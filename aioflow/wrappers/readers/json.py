@@ -69,6 +69,7 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
         captures = dict(self.page_paths)
         if self.compiled.next_page is not None:
             captures[self.compiled.next_page.selector.query] = self.compiled.next_page.selector
+        captures |= {path.query: path for path in self.compiled.empty}
         if self.has_lines:
             _refuse_page_fields(self)
         self.stream: Node | None = plan_stream(self.items, captures)
@@ -112,6 +113,9 @@ def _refuse_page_fields(extractor: JsonExtractor) -> None:
     if extractor.compiled.next_page is not None:
         message = "lines of JSON have no page around them, and so no link to the next one"
         raise SettingError(message, setting=extractor.compiled.next_page.name)
+    if extractor.compiled.empty:
+        message = "lines of JSON have no page around them: EMPTY can name statuses only"
+        raise SettingError(message, setting="EMPTY")
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -186,6 +190,12 @@ class JsonReading(PieceReading[JsonPath]):
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
         decoder = JsonDecoder(head.content_type, extractor.extraction.charset)
         super().__init__(extractor, head, decoder, _FINDER, extractor.takers)
+        self._root: Any = None  # known at the end, as far as it is kept
+
+    def _shows(self, proof: JsonPath) -> bool:
+        root = self._root
+        found = root.values.get(proof.query) if root.__class__ is Captured else proof.first(root)
+        return found is not None and found is not False
 
 
 class StreamReading(JsonReading):
@@ -215,7 +225,7 @@ class StreamReading(JsonReading):
 
     def _rest(self) -> list[Row]:
         self._held.extend(self._stream.end())
-        root = Captured(self._stream.captured)
+        root = self._root = Captured(self._stream.captured)
         if self._frame is None:
             self._know_page(root)
         self._find_next(root)
@@ -235,7 +245,7 @@ class WholeReading(JsonReading):
         return []
 
     def _rest(self) -> list[Row]:
-        root = parse("".join(self._parts))
+        root = self._root = parse("".join(self._parts))
         self._know_page(root)
         self._find_next(root)
         return self._rows(self._items.every(root))

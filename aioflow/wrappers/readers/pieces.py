@@ -77,6 +77,19 @@ class PieceReading(Generic[S]):
         return self._page.notes
 
     @property
+    def cuts(self) -> list[str]:
+        """What a limit took away, so that rows may be missing."""
+        return self._page.cuts
+
+    @property
+    def has_items(self) -> bool:
+        return self._page.has_items
+
+    @property
+    def is_proven_empty(self) -> bool:
+        return self._page.is_proven_empty
+
+    @property
     def next_page(self) -> Value:
         return self._next_page
 
@@ -97,7 +110,10 @@ class PieceReading(Generic[S]):
             self._page.notes.append(charset.note)
         if self._page.rows:
             return rows
-        self._extractor.note_nothing(self._page)
+        self._page.has_items = False
+        self._page.is_proven_empty = any(map(self._shows, self._compiled.empty))
+        if not self._page.is_proven_empty:
+            self._extractor.note_nothing(self._page)
         if not self._extractor.extraction.outer:
             return rows
         assert self._frame is not None
@@ -109,6 +125,10 @@ class PieceReading(Generic[S]):
 
     def _rest(self) -> list[Row]:
         """The rows that were waiting for the end."""
+        raise NotImplementedError
+
+    def _shows(self, proof: S) -> bool:
+        """Whether a page that was read to its end has what a selector of EMPTY looks for."""
         raise NotImplementedError
 
     def _know_page(self, root: Any) -> None:

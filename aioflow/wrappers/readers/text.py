@@ -73,6 +73,13 @@ class TextSelector:
         value: str | None = None if found is None else found.group(self.group)
         return value
 
+    def is_in(self, block: Block) -> bool:
+        """Whether there is a match; a text that is too long for the pattern has none."""
+        try:
+            return self.pattern is not None and self.pattern.found(block.text)
+        except UncomputableError:
+            return False
+
 
 def _select(field: Field) -> TextSelector:
     if not field.selector:
@@ -104,7 +111,8 @@ class TextExtractor(CompiledExtractor[TextSelector]):
         if extraction.options:
             self.mode = "lines" if "lines" in extraction.options else "paragraphs"
         layout, following = self.compiled.layout, self.compiled.next_page
-        self.is_incremental = self.mode != "whole" and not layout.needs_page and following is None
+        needs_whole = layout.needs_page or following is not None or bool(extraction.empty)
+        self.is_incremental = self.mode != "whole" and not needs_whole
         each = self.compiled.each
         _bind(layout, each.pattern if each else None, "", is_part=self.mode != "whole")
         if following is not None and following.selector.pattern is None:
@@ -188,6 +196,7 @@ class _Finder:
                 found = pattern.search(block.text)
             except UncomputableError:
                 self._page.note_unreadable("EACH")
+                self._page.cuts.append(f"{len(block.text):,} characters are too many for the pattern of EACH")
                 continue
             if found is not None:
                 yield Block(block.text, block.start, found)
@@ -232,6 +241,19 @@ class TextReading:
         return [charset.note] if charset is not None and charset.note else []
 
     @property
+    def cuts(self) -> list[str]:
+        """What a limit took away, so that rows may be missing."""
+        return self._page.cuts
+
+    @property
+    def has_items(self) -> bool:
+        return self._page.has_items
+
+    @property
+    def is_proven_empty(self) -> bool:
+        return self._page.is_proven_empty
+
+    @property
     def next_page(self) -> Value:
         return self._next_page
 
@@ -246,6 +268,7 @@ class TextReading:
         rest = self._decoder.end()
         if self._extractor.is_incremental:
             rows = self._rows([*self._blocks.feed(rest), *self._blocks.end()])
+            self._page.has_items = bool(self._made)
             return rows or self._outer()
         whole = Block("".join([*self._held, rest]), 0)
         self._held.clear()
@@ -255,6 +278,9 @@ class TextReading:
             slot = compiled.next_page
             self._next_page = slot.convert(self._finder.find(slot, whole), self._page)
         rows = self._made_of(items_of(self._extractor, whole, self._finder))
+        if not rows:
+            self._page.has_items = False
+            self._page.is_proven_empty = any(proof.is_in(whole) for proof in compiled.empty)
         return rows or self._outer()
 
     def _rows(self, blocks: Iterable[Block]) -> list[Row]:

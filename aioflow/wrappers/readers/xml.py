@@ -203,6 +203,14 @@ class XmlReading(PieceReading[XmlPath]):
     def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
         decoder = TextDecoder(head.content_type, extractor.extraction.charset)
         super().__init__(extractor, head, decoder, _FINDER, extractor.takers)
+        self._root: Any = None  # known at the end
+
+    def _shows(self, proof: XmlPath) -> bool:
+        # Without items nothing of the page was let go of. As in XPath, not every value counts as true.
+        try:
+            return bool(proof.find(self._root))
+        except etree.XPathError as error:
+            raise BadPageError(f"EMPTY cannot be looked for: {error}") from None
 
     def _rows(self, items: Iterable[Any]) -> list[Row]:
         try:
@@ -232,8 +240,9 @@ class StreamReading(XmlReading):
 
     def _rest(self) -> list[Row]:
         rows = self._rows(self._noticed(self._items.end()))
+        self._root = self._items.root
         if not self._page.rows:
-            self._note_namespace(self._items.root)
+            self._note_namespace(self._root)
         return rows
 
     def _noticed(self, items: Iterator[Any]) -> Iterator[Any]:
@@ -255,7 +264,7 @@ class WholeReading(XmlReading):
         return []
 
     def _rest(self) -> list[Row]:
-        root = self._parser.close()
+        root = self._root = self._parser.close()
         self._page.find_base = _base_of(root)
         self._know_page(root)
         self._find_next(root)
