@@ -19,6 +19,7 @@ from aioflow.dataclass import dataclass
 from aioflow.quantities import count_text
 from aioflow.relation import Batch, Document, Relation, Row, Schema, decimal_of, identity
 from aioflow.state.driver import Connection
+from aioflow.state.health import accept_baseline
 from aioflow.state.own_tables import HELD, SUSPECTS, from_stamp, stamp
 from aioflow.wholeness import Reason
 
@@ -197,6 +198,9 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
         return None
     confirmed = replace(suspect, confirmed="quiet" if quietly else "tell")
     await write_suspect(connection, confirmed)
+    # What a wrapper found is then the new usual: otherwise no run would be whole again.
+    for baseline in {reason.baseline for reason in suspect.reasons if reason.baseline is not None}:
+        await accept_baseline(connection, baseline)
     return confirmed
 
 

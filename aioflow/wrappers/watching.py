@@ -18,7 +18,7 @@ from aioflow.folders import shown_path
 from aioflow.quantities import count_text
 from aioflow.services import ServiceHost
 from aioflow.web.urls import without_userinfo
-from aioflow.wholeness import Marks, Reason
+from aioflow.wholeness import Marks, Reason, partial
 from aioflow.wrappers.health import HISTORY_RUNS, Tally, Usual
 from aioflow.wrappers.naming import AnyWrapper
 from aioflow.wrappers.python import PythonWrapper
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NOTHING_KNOWN = Usual(())
 
 
-class Watch:
+class WrapperWatch:
     """One statement in a run, over all calls of its plan; `lack` is why its rows were found to be too few."""
 
     def __init__(self, wrapper: AnyWrapper, where: str, baseline: str, tally: Tally) -> None:
@@ -94,7 +94,7 @@ class Watching:
         self._host = host
         self._run = run
         self._is_kept = is_kept
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, WrapperWatch] = {}
         self._reading = asyncio.Lock()
         if is_kept and run.writes:
             # Opened before this: so it is closed, and commits, after this has concluded.
@@ -102,7 +102,7 @@ class Watching:
 
             host.service(Transaction)
 
-    def of(self, wrapper: AnyWrapper, context: Context) -> Watch:
+    def of(self, wrapper: AnyWrapper, context: Context) -> WrapperWatch:
         """Return the watch of a statement."""
         plan, number = context.number_in_plan("name")
         plans = (self._run.plan,) if plan == self._run.plan else (self._run.plan, plan)
@@ -111,10 +111,10 @@ class Watching:
         if found is None:
             baseline = f"{name} {self._run.task}".rstrip() if self._is_kept else name
             tally = Tally(wrapper.schema.names, wrapper.page_fields, compared=self._is_kept)
-            found = self._watches[name] = Watch(wrapper, context.where, baseline, tally)
+            found = self._watches[name] = WrapperWatch(wrapper, context.where, baseline, tally)
         return found
 
-    async def relation_ended(self, watch: Watch, context: Context, *, outer: bool) -> None:
+    async def relation_ended(self, watch: WrapperWatch, context: Context, *, outer: bool) -> None:
         """Mark the results of a call that ends now, if by now the statement lacks rows.
 
         Where nothing is found, `outer` makes rows of nulls: those may be wrong.
@@ -125,11 +125,18 @@ class Watching:
         is_new = watch.lack is None
         lack = watch.look(more_may_come=not context.runs_once, leads_on=context.urgent)
         if lack is None:
+            self._doubt_silence(watch, context)
             return
         if is_new:
             self._host.warn(lack.text)
         lacks_rows = bool(watch.tally.rows) or not outer
         context.mark(Marks(partial=(lack,) if lacks_rows else (), doubtful=(lack,) if outer else ()))
+
+    def _doubt_silence(self, watch: WrapperWatch, context: Context) -> None:
+        """What never gave anything may lack everything: its silence is told when the run concludes."""
+        is_known = watch.usual is not None and watch.usual.history
+        if context.runs_once and not is_known and (silence := watch.silence) is not None:
+            context.mark(partial(silence, watch.baseline))
 
     async def conclude(self) -> None:
         """The run has ended well: tell what is known only now, and leave its figures."""
@@ -143,7 +150,7 @@ class Watching:
         if runs and self._is_kept:
             await self._store(runs)
 
-    def _conclude(self, watch: Watch) -> bool:
+    def _conclude(self, watch: WrapperWatch) -> bool:
         """Tell what is to be told of a statement; whether this run may be a measure for later ones."""
         usual = watch.usual or _NOTHING_KNOWN
         silence = None if usual.history else watch.silence
@@ -162,7 +169,7 @@ class Watching:
             self._host.warn(f"{watch.where}: {watch.wrapper.name}: {words}")
         return lack is None and not lost
 
-    def _figures(self, watch: Watch) -> RunHealth:
+    def _figures(self, watch: WrapperWatch) -> RunHealth:
         from aioflow.state.health import RunHealth
 
         tally = watch.tally
@@ -172,7 +179,7 @@ class Watching:
 
     # --- the database ---------------------------------------------------------------------------
 
-    async def _learn(self, watch: Watch) -> None:
+    async def _learn(self, watch: WrapperWatch) -> None:
         """Read what is usual, once."""
         if watch.usual is not None:
             return
@@ -180,7 +187,7 @@ class Watching:
             if watch.usual is None:
                 watch.usual = await self._read(watch) if self._is_kept else _NOTHING_KNOWN
 
-    async def _read(self, watch: Watch) -> Usual:
+    async def _read(self, watch: WrapperWatch) -> Usual:
         from aioflow.state.health import good_runs
 
         try:
