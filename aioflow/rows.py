@@ -125,7 +125,7 @@ class Intake:
 
     def _checked(self, row: Row, number: int) -> Row:
         try:
-            return tuple(map(value_of, row))
+            return tuple([value_of(value) for value in row])
         except SettingError as error:
             raise self._error(number, error.message) from None
 
@@ -150,7 +150,8 @@ def value_of(value: Any) -> Value:
     """A value as relations carry it: lists of mappings embed, other lists and mappings are JSON documents."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
         relation = Relation.from_mappings(value)
-        return Relation(relation.schema, [tuple(map(value_of, row)) for row in relation.rows])
+        rows = [tuple([value_of(each) for each in row]) for row in relation.rows]
+        return Relation(relation.schema, rows)
     if isinstance(value, Record):
         return Relation(value.schema, [value.row])
     if isinstance(value, list | tuple | Mapping):

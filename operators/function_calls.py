@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
 from inspect import isasyncgenfunction
 from itertools import chain, islice
 from operator import itemgetter
@@ -21,6 +20,7 @@ _PIECE_RESULTS = 256
 _SINGLE = (str, bytes, Mapping, Relation, Document)
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _SCALARS = _PLAIN - {type(None)}
+_SINGLE_ANSWERS = _PLAIN | {dict}
 
 
 class FunctionCalls:
@@ -32,7 +32,6 @@ class FunctionCalls:
         self._context = context
         self._results = function.returns
         self._call = _caller(function, schema)
-        self._columns = _columns(function, schema)
         # The attribute that a result which is no mapping stands for.
         only = function.returns is not None and len(function.returns) == 1
         self._scalar_name = function.returns.names[0] if function.returns and only else function.name
@@ -66,40 +65,60 @@ class FunctionCalls:
 
     def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
         """Call the function here and now for each tuple of a batch; what an operator then yields."""
-        whole = self._whole(batch)
-        if whole is not None:
-            self._context.fired()
-            yield whole
-            return
         ready: Batch = []
-        for row in batch:
-            for piece in self._pieces(row):
-                if self._joining.results is None:
-                    yield from self.joined(row, piece)
-                else:
-                    ready += self._joining.rows(row, piece)
-                if len(ready) >= _PIECE_RESULTS:
-                    yield ready
-                    ready = []
+        for given in self._given(iter(batch)):
+            if isinstance(given, Schema):
+                yield given  # before any tuple
+                continue
+            ready = ready + given if ready else given
+            if len(ready) >= _PIECE_RESULTS:
+                yield ready
+                ready = []
         if ready:
             yield ready
 
-    def _whole(self, batch: Batch) -> Batch | None:
-        """All results of a batch, if each tuple has one, and that need only be put behind it.
+    def _given(self, rows: Iterator[Row]) -> Iterator[Batch | Schema]:
+        while True:
+            called, answers, other = self._single_answers(rows)
+            yield from self._joined_singles(called, answers)
+            if other is None:
+                return
+            yield from self._joined_pieces(*other)
 
-        None if it is not so, or a call failed: the calls are then made again, one by one. Only a pure
-        function is tried like this.
+    def _single_answers(self, rows: Iterator[Row]) -> tuple[Batch, list[Any], tuple[Row, Any] | None]:
+        """Tuples and the answers for them, as long as each answer is one result or none.
+
+        The last item is the tuple for which it was not so, with its answer. Calls that fail are reported.
         """
-        if not (self._function.pure and self._joining.only_adds):
-            return None
-        try:
-            answers = list(map(self._function.call, *self._columns(batch)))
-            results = self._singles(answers)
-        except Exception:
-            return None  # which tuple it was will be found one by one
-        return None if results is None else list(map(operator.add, batch, results))
+        call, called, answers = self._call, [], []
+        # A loop, and no `map`: there a StopIteration of the function would look like the end of the tuples.
+        for row in rows:
+            try:
+                answer = call(row)
+            except Exception as error:
+                self._context.fail(row, error)
+                continue
+            if answer.__class__ not in _SINGLE_ANSWERS:
+                return called, answers, (row, answer)
+            called.append(row)
+            answers.append(answer)
+        return called, answers, None
+
+    def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema]:
+        results = self._singles(answers) if answers and self._joining.only_adds else None
+        if results is not None:
+            self._context.fired()
+            yield list(map(operator.add, rows, results))
+            return
+        for row, answer in zip(rows, answers, strict=True):
+            yield from self._joined_pieces(row, answer)
+
+    def _joined_pieces(self, row: Row, answer: Any) -> Iterator[Batch | Schema]:
+        for piece in self._pieces(row, answer):
+            yield from self.joined(row, piece)
 
     def _singles(self, answers: list[Any]) -> Iterable[Row] | None:
+        """All results, if each tuple has one and they are as relations carry them; None if it is not so."""
         assert self._results is not None
         names = self._results.names
         kinds = set(map(type, answers))
@@ -107,18 +126,22 @@ class FunctionCalls:
             return zip(answers)  # one-tuples
         if kinds != {dict} or set(map(len, answers)) != {len(names)}:
             return None
-        values = [list(map(itemgetter(name), answers)) for name in names]
+        try:
+            values = [list(map(itemgetter(name), answers)) for name in names]
+        except KeyError:
+            return None
         return zip(*values, strict=True) if _PLAIN.issuperset(map(type, chain(*values))) else None
 
-    def _pieces(self, row: Row) -> Iterator[Batch]:
-        """The results of one call in lists of a bearable length: at least one list, unless the call fails."""
+    def _pieces(self, row: Row, answer: Any) -> Iterator[Batch]:
+        """The results in an answer, in lists of a bearable length: at least one list, unless it fails."""
         results: Iterator[Any] | None = None
         while True:
             try:
                 is_first = results is None
                 if results is None:
-                    results = iter(_results(self._call(row)))
-                piece = self._rows(islice(results, _PIECE_RESULTS))
+                    results = iter(_results(answer))
+                taken = list(islice(results, _PIECE_RESULTS))
+                piece = self._rows(taken)
             except Exception as error:
                 self._context.fail(row, error)
                 return
@@ -126,7 +149,7 @@ class FunctionCalls:
                 self._context.fired()
             if is_first or piece:
                 yield piece
-            if len(piece) < _PIECE_RESULTS:
+            if len(taken) < _PIECE_RESULTS:  # of those taken some may be no results
                 return
 
     # --- joining --------------------------------------------------------------------------------
@@ -174,15 +197,6 @@ def _caller(function: Function, schema: Schema) -> Callable[[Row], Any]:
     return lambda row: call(*pick(row))
 
 
-def _columns(function: Function, schema: Schema) -> Callable[[Batch], list[Iterable[Any]]]:
-    """The arguments of calls for a whole batch, one iterable for each parameter."""
-    if function.takes is None:
-        record = partial(Record, schema)
-        return lambda batch: [map(record, batch)]
-    getters = [itemgetter(schema.position(name)) for name in function.takes]
-    return lambda batch: [map(getter, batch) for getter in getters]
-
-
 def _results(answer: Any) -> Iterable[Any]:
     """What a function gave, as any number of results."""
     if answer is None:
@@ -194,4 +208,4 @@ def _results(answer: Any) -> Iterable[Any]:
 
 def _checked(row: Row) -> Row:
     """Values as relations carry them."""
-    return row if _PLAIN.issuperset(map(type, row)) else tuple(map(value_of, row))
+    return row if _PLAIN.issuperset(map(type, row)) else tuple([value_of(value) for value in row])

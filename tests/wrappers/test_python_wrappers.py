@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, loads
-from aioflow.testing import run
+from aioflow.testing import run, run_plan
 from aioflow.web import Client, CookieStore, HttpSettings, HttpStatusError, Request, Response, WebSettings
 from aioflow.wrappers import Web, wrapper
 from aioflow.wrappers.python import python_wrapper
@@ -153,3 +153,33 @@ def test_a_function_that_is_in_no_file_is_known_by_its_name() -> None:
     found = python_wrapper("python_typed")
     assert found is not None
     assert found.health_key == "python_typed"
+
+
+class Lazy(dict[str, Any]):
+    """A mapping that computes its values, and fails at it as a `next` too many does."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return next(iter((self[name],) if self[name] != 2 else ()))
+
+
+async def _listed(web: Web, number: int) -> Any:
+    return [Lazy(size=size) for size in range(4)]
+
+
+async def _raised(web: Web, number: int) -> Any:
+    raise StopAsyncIteration
+
+
+async def _yielded(web: Web, number: int) -> Any:
+    raise StopAsyncIteration
+    yield {"size": 1}
+
+
+@pytest.mark.parametrize("call", [_listed, _raised, _yielded])
+def test_a_wrapper_that_raises_stop_iteration_fails_for_its_tuple(call: Any) -> None:
+    wrapper(inputs="n number", returns="size number", name="python_stops")(call)
+    text = """PLAN p { INPUT: x OUTPUT: out, bad
+        BODY { wrapper ("python_stops", x : out) {ERRORS: bad} } }"""
+    result = run_plan(text, x=[{"n": 1}])
+    assert list(result.outputs["out"]) == []
+    assert [record["n"] for record in result.outputs["bad"]] == [1]
