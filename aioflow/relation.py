@@ -171,7 +171,7 @@ class Relation:
         """The attributes are those of all mappings, in order of appearance."""
         given = list(mappings)
         names = tuple(dict.fromkeys(chain.from_iterable(given)))
-        return cls(Schema(names), [tuple(map(mapping.get, names)) for mapping in given])
+        return cls(Schema(names), [tuple([mapping.get(name) for name in names]) for mapping in given])
 
     def __iter__(self) -> Iterator[Record]:
         return (Record(self.schema, row) for row in self.rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from inspect import isasyncgenfunction
 from itertools import chain, islice
 from operator import itemgetter
@@ -23,6 +24,13 @@ _SCALARS = _PLAIN - {type(None)}
 _SINGLE_ANSWERS = _PLAIN | {dict}
 
 
+class _Failure:
+    """Stands for the answer of a call that failed."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 class FunctionCalls:
     """Calls of one function for the tuples of one input."""
 
@@ -31,12 +39,15 @@ class FunctionCalls:
         self._joining = joining
         self._context = context
         self._results = function.returns
-        self._call = _caller(function, schema)
+        self._argument, self._call_with = _parameter(function, schema)
         # The attribute that a result which is no mapping stands for.
         only = function.returns is not None and len(function.returns) == 1
         self._scalar_name = function.returns.names[0] if function.returns and only else function.name
 
     # --- calling --------------------------------------------------------------------------------
+
+    def _call(self, row: Row) -> Any:
+        return self._call_with(self._argument(row))
 
     def caller(self) -> Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]:
         """What `map_concurrently` is to call for each tuple."""
@@ -66,46 +77,45 @@ class FunctionCalls:
     def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
         """Call the function here and now for each tuple of a batch; what an operator then yields."""
         ready: Batch = []
-        for given in self._given(iter(batch)):
+        for given in self._given(batch):
             if isinstance(given, Schema):
                 yield given  # before any tuple
                 continue
-            ready = ready + given if ready else given
+            ready += given
             if len(ready) >= _PIECE_RESULTS:
                 yield ready
                 ready = []
         if ready:
             yield ready
 
-    def _given(self, rows: Iterator[Row]) -> Iterator[Batch | Schema]:
-        while True:
-            called, answers, other = self._single_answers(rows)
-            yield from self._joined_singles(called, answers)
-            if other is None:
-                return
-            yield from self._joined_pieces(*other)
+    def _given(self, batch: Batch) -> Iterator[Batch | Schema]:
+        """Bulk work for the tuples whose answers are single results; the others one by one."""
+        rows, start = iter(batch), 0
+        while start < len(batch):
+            answers, last = self._single_answers(rows)
+            end = start + len(answers)
+            if answers:
+                yield from self._joined_singles(batch[start:end], answers)
+            if end < len(batch):
+                yield from self._joined_pieces(batch[end], last)
+            start = end + 1
 
-    def _single_answers(self, rows: Iterator[Row]) -> tuple[Batch, list[Any], tuple[Row, Any] | None]:
-        """Tuples and the answers for them, as long as each answer is one result or none.
-
-        The last item is the tuple for which it was not so, with its answer. Calls that fail are reported.
-        """
-        call, called, answers = self._call, [], []
-        # A loop, and no `map`: there a StopIteration of the function would look like the end of the tuples.
-        for row in rows:
+    def _single_answers(self, rows: Iterator[Row]) -> tuple[list[Any], Any]:
+        """The answers for the next tuples, as long as each is one result or none, and the first other one."""
+        call, answers = self._call_with, []
+        # No `map` of calls: there a StopIteration of the function would look like the end of the tuples.
+        for argument in map(self._argument, rows):
             try:
-                answer = call(row)
+                answer = call(argument)
             except Exception as error:
-                self._context.fail(row, error)
-                continue
+                return answers, _Failure(error)
             if answer.__class__ not in _SINGLE_ANSWERS:
-                return called, answers, (row, answer)
-            called.append(row)
+                return answers, answer
             answers.append(answer)
-        return called, answers, None
+        return answers, None
 
     def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema]:
-        results = self._singles(answers) if answers and self._joining.only_adds else None
+        results = self._singles(answers) if self._joining.only_adds else None
         if results is not None:
             self._context.fired()
             yield list(map(operator.add, rows, results))
@@ -115,7 +125,10 @@ class FunctionCalls:
 
     def _joined_pieces(self, row: Row, answer: Any) -> Iterator[Batch | Schema]:
         for piece in self._pieces(row, answer):
-            yield from self.joined(row, piece)
+            if self._joining.results is None:
+                yield from self.joined(row, piece)
+            else:
+                yield self._joining.rows(row, piece)
 
     def _singles(self, answers: list[Any]) -> Iterable[Row] | None:
         """All results, if each tuple has one and they are as relations carry them; None if it is not so."""
@@ -184,21 +197,23 @@ class FunctionCalls:
         return [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
 
 
-def _caller(function: Function, schema: Schema) -> Callable[[Row], Any]:
-    """The function as one of a row: it gets the values that it takes, or the whole tuple as a mapping."""
-    call = function.call
+def _parameter(function: Function, schema: Schema) -> tuple[Callable[[Row], Any], Callable[[Any], Any]]:
+    """What makes of a tuple the argument for a call, and the function as one of that argument.
+
+    It is the value that the function takes, the tuple of several, or the whole tuple as a mapping.
+    """
     if function.takes is None:
-        return lambda row: call(Record(schema, row))
+        return partial(Record, schema), function.call
     positions = [schema.position(name) for name in function.takes]
     if len(positions) == 1:
-        only = positions[0]
-        return lambda row: call(row[only])
-    pick = picker(positions)
-    return lambda row: call(*pick(row))
+        return itemgetter(positions[0]), function.call
+    return picker(positions), lambda values: function.call(*values)
 
 
 def _results(answer: Any) -> Iterable[Any]:
-    """What a function gave, as any number of results."""
+    """What a function gave, as any number of results; what it failed with is raised."""
+    if isinstance(answer, _Failure):
+        raise answer.error
     if answer is None:
         return ()
     if isinstance(answer, Iterable) and not isinstance(answer, _SINGLE):

@@ -510,7 +510,7 @@ def test_an_aggregate_function_that_raises_stop_iteration_ends_the_run() -> None
         raise StopIteration
 
     for options in ("", '{BY: "shop"}', '{BY: "shop"; RELATION: false}'):
-        with pytest.raises(RunError, match="aggregate: .*StopIteration"):
+        with pytest.raises(RunError, match=r"aggregate: .*StopIteration"):
             run(f'aggregate (rel, "o_stops(price) as x" : out) {options}', rel=SALES)
 
 
