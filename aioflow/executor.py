@@ -17,7 +17,7 @@ from aioflow.events import StepEnded, StepStarted, TupleFailed
 from aioflow.failures import FailureSink, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
-from aioflow.relation import Relation, Row, Schema
+from aioflow.relation import UNTOLD, Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.spill import RowBuffer
@@ -137,13 +137,14 @@ class OperatorStep(Gate):
     async def _operate(self) -> None:
         step = self.step
         operator = step.operator
-        schemas = tuple([stream.schema for stream in self.streams])
-        bound = step.bind(schemas)
+        bound = step.bind(tuple([stream.known_schema() for stream in self.streams]))
+        for stream, listed in zip(self.streams, bound.inputs, strict=True):
+            stream.list_attributes(listed)
         for outlet, schema in zip(self.outlets, bound.schemas, strict=True):
             if schema is not None:
                 outlet.open(schema)
         if self.errors is not None or self.sink is not None:
-            self._prepare_errors(schemas)
+            self._prepare_errors(bound.inputs)
         arguments = bound.arguments
         if operator.takes_context:
             arguments = {**arguments, "context": Context(Host(self))}
@@ -315,7 +316,7 @@ class OperatorStep(Gate):
     def _prepare_errors(self, schemas: Sequence[Schema | None]) -> None:
         per_tuple = self.step.firing == "tuple"
         if self.errors is not None:
-            schema = (schemas[0] if schemas else None) or Schema(())
+            schema = (schemas[0] or UNTOLD) if schemas else Schema(())
             self.errors.open(schema.add(FAILURE) if per_tuple else FAILED_RELATION)
         if self.streams and not per_tuple and (self.errors is not None or self.sink is not None):
             self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
@@ -368,7 +369,7 @@ class OperatorStep(Gate):
         for stream in self.streams:
             while await stream.receive() is not None:
                 pass
-        schema = self.streams[0].schema or Schema(())
+        schema = self.streams[0].schema or UNTOLD
         recorded, self._recorded = self._recorded, None
         self.streams[0].recorder = None
         return recorded.relation(schema) if recorded is not None else Relation(schema)

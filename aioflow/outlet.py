@@ -31,7 +31,7 @@ class Target(Protocol):
         """Take rows; whatever became full by them is added to `full`."""
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """One writer has ended."""
+        """One writer has ended; its schema may be an open one that was not told."""
 
     def serves(self, reader: object) -> bool:
         """Whether rows pushed here reach that reader and nobody else."""
@@ -49,13 +49,24 @@ def when_freed(places: Sequence[Space], callback: Callable[[], None]) -> None:
 class Outlet:
     """The writer's end of a variable: every reader gets every row."""
 
-    __slots__ = ("_full", "_since_pause", "ended", "on_unread", "schema", "sent", "targets", "was_read")
+    __slots__ = (
+        "_full",
+        "_since_pause",
+        "_told",
+        "ended",
+        "on_unread",
+        "schema",
+        "sent",
+        "targets",
+        "was_read",
+    )
 
     def __init__(self, targets: Iterable[Target], on_unread: Callable[[], None] | None = None) -> None:
         self.targets: list[Target] = list(targets)
         self.on_unread = on_unread
         self.was_read = has_readers(self.targets)
         self.schema: Schema | None = None
+        self._told = False  # whether the readers know the schema
         self.sent = 0
         self.ended = False
         self._since_pause = 0
@@ -69,8 +80,17 @@ class Outlet:
         return self.was_read and not (self.targets and any(target.reads for target in self.targets))
 
     def open(self, schema: Schema) -> None:
-        """Tell the readers which attributes the rows have."""
+        """Tell the readers which attributes the rows have; an open schema is told with the first row.
+
+        Without any row it is not: another writer of the same stream may know more. Who learns of the end
+        finds it here.
+        """
         self.schema = schema
+        if not schema.open or self.sent:
+            self._tell(schema)
+
+    def _tell(self, schema: Schema) -> None:
+        self._told = True
         for number, target in enumerate(self.targets):
             accepted = target.accept(self, schema)
             if accepted is not target:
@@ -92,6 +112,8 @@ class Outlet:
 
     def pass_on(self, rows: Sequence[Row], full: list[Space]) -> None:
         """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
+        if not self._told and self.schema is not None:
+            self._tell(self.schema)
         self.sent += len(rows)
         for target in self.targets:
             target.push(rows, full)
@@ -125,7 +147,8 @@ class Outlet:
         accepted = []
         for target in targets:
             target.attach(self)
-            accepted.append(target if self.schema is None else target.accept(self, self.schema))
+            told = self.schema if self._told else None
+            accepted.append(target if told is None else target.accept(self, told))
         kept = [target for target in self.targets if not target.serves(reader)]
         self.targets = kept + accepted
 

@@ -1,8 +1,8 @@
-"""Several writers of one stream: their attributes must be the same, in whatever order."""
+"""Several writers of one stream: their attributes must be the same, in whatever order; an open schema has all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema, picker
@@ -17,12 +17,20 @@ class SchemaMismatchError(Exception):
         )
 
 
+def columns(given: Schema, wanted: Schema) -> Callable[[Row], Row]:
+    """A function that gives a row the columns of another schema; null where an open one does not list them."""
+    if not given.open:
+        return picker([given.position(name) for name in wanted.names])
+    places = [given.position(name) if name in given else None for name in wanted.names]
+    return lambda row: tuple([None if place is None else row[place] for place in places])
+
+
 class Reordered:
     """A target for a writer whose columns stand in another order."""
 
     def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
         self._target = target
-        self._pick = picker([given.position(name) for name in wanted.names])
+        self._pick = columns(given, wanted)
 
     @property
     def reads(self) -> bool:

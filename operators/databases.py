@@ -132,8 +132,7 @@ async def _asked_once(
 async def _asked_for_each(
     rel: Stream, sql: Query, outer: bool, db: str | None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     queries = TupleQueries(sql, db, context)
     try:
         with DependentJoin(rel.schema, None, outer, context.memory) as joining:
@@ -197,8 +196,7 @@ async def dbappend(
         dbappend (houses, "houses")
         dbappend (prices, "prices" : stored) {KEY: "url"; ON_CONFLICT: update; EVOLVE}
     """
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     names = () if key is None else key.names
     write = Append(
         context.where,
@@ -262,7 +260,8 @@ async def dbexport(
         dbexport (houses, "houses")
         dbexport (summary, "summary" : stored) {DB: warehouse}
     """
-    write = Export(context.where, table, rel.schema, context.memory)
+    schema = None if rel.is_untold else rel.schema
+    write = Export(context.where, table, schema, context.memory)
     async with aclosing(_staged(rel, write, db, context)) as batches:
         async for batch in batches:
             yield batch
@@ -308,8 +307,7 @@ async def dbupdate(
             for item in _joined(outcomes, joining, context):
                 yield item
         return
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     with DependentJoin(rel.schema, None, False, context.memory) as joining:
         async for batch in rel.batches():
             outcomes = await updates.run(batch)

@@ -50,7 +50,7 @@ def _diff_schema(
     if schema is None:
         return None, None, None
     key = wish.key_of(schema.names)
-    if not key:
+    if not key and not schema.open:
         raise SettingError("nothing is left to tell tuples apart by", setting="ignore")
     return schema, changed_schema(schema, key), None
 
@@ -111,7 +111,8 @@ async def diff(
     wish = _wish({**settings, "guard": guard, "duplicates": duplicates})
     transaction = context.service(Transaction)
     async with _view(transaction, table, db, context) as connection:
-        opened = await open_difference(connection, wish, rel.schema, context.where, context.memory)
+        schema = None if rel.is_untold else rel.schema
+        opened = await open_difference(connection, wish, schema, context.where, context.memory)
     if opened is None:
         return
     with opened as difference:

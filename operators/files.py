@@ -137,7 +137,7 @@ async def write(
                 batch = [*batch, *more]
             await context.in_thread(destination.write, batch, rel.schema or Schema(()))
             yield batch
-        await context.in_thread(destination.end, rel.schema)
+        await context.in_thread(destination.end, None if rel.is_untold else rel.schema)
         destination.commit()
     finally:
         destination.abandon()

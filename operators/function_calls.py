@@ -14,7 +14,7 @@ from typing import Any
 from aioflow import Context, Document, Record, Relation, Row, Schema
 from aioflow.function import Function
 from aioflow.operators.dependent_join import DependentJoin
-from aioflow.relation import Batch, picker
+from aioflow.relation import UNTOLD, Batch, picker
 from aioflow.rows import row_of_mapping, value_of
 
 _PIECE_RESULTS = 256
@@ -179,8 +179,8 @@ class FunctionCalls:
 
     def end(self) -> Iterator[Batch | Schema]:
         """What is left when no result told any attributes."""
-        if self._joining.results is None and len(self._joining):
-            yield from self._joining.start(Schema(()))
+        if self._joining.results is None:
+            yield from self._joining.start(UNTOLD)
 
     def _rows(self, results: Iterable[Any]) -> Batch:
         mappings = [

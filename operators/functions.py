@@ -15,7 +15,7 @@ from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.function_calls import FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
-from aioflow.relation import Batch, Type
+from aioflow.relation import UNTOLD, Batch, Type
 
 # --- apply --------------------------------------------------------------------------------------
 
@@ -53,8 +53,7 @@ async def apply(
         apply (houses, "geocode" : located)
         apply (pages, "links" : found) {OUTER; WORKERS: 4; ERRORS: failed}
     """
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     called = cast(Function, function)
     with DependentJoin(rel.schema, called.returns, outer, context.memory) as joining:
         calls = FunctionCalls(called, rel.schema, joining, context)
@@ -122,7 +121,7 @@ async def aggregate(
         aggregate (houses, "count() as n, avg(price) as price" : summary)
         aggregate (houses, "max(price) as top" : tops) {BY: "city"; RELATION: false}
     """
-    calls = Calls(functions, rel.schema or Schema(()), context.memory)
+    calls = Calls(functions, rel.schema or UNTOLD, context.memory)
     packs = relation and context.reads_attribute(PACKED)
     width = len(by.names) if by is not None else 0
     with tallied(context, functions), closing(_aggregation(calls, by, packs)) as aggregation:

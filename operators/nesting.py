@@ -23,7 +23,7 @@ from aioflow.operator import Settings
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.operators.tally import tallied
-from aioflow.relation import Batch, Type, Value, picker
+from aioflow.relation import UNTOLD, Batch, Type, Value, picker
 from aioflow.rows import row_of_mapping, value_of
 from aioflow.spill import KeyedRows, Memory, RowBuffer
 
@@ -61,7 +61,7 @@ async def pack(
         pack (houses, "houses" : parcel)
         pack (houses, "houses" : parcels) {BY: "city, state"}
     """
-    schema = rel.schema or Schema(())
+    schema = rel.schema or UNTOLD
     if by is None:
         rows = await collected(rel, context.memory)
         yield (rows.relation(schema),)
@@ -126,10 +126,8 @@ async def unpack(
         unpack (parcels, "houses" : houses)
         unpack (parcels, "houses" : houses) {OUTER}
     """
-    if rel.schema is None:
-        return
-    around = rel.schema.pick(name for name in rel.schema.names if name != attribute)
-    with DependentJoin(around, None, outer, context.memory) as joining:
+    assert rel.schema is not None
+    with DependentJoin(rel.schema.without(attribute), None, outer, context.memory) as joining:
         unpacking = _Unpacking(rel.schema, attribute, joining)
         async for batch in rel.batches():
             for given in unpacking.unpack(batch):
@@ -155,7 +153,7 @@ class _Unpacking:
             relation = _relation(row[self._position], self._attribute)
             rest = self._rest(row)
             if joining.results is None:
-                if not relation.schema.names:
+                if not len(relation) and (relation.schema.open or not relation.schema.names):
                     joining.hold(rest)
                     continue
                 yield from joining.start(relation.schema)
@@ -170,15 +168,15 @@ class _Unpacking:
 
     def end(self) -> Iterator[Batch | Schema]:
         """What is left when no relation told any attributes."""
-        if self._joining.results is None and len(self._joining):
-            yield from self._joining.start(Schema(()))
+        if self._joining.results is None:
+            yield from self._joining.start(UNTOLD)
 
 
 def _relation(value: Value, attribute: str) -> Relation:
     if isinstance(value, Relation):
         return value
     if value is None:
-        return Relation(Schema(()))
+        return Relation(UNTOLD)
     if isinstance(value, str) or (isinstance(value, Document) and value.kind == "json"):
         try:
             parsed = value_of(json.loads(str(value)))
@@ -187,7 +185,7 @@ def _relation(value: Value, attribute: str) -> Relation:
         if isinstance(parsed, Relation):
             return parsed
         if isinstance(parsed, Document) and parsed.text == "[]":
-            return Relation(Schema(()))
+            return Relation(UNTOLD)
     raise InputError(f"attribute {attribute!r} holds no relation, but {value!r:.60}")
 
 

@@ -43,7 +43,8 @@ def _select_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
         )
     if given and inputs[1] is not None:
         _condition_position(inputs[1], settings["cond"])
-    return inputs[0]
+    # What conditions from an input ask of an open schema is known when they have come.
+    return None if given and inputs[0] is not None and inputs[0].open else inputs[0]
 
 
 def _condition_position(schema: Schema, name: str | None) -> int:
@@ -52,7 +53,7 @@ def _condition_position(schema: Schema, name: str | None) -> int:
         if len(schema) == 1:
             return 0
         name = "text"
-        if name not in schema:
+        if name not in schema and not schema.open:
             names = ", ".join(schema.names) or "no attributes"
             raise SettingError(f"which attribute has the conditions? there are: {names}; name one with COND")
     try:
@@ -70,7 +71,7 @@ async def select(
     where: Condition | None = None,
     cond: str | None = None,
     context: Context,
-) -> AsyncGenerator[Batch, None]:
+) -> AsyncGenerator[Batch | Schema, None]:
     """Keep the tuples for which a condition holds.
 
     The condition is a text, or comes from a second input, which is read to its end first: all of its
@@ -88,7 +89,9 @@ async def select(
         select (houses, wishes : wanted) {COND: "wish"}
     """
     texts = [] if conditions is None else await _texts(conditions, cond)
-    tests = [where] if where is not None else [_compile(text, rel.schema) for text in texts]
+    tests = [where] if where is not None else _compiled(texts, rel)
+    if conditions is not None and rel.schema is not None and rel.schema.open:
+        yield rel.schema
     with tallied(context, *tests):
         async for batch in rel.batches():
             for test in tests:
@@ -108,6 +111,14 @@ async def _texts(conditions: Stream, name: str | None) -> list[str]:
                 raise InputError(f"a condition must be text; attribute {attribute!r} is {row[position]!r}")
             texts[row[position]] = None
     return list(texts)
+
+
+def _compiled(texts: Sequence[str], rel: Stream) -> list[Condition]:
+    if rel.schema is not None and rel.schema.open:
+        for text in texts:
+            for name in _compile(text, None).names:
+                rel.position(name)  # lists it
+    return [_compile(text, rel.schema) for text in texts]
 
 
 def _compile(text: str, schema: Schema | None) -> Condition:
@@ -185,7 +196,7 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
     if left is None or right is None:
         return None
     once = _once(settings["on"])
-    names, types = [], []
+    names, types, aliases = [], [], []
     for side, schema, other in (("left", left, right), ("right", right, left)):
         for name, kind in zip(schema.names, schema.types, strict=True):
             if name in once:
@@ -193,9 +204,12 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
                     names.append(name)
                     types.append(_common(kind, right.type_of(name)))
                 continue
+            if other.open and name not in other:
+                aliases.append((f"{side}.{name}", name))
             names.append(f"{side}.{name}" if name in other else name)
             types.append(kind)
-    return Schema(tuple(names), tuple(types))
+    is_open = left.open or right.open
+    return Schema(tuple(names), tuple(types), is_open, tuple(aliases))
 
 
 def _once(condition: JoinCondition) -> set[str]:
@@ -210,7 +224,7 @@ def _common(first: Type | None, second: Type | None) -> Type | None:
 @operator(schema=_join_schema)
 async def join(
     left: Stream, right: Stream, *, on: JoinCondition, type: JoinType = "inner", context: Context
-) -> AsyncGenerator[Batch | Schema, None]:
+) -> AsyncGenerator[Batch, None]:
     """Join the tuples of two inputs that match.
 
     Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of
@@ -229,9 +243,7 @@ async def join(
         join (houses, sold, "left.url = right.url" : available) {TYPE: anti}
     """
     with tallied(context, on):
-        if left.schema is None or right.schema is None:
-            results = _one_sided(left, right, type)
-        elif type == "semi":
+        if type == "semi":
             results = _semi(left, right, on, context)
         elif type == "anti":
             results = _anti(left, right, on, context)
@@ -240,16 +252,6 @@ async def join(
         async with aclosing(results):
             async for batch in results:
                 yield batch
-
-
-async def _one_sided(left: Stream, right: Stream, type: JoinType) -> AsyncGenerator[Batch | Schema, None]:
-    """A join with an input of which nothing is known: it has no tuples."""
-    kept, types = (left, ("left", "full", "anti")) if right.schema is None else (right, ("right", "full"))
-    if kept.schema is None or type not in types:
-        return
-    yield kept.schema
-    async for batch in kept.batches():
-        yield batch
 
 
 def _semi(left: Stream, right: Stream, on: JoinCondition, context: Context) -> AsyncGenerator[Batch, None]:

@@ -65,6 +65,8 @@ class BodyTemplate:
         attributes = identifiers(self.schema) if each and self.schema is not None else {}
         for name in sorted(find_undeclared_variables(tree)):
             if name not in known and name not in attributes:
+                if each and self.schema is not None and self.schema.open:
+                    self.schema.position(name)  # asks for it
                 message = self._unknown(name, known | set(attributes), each)
                 raise SettingError(message, offset=self._find(name))
         if self.schema is not None:
@@ -130,6 +132,8 @@ class BodyTemplate:
 
         assert self.schema is not None
         if attribute_of(self.schema, name) is None:
+            if self.schema.open:
+                self.schema.position(name)  # asks for it
             raise SettingError(unknown_attribute(name, self.schema), offset=self._find(name))
 
     def _unknown(self, name: str, known: set[str], each: bool) -> str:
