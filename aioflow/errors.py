@@ -67,14 +67,14 @@ class SettingError(AioflowError):
 
 
 class UntoldAttributeError(AioflowError):
-    """An open schema, of a relation that did not tell its attributes, was asked for one that it does not list.
+    """An open schema, of a relation that told nothing, was asked for an attribute that it does not list.
 
     Where settings are bound to schemas this is answered: the attribute is listed, and null.
     """
 
     def __init__(self, schema: object, name: str) -> None:
         super().__init__(
-            f"nothing is known of the attribute {name!r}: a relation ended empty before its attributes were told"
+            f"the attribute {name!r} is not known: a relation ended empty before its attributes were told"
         )
         self.schema = schema
         self.name = name

@@ -94,7 +94,7 @@ class Gate:
         return self._knows_schemas()
 
     def _knows_schemas(self) -> bool:
-        """Whether the schemas that the step is bound to are known; one that is open may learn from another."""
+        """Whether the schemas that the step is bound to are known; an open one may learn from another."""
         unknown = [stream.schema is None and not stream.ended for stream in self.streams]
         if not any(unknown):
             return True

@@ -122,11 +122,21 @@ class Schema:
 
     def listing(self, name: str) -> Schema:
         """This open schema with an attribute listed that somebody asked for: added, or called by an alias."""
-        known = dict(self.aliases).get(name)
-        if known is None:
-            return self.add(Schema((name,)))
-        names = tuple(name if each == known else each for each in self.names)
-        return Schema(names, self.types, True, _aliases_for(names, self.aliases))
+        aliases = dict(self.aliases)
+        if name in aliases:
+            return self._renamed(aliases[name], name)
+        for other in _counterparts(name):
+            if other in aliases:  # whoever asks for left.a knows that the other one is right.a
+                return self._renamed(aliases[other], other).add(Schema((name,)))
+        return self.add(Schema((name,)))
+
+    def _renamed(self, old: str, new: str) -> Schema:
+        """An attribute called by its alias; a question for the name without `left.` takes that back."""
+        names = tuple(new if name == old else name for name in self.names)
+        aliases = [(alias, name) for alias, name in self.aliases if name != old]
+        if new.count(".") > old.count("."):
+            aliases.append((old, new))
+        return Schema(names, self.types, self.open, _aliases_for(names, aliases))
 
     def _like(self, attributes: Mapping[str, Type | None], *others: Schema) -> Schema:
         """A schema of these attributes, open if this one or one of the others is."""
@@ -141,13 +151,23 @@ class Schema:
         return Schema(self.names)
 
 
+_OTHER_SIDE = {"left": "right", "right": "left"}
+
 # Of a relation that ended empty before anything told its attributes.
 UNTOLD = Schema((), open=True)
 
 
+def _counterparts(name: str) -> Iterator[str]:
+    """`right.a` for `left.a`: of each `left` or `right` before the last part the other one."""
+    parts = name.split(".")
+    for place, part in enumerate(parts[:-1]):
+        if part in _OTHER_SIDE:
+            yield ".".join((*parts[:place], _OTHER_SIDE[part], *parts[place + 1 :]))
+
+
 def _aliases_for(names: Sequence[str], aliases: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The aliases that still mean one of these attributes, and no other."""
-    return tuple((alias, name) for alias, name in aliases if name in names and alias not in names)
+    """The aliases of these attributes. One may be the name of another, until that is renamed."""
+    return tuple(dict.fromkeys((alias, name) for alias, name in aliases if name in names))
 
 
 def unknown_attribute(name: str, schema: Schema) -> str:

@@ -1,4 +1,4 @@
-"""Several writers of one stream: their attributes must be the same, in whatever order; an open schema has all."""
+"""Several writers of one stream: their attributes must be the same, in whatever order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SchemaMismatchError(Exception):
 
 
 def columns(given: Schema, wanted: Schema) -> Callable[[Row], Row]:
-    """A function that gives a row the columns of another schema; null where an open one does not list them."""
+    """A function that puts a row into the columns of another schema; null where an open one lists none."""
     if not given.open:
         return picker([given.position(name) for name in wanted.names])
     places = [given.position(name) if name in given else None for name in wanted.names]

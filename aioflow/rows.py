@@ -58,7 +58,8 @@ class Intake:
     def peek(self, rows: RowsIn) -> Schema | None:
         """The schema, if it can be told without asking a source that might be slow."""
         if self.schema is None and isinstance(rows, Relation):
-            self.schema = rows.schema
+            # One without attributes and rows, such as `from_mappings([])`, tells nothing.
+            self.schema = rows.schema if rows.schema.names or len(rows) else None
         elif self.schema is None and isinstance(rows, Sequence) and rows:
             self.schema = self._first_schema(rows[:_BATCH_ROWS])
         return self.schema

@@ -117,7 +117,9 @@ class Step:
 
     def _bind_listing(self, given: Schemas) -> Bound:
         """Bind, and list in open schemas what is asked of them, until nothing more is asked."""
-        inputs = tuple([replace(schema) if schema is not None and schema.open else schema for schema in given])
+        inputs = tuple(
+            [replace(schema) if schema is not None and schema.open else schema for schema in given]
+        )
         while True:
             try:
                 return self._bind_to(inputs, given)
@@ -140,10 +142,7 @@ def _answered(question: UntoldAttributeError, inputs: Schemas) -> Schemas:
     asked = [schema is question.schema for schema in inputs]
     answered = tuple(
         schema.listing(question.name)
-        if schema is not None
-        and schema.open
-        and question.name not in schema
-        and (is_asked or not any(asked))
+        if schema is not None and schema.open and question.name not in schema and (is_asked or not any(asked))
         else schema
         for schema, is_asked in zip(inputs, asked, strict=True)
     )

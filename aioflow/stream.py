@@ -96,7 +96,7 @@ class Stream:
         return _Records(self)
 
     def position(self, name: str) -> int:
-        """The column of an attribute; one that an open schema does not list is null from the next batch on."""
+        """The column of an attribute; one that an open schema does not list is null in the rows to come."""
         schema = self.known_schema()
         if schema is not None and schema.open and name not in schema:
             schema = schema.listing(name)

@@ -102,7 +102,8 @@ class FunctionCalls:
 
     def _single_answers(self, rows: Iterator[Row]) -> tuple[list[Any], Any]:
         """The answers for the next tuples, as long as each is one result or none, and the first other one."""
-        call, answers = self._call_with, []
+        call = self._call_with
+        answers: list[Any] = []
         # No `map` of calls: there a StopIteration of the function would look like the end of the tuples.
         for argument in map(self._argument, rows):
             try:

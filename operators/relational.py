@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from operator import itemgetter
 from typing import Any, Literal
@@ -204,12 +204,20 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
                     names.append(name)
                     types.append(_common(kind, right.type_of(name)))
                 continue
-            if other.open and name not in other:
-                aliases.append((f"{side}.{name}", name))
             names.append(f"{side}.{name}" if name in other else name)
             types.append(kind)
-    is_open = left.open or right.open
-    return Schema(tuple(names), tuple(types), is_open, tuple(aliases))
+            aliases += [(alias, names[-1]) for alias in _other_names(name, side, schema, other)]
+    return Schema(tuple(names), tuple(types), left.open or right.open, tuple(aliases))
+
+
+def _other_names(name: str, side: str, schema: Schema, other: Schema) -> Iterator[str]:
+    """What an attribute of a join may turn out to be called, where an open schema may have its name too."""
+    aliases = [alias for alias, known in schema.aliases if known == name]
+    yield from aliases
+    if other.open:
+        yield from (f"{side}.{each}" for each in (name, *aliases) if each not in other)
+        if name in other and any(known == name for _, known in other.aliases):
+            yield name  # if the other one is called by its alias
 
 
 def _once(condition: JoinCondition) -> set[str]:

@@ -115,7 +115,7 @@ def _listing(schema: Schema, names: Sequence[str]) -> Schema:
 
 
 def _ordering(first: Schema, other: Schema, nulls: int) -> Callable[[Batch], Batch]:
-    """A function that puts the columns of a batch, of which some may be missing, in the first input's order."""
+    """A function that puts the columns of a batch, and nulls for missing ones, in the first input's order."""
     positions = paired(first, other)
     if positions == list(range(len(positions))) and not nulls:
         return lambda batch: batch

@@ -133,7 +133,9 @@ def _star(item: Star, schema: Schema | None, compiler: Compiler) -> list[tuple[s
 
 def _open_like(schema: Schema, out: Schema, results: Mapping[str, Code]) -> Schema:
     """What a star gives of an open schema is open as well."""
-    kept = {name for name, code in results.items() if name in schema and code.position == schema.position(name)}
+    kept = {
+        name for name, code in results.items() if name in schema and code.position == schema.position(name)
+    }
     aliases = tuple((alias, name) for alias, name in schema.aliases if name in kept)
     return Schema(out.names, out.types, open=True, aliases=aliases)
 

@@ -491,7 +491,7 @@ async def _stops_in_an_async_generator(number: int) -> AsyncIterator[int]:
 def test_a_function_that_raises_stop_iteration_fails_for_that_tuple_alone(
     call: Any, blocking: bool, kind: str, returns: str | None, pure: bool
 ) -> None:
-    traits = {"takes": "n", "returns": returns, "pure": pure, "blocking": blocking}
+    traits: dict[str, Any] = {"takes": "n", "returns": returns, "pure": pure, "blocking": blocking}
     function(name="o_stops", **traits)(call)
     result = run('apply (rel, "o_stops" : out) {ERRORS: bad}', outputs="out, bad", rel=THOUSAND)
     assert sorted(record["n"] for record in result.outputs["out"]) == [n for n in range(1000) if n != 747]
