@@ -12,11 +12,15 @@ from aioflow.relation import Relation, Row, Schema, identity
 
 @dataclass(frozen=True)
 class Bag:
-    """Tuples with the names of their attributes; `names` is None when nothing is known of an empty one."""
+    """Tuples with the names of their attributes; `names` is None when nothing is known of an empty one.
+
+    Of an input that is `untold` the engine does not learn the names.
+    """
 
     names: tuple[str, ...] | None
     rows: tuple[Row, ...] = ()
     dead: bool = False
+    untold: bool = False
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.known) for row in self.rows), (self.names, self.rows[:1])
@@ -42,29 +46,32 @@ class Bag:
         return tuple(tuple(row[place] for place in places) for row in self.rows)
 
     def relation(self) -> Relation:
-        return Relation(Schema(self.known), list(self.rows))
+        return Relation(Schema(() if self.untold else self.known), list(self.rows))
 
 
 def from_mappings(names: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -> Bag:
     return Bag(tuple(names), tuple(tuple(map(mapping.get, names)) for mapping in mappings))
 
 
-def counted(mappings: Iterable[Mapping[str, Any]]) -> Counter[Hashable]:
-    """A bag of mappings in a form that can be compared: equal when the bags are."""
-    return Counter(_canonical(mapping) for mapping in mappings)
+def counted(mappings: Iterable[Mapping[str, Any]], *, nulls: bool = True) -> Counter[Hashable]:
+    """A bag of mappings in a form that can be compared: equal when the bags are.
+
+    Without `nulls`, an attribute that is null is the same as none.
+    """
+    return Counter(_canonical(mapping, nulls) for mapping in mappings)
 
 
-def counted_bag(bag: Bag) -> Counter[Hashable]:
-    return counted(dict(zip(bag.known, row, strict=True)) for row in bag.rows)
+def counted_bag(bag: Bag, *, nulls: bool = True) -> Counter[Hashable]:
+    return counted((dict(zip(bag.known, row, strict=True)) for row in bag.rows), nulls=nulls)
 
 
-def _canonical(mapping: Mapping[str, Any]) -> Hashable:
-    names = tuple(sorted(mapping))
-    return names, identity(tuple(_value(mapping[name]) for name in names))
+def _canonical(mapping: Mapping[str, Any], nulls: bool) -> Hashable:
+    names = tuple(sorted(name for name in mapping if nulls or mapping[name] is not None))
+    return names, identity(tuple(_value(mapping[name], nulls) for name in names))
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, nulls: bool) -> Any:
     # An empty embedded relation equals any other: of some nothing is known but that they are empty.
     if isinstance(value, Relation):
-        return frozenset(counted(value).items())
+        return frozenset(counted(value, nulls=nulls).items())
     return value
