@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
+from itertools import chain
 
 from aioflow import Context, Schema, SettingError, Stream, interleave, operator
 from aioflow.expressions import Attributes
@@ -14,16 +15,22 @@ from aioflow.spill import KeySet
 
 
 def paired(first: Schema, other: Schema) -> list[int]:
-    """The columns of `other` in the order of `first`; a SettingError when their names differ.
-
-    What one has and the other, if it is open, does not list, is asked of it.
-    """
-    for schema, asked in ((other, first), (first, other)):
-        for name in schema.names if asked.open else ():
-            asked.position(name)
+    """The columns of `other` in the order of `first`; a SettingError when their names differ."""
     if set(first.names) != set(other.names):
         raise SettingError(f"the inputs differ in their attributes: {_difference(first, other)}")
     return [other.position(name) for name in first.names]
+
+
+def _ask_for_the_same(schemas: Sequence[Schema]) -> None:
+    """Ask open ones for the attributes of one that is not; if all are open, each for those of the others."""
+    reference = next((schema for schema in schemas if not schema.open), schemas[0])
+    for schema in schemas:
+        for name in reference.names:
+            if schema.open:
+                schema.position(name)
+    if reference.open:
+        for name in chain.from_iterable(schemas):
+            reference.position(name)
 
 
 def _difference(first: Schema, other: Schema) -> str:
@@ -43,6 +50,7 @@ def merged(inputs: Sequence[Schema | None]) -> Schema | None:
     known = [schema for schema in inputs if schema is not None]
     if not known:
         return None
+    _ask_for_the_same(known)
     first = known[0]
     types = list(first.types)
     for other in known[1:]:
@@ -135,6 +143,7 @@ def _lhs_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema |
     if settings["on"] is not None:
         _positions(rhs, settings["on"])
         return lhs
+    _ask_for_the_same((lhs, rhs))
     paired(lhs, rhs)
     return lhs if rhs.open else lhs.closed()
 

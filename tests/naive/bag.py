@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from aioflow.relation import Relation, Row, Schema, identity
@@ -53,25 +54,30 @@ def from_mappings(names: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -
     return Bag(tuple(names), tuple(tuple(map(mapping.get, names)) for mapping in mappings))
 
 
-def counted(mappings: Iterable[Mapping[str, Any]], *, nulls: bool = True) -> Counter[Hashable]:
+def counted(mappings: Iterable[Mapping[str, Any]], *, all_told: bool = True) -> Counter[Hashable]:
     """A bag of mappings in a form that can be compared: equal when the bags are.
 
-    Without `nulls`, an attribute that is null is the same as none.
+    Where not all inputs told their attributes, and nobody asks, a null attribute may be missing, and one may
+    lack the `left.` before its name.
     """
-    return Counter(_canonical(mapping, nulls) for mapping in mappings)
+    return Counter(_canonical(mapping, all_told) for mapping in mappings)
 
 
-def counted_bag(bag: Bag, *, nulls: bool = True) -> Counter[Hashable]:
-    return counted((dict(zip(bag.known, row, strict=True)) for row in bag.rows), nulls=nulls)
+def counted_bag(bag: Bag, *, all_told: bool = True) -> Counter[Hashable]:
+    return counted((dict(zip(bag.known, row, strict=True)) for row in bag.rows), all_told=all_told)
 
 
-def _canonical(mapping: Mapping[str, Any], nulls: bool) -> Hashable:
-    names = tuple(sorted(name for name in mapping if nulls or mapping[name] is not None))
-    return names, identity(tuple(_value(mapping[name], nulls) for name in names))
+def _canonical(mapping: Mapping[str, Any], all_told: bool) -> Hashable:
+    if all_told:
+        pairs = sorted(mapping.items(), key=itemgetter(0))
+    else:
+        found = [(name.rpartition(".")[2], value) for name, value in mapping.items() if value is not None]
+        pairs = sorted(found, key=lambda pair: (pair[0], repr(pair[1])))
+    return tuple(name for name, _ in pairs), identity(tuple(_value(value, all_told) for _, value in pairs))
 
 
-def _value(value: Any, nulls: bool) -> Any:
+def _value(value: Any, all_told: bool) -> Any:
     # An empty embedded relation equals any other: of some nothing is known but that they are empty.
     if isinstance(value, Relation):
-        return frozenset(counted(value, nulls=nulls).items())
+        return frozenset(counted(value, all_told=all_told).items())
     return value

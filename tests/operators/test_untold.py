@@ -82,6 +82,7 @@ def _chains() -> Iterator[Case]:
     for second in (
         "union (ab, c : out)",
         "union (c, ab : out)",
+        "union (ab, c, ab : out)",
         "union (c, ab, c : out) {ALL}",
         "minus (ab, c : out)",
         "minus (c, ab : out)",
