@@ -15,7 +15,7 @@ from aioflow import Context, Document, Record, Relation, Row, Schema
 from aioflow.function import Function
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import UNTOLD, Batch, picker
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.rows import Declaration, row_of_mapping, value_of
 
 _PIECE_RESULTS = 256
 _SINGLE = (str, bytes, Mapping, Relation, Document)
@@ -32,17 +32,25 @@ class _Failure:
 
 
 class FunctionCalls:
-    """Calls of one function for the tuples of one input."""
+    """Calls of one function for the tuples of one input; `declared` are its results as the plan says them."""
 
-    def __init__(self, function: Function, schema: Schema, joining: DependentJoin, context: Context) -> None:
+    def __init__(
+        self,
+        function: Function,
+        schema: Schema,
+        joining: DependentJoin,
+        context: Context,
+        declared: Schema | None = None,
+    ) -> None:
         self._function = function
         self._joining = joining
         self._context = context
-        self._results = function.returns
+        self._results = returns = function.returns or declared
+        self._declaration = None if declared is None else Declaration(declared)
         self._argument, self._call_with = _parameter(function, schema)
         # The attribute that a result which is no mapping stands for.
-        only = function.returns is not None and len(function.returns) == 1
-        self._scalar_name = function.returns.names[0] if function.returns and only else function.name
+        only = returns is not None and len(returns) == 1
+        self._scalar_name = returns.names[0] if returns and only else function.name
 
     # --- calling --------------------------------------------------------------------------------
 
@@ -116,7 +124,8 @@ class FunctionCalls:
         return answers, None
 
     def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema]:
-        results = self._singles(answers) if self._joining.only_adds else None
+        in_bulk = self._joining.only_adds and self._declaration is None
+        results = self._singles(answers) if in_bulk else None
         if results is not None:
             self._context.fired()
             yield list(map(operator.add, rows, results))
@@ -195,7 +204,8 @@ class FunctionCalls:
                 if not isinstance(name, str):
                     raise TypeError(f"attribute names are text: a result has the key {name!r}")
             self._results = Schema(names)
-        return [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
+        rows = [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
+        return rows if self._declaration is None else self._declaration.rows(rows)
 
 
 def _parameter(function: Function, schema: Schema) -> tuple[Callable[[Row], Any], Callable[[Any], Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import islice
+from typing import cast
 
 from aioflow import (
     Context,
@@ -20,11 +21,12 @@ from aioflow import (
 )
 from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
 from aioflow.operator import Settings
+from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.operators.tally import tallied
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.rows import Declaration, row_of_mapping, value_of
 from aioflow.spill import KeyedRows, Memory, RowBuffer
 
 _PIECE_ROWS = 1024
@@ -100,17 +102,24 @@ def embedded(schema: Schema, rows: Batch, memory: Memory) -> Relation:
 # --- unpack -------------------------------------------------------------------------------------
 
 
-def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
+def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     if inputs[0] is None:
-        return
+        return None
     kind = inputs[0].type_of(settings["attribute"])
     if kind not in (None, Type.RELATION, Type.DOCUMENT, Type.CHAR):
         raise SettingError(f"{settings['attribute']!r} is a {kind}, not a relation", setting="attribute")
+    declared: Schema | None = settings["schema"]
+    return None if declared is None else inputs[0].without(settings["attribute"]).add(declared)
 
 
 @operator(schema=_unpack_schema)
 async def unpack(
-    rel: Stream, *, attribute: str, outer: bool = False, context: Context
+    rel: Stream,
+    *,
+    attribute: str,
+    outer: bool = False,
+    schema: DeclaredSchema | None = None,
+    context: Context,
 ) -> AsyncGenerator[Batch | Schema, None]:
     """Give the tuples of embedded relations, each joined to the rest of the tuple around it.
 
@@ -121,14 +130,17 @@ async def unpack(
         rel: the tuples.
         attribute: the attribute that embeds relations.
         outer: keep tuples whose relation is empty or null, beside nulls.
+        schema: the attributes of the embedded relations with their types, such as `k char, price number`: the
+            plan is checked with them, and other attributes are an error.
 
     Examples:
         unpack (parcels, "houses" : houses)
         unpack (parcels, "houses" : houses) {OUTER}
     """
     assert rel.schema is not None
-    with DependentJoin(rel.schema.without(attribute), None, outer, context.memory) as joining:
-        unpacking = _Unpacking(rel.schema, attribute, joining)
+    declared = cast(Schema | None, schema)
+    with DependentJoin(rel.schema.without(attribute), declared, outer, context.memory) as joining:
+        unpacking = _Unpacking(rel.schema, attribute, joining, declared)
         async for batch in rel.batches():
             for given in unpacking.unpack(batch):
                 yield given
@@ -139,8 +151,11 @@ async def unpack(
 class _Unpacking:
     """Joins embedded tuples to what stands around them, batch by batch."""
 
-    def __init__(self, schema: Schema, attribute: str, joining: DependentJoin) -> None:
+    def __init__(
+        self, schema: Schema, attribute: str, joining: DependentJoin, declared: Schema | None
+    ) -> None:
         self._attribute = attribute
+        self._declaration = None if declared is None else Declaration(declared)
         self._position = schema.position(attribute)
         self._rest = picker([place for place in range(len(schema)) if place != self._position])
         self._joining = joining
@@ -159,7 +174,8 @@ class _Unpacking:
                 yield from joining.start(relation.schema)
             assert joining.results is not None
             for piece in _pieces(relation, joining.results):
-                results += joining.rows(rest, piece)
+                fitting = piece if self._declaration is None else self._declaration.rows(piece)
+                results += joining.rows(rest, fitting)
                 if len(results) >= _PIECE_ROWS:
                     yield results
                     results = []

@@ -58,7 +58,8 @@ class _Typed:
 
     def __init__(self, schema: Schema, types: Types) -> None:
         self._names = schema.names
-        self._columns = [(place, types[name]) for place, name in enumerate(schema.names) if name in types]
+        found = [(place, types.get(name)) for place, name in enumerate(schema.names)]
+        self._columns = [(place, kind) for place, kind in found if kind is not None]
 
     def row(self, row: Row) -> Row:
         if not self._columns:
