@@ -17,6 +17,7 @@ from aioflow.events import StepEnded, StepStarted, TupleFailed
 from aioflow.failures import FailureSink, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
+from aioflow.outlet import Outlet
 from aioflow.relation import UNTOLD, Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
@@ -165,7 +166,7 @@ class OperatorStep(Gate):
             if full:
                 await self._drain()
             if width < 0 and only is not None and only.schema is not None:
-                width = len(only.schema)
+                width = len(self._listed(only))
             kind = item.__class__
             if only is not None and kind is tuple and len(item) == width:
                 full = only.push((item,))
@@ -202,8 +203,20 @@ class OperatorStep(Gate):
         if item is DEAD or item is END:
             outlet.end(dead=item is DEAD)
             return False
+        if outlet.schema is not None and not outlet.sent:
+            self._listed(outlet)
         rows = rows_of(item, outlet, self.step.name)
         return outlet.push(rows) if rows else False
+
+    def _listed(self, outlet: Outlet) -> Schema:
+        """The schema of an output, with what the operator has asked of open inputs since it began."""
+        assert outlet.schema is not None
+        if outlet.schema.open:
+            bound = self.step.bind(tuple([stream.schema for stream in self.streams]))
+            schema = bound.schemas[self.outlets.index(outlet)]
+            if schema is not None:
+                outlet.open(schema)
+        return outlet.schema
 
     def output_number(self, name: str) -> int:
         try:

@@ -120,8 +120,15 @@ class Schema:
         """Just the attributes that are listed."""
         return Schema(self.names, self.types) if self.open else self
 
-    def listing(self, name: str) -> Schema:
-        """This open schema with an attribute listed that somebody asked for: added, or called by an alias."""
+    def listing(self, *names: str) -> Schema:
+        """This schema, with these attributes listed if it is open: added, or called by an alias."""
+        schema = self
+        for name in names:
+            if schema.open and name not in schema:
+                schema = schema._listing_one(name)
+        return schema
+
+    def _listing_one(self, name: str) -> Schema:
         aliases = dict(self.aliases)
         if name in aliases:
             return self._renamed(aliases[name], name)

@@ -141,9 +141,7 @@ def _answered(question: UntoldAttributeError, inputs: Schemas) -> Schemas:
     """The inputs, with the attribute listed where it was asked for: in one, or else in all that are open."""
     asked = [schema is question.schema for schema in inputs]
     answered = tuple(
-        schema.listing(question.name)
-        if schema is not None and schema.open and question.name not in schema and (is_asked or not any(asked))
-        else schema
+        schema.listing(question.name) if schema is not None and (is_asked or not any(asked)) else schema
         for schema, is_asked in zip(inputs, asked, strict=True)
     )
     if answered == inputs:

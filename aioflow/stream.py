@@ -97,11 +97,10 @@ class Stream:
 
     def position(self, name: str) -> int:
         """The column of an attribute; one that an open schema does not list is null in the rows to come."""
-        schema = self.known_schema()
-        if schema is not None and schema.open and name not in schema:
-            schema = schema.listing(name)
-            self.list_attributes(schema)
-        return (schema or Schema(())).position(name)
+        known = self.known_schema()
+        schema = (Schema(()) if known is None else known).listing(name)
+        self.list_attributes(schema)
+        return schema.position(name)
 
     @property
     def is_untold(self) -> bool:
@@ -117,7 +116,7 @@ class Stream:
 
     def list_attributes(self, schema: Schema | None) -> None:
         """Give rows the attributes that this schema lists in addition, as nulls."""
-        if schema is None or self.schema is None or schema is self.schema:
+        if schema is None or self.schema is None or not schema.open or schema == self.schema:
             return
         self._written = self._written or self.schema
         self._nulls = (None,) * (len(schema) - len(self._written))

@@ -43,8 +43,7 @@ def _select_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
         )
     if given and inputs[1] is not None:
         _condition_position(inputs[1], settings["cond"])
-    # What conditions from an input ask of an open schema is known when they have come.
-    return None if given and inputs[0] is not None and inputs[0].open else inputs[0]
+    return inputs[0]
 
 
 def _condition_position(schema: Schema, name: str | None) -> int:
@@ -71,7 +70,7 @@ async def select(
     where: Condition | None = None,
     cond: str | None = None,
     context: Context,
-) -> AsyncGenerator[Batch | Schema, None]:
+) -> AsyncGenerator[Batch, None]:
     """Keep the tuples for which a condition holds.
 
     The condition is a text, or comes from a second input, which is read to its end first: all of its
@@ -90,8 +89,6 @@ async def select(
     """
     texts = [] if conditions is None else await _texts(conditions, cond)
     tests = [where] if where is not None else _compiled(texts, rel)
-    if conditions is not None and rel.schema is not None and rel.schema.open:
-        yield rel.schema
     with tallied(context, *tests):
         async for batch in rel.batches():
             for test in tests:

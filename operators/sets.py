@@ -93,7 +93,7 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
             async for stream, batch in batches:
                 if stream not in orders:
                     assert stream.schema is not None
-                    listed = _listing(stream.schema, schema.names)
+                    listed = stream.schema.listing(*schema.names)
                     orders[stream] = _ordering(schema, listed, len(listed) - len(stream.schema))
                     keys[stream] = identities_of(listed.pick(schema.names))
                 rows = orders[stream](batch)
@@ -112,14 +112,6 @@ async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tu
     for stream in inputs:
         async for batch in stream.batches():
             yield stream, batch
-
-
-def _listing(schema: Schema, names: Sequence[str]) -> Schema:
-    """A schema that turned out late to be open, with these names."""
-    for name in names:
-        if schema.open and name not in schema:
-            schema = schema.listing(name)
-    return schema
 
 
 def _ordering(first: Schema, other: Schema, nulls: int) -> Callable[[Batch], Batch]:

@@ -130,6 +130,6 @@ def test_a_result_that_is_not_as_declared_fails_its_tuple(name: str, message: st
     ],
 )
 def test_what_cannot_be_declared_is_a_mistake(statement: str, message: str) -> None:
-    inputs = {"rel": [{"n": 1}]} if "rel" in statement else {}
+    inputs: dict[str, Any] = {"rel": [{"n": 1}]} if "rel" in statement else {}
     with pytest.raises(PlanError, match=message):
         run_plan(plan(statement, inputs), **inputs)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from aioflow import AioflowError, Relation, Row, Schema, function
+from aioflow import AioflowError, Relation, Row, Schema, Stream, function, operator, same_as_input
 from aioflow.plugins import load_operators
 from aioflow.relation import identity
 from aioflow.testing import Script, rows, run_plan
@@ -364,6 +364,24 @@ def test_a_function_finds_null_where_it_asks_a_tuple(mode: Mode) -> None:
     assert (first["seen"], second["seen"]) == ("[1, 10, None, None]", "[2, 3, None, None]")
 
 
+@operator(name="u_lacking", schema=same_as_input)
+async def lacking(rel: Stream, *, attribute: str) -> AsyncGenerator[Row, None]:
+    """Keep tuples without a value; it finds the column when it runs."""
+    position = rel.position(attribute)
+    async for row in rel:
+        if row[position] is None:
+            yield row
+
+
+@ALL_MODES
+def test_an_operator_may_ask_when_it_runs(mode: Mode) -> None:
+    join = 'join (a, b, "left.k = right.k" : x) {TYPE: left}'
+    asked = f'{join} u_lacking (x, "owner" : y) project (y, "k, owner, left.price as price" : out)'
+    expected = [{"k": 1, "owner": None, "price": 10}, {"k": 2, "owner": None, "price": 3}]
+    assert records(asked, mode, a=BOTH, b=[]) == expected
+    assert records('u_lacking (a, "owner" : out)', mode, a=[]) == []
+
+
 CHEAP = """PLAN cheap { INPUT: houses, sold OUTPUT: found BODY {
   join (houses, sold, "left.k = right.k" : both) {TYPE: left}
   select (both, "price < 5 and buyer is null" : found) } }"""
@@ -415,3 +433,13 @@ def test_a_file_of_nothing_has_no_header_that_tells_too_little(
 def test_a_relation_that_tells_its_attributes_is_still_asked_in_vain() -> None:
     with pytest.raises(AioflowError, match="unknown attribute 'pirce'; did you mean 'price'"):
         records('select (a, "pirce > 5" : out)', a=rows(schema="k price"))
+
+
+def test_tuples_beside_an_untold_relation_are_appended_to_a_file_with_more_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    statements = 'join (a, b, "left.k = right.id" : x) {TYPE: left} write (x, "a.csv" : out) {APPEND}'
+    for given in (PEOPLE, []):
+        run_plan(plan(statements, ("a", "b")), a=BOTH[:1], b=given)
+    assert Path("a.csv").read_text().split() == ["k,price,id,owner,age", "1,10,1,Ann,30", "1,10,,,"]
