@@ -105,7 +105,8 @@ class Call:
     def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
         """The steps with their streams; the input variables whose stream a step could simply take over."""
         routine, session = self.routine, self.session
-        schemas = routine.schemas(tuple([stream.schema for stream in inputs]))
+        told = [None if stream.schema is None or stream.schema.open else stream.schema for stream in inputs]
+        schemas = routine.schemas(tuple(told))
         adopted: set[int] = set()
         taken: dict[tuple[int, int], Stream] = {}
         for stream, variable in zip(inputs, routine.inputs, strict=True):

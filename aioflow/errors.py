@@ -4,6 +4,7 @@ AioflowError
 ├── PlanError          mistakes in a plan, all of them, found before anything runs
 ├── InputError         rows, parameters or arguments that do not fit the plan
 ├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
+├── UntoldAttributeError  a question to a relation that told nothing of its attributes; binding answers it
 ├── MissingExtraError  an optional package is not installed
 └── RunError           a run that failed
     ├── OperatorError  a statement failed; names file, line, operator and input tuple
@@ -69,6 +70,20 @@ class SettingError(AioflowError):
         self.message = message
         self.setting = setting
         self.offset = offset
+
+
+class UntoldAttributeError(AioflowError):
+    """An open schema, of a relation that told nothing, was asked for an attribute that it does not list.
+
+    Where settings are bound to schemas this is answered: the attribute is listed, and null.
+    """
+
+    def __init__(self, schema: object, name: str) -> None:
+        super().__init__(
+            f"the attribute {name!r} is not known: a relation ended empty before its attributes were told"
+        )
+        self.schema = schema
+        self.name = name
 
 
 class MissingExtraError(AioflowError):

@@ -18,7 +18,8 @@ from aioflow.failures import FailureSink, HeldResults, describe, failed_row, ope
 from aioflow.gate import Gate
 from aioflow.host import Host
 from aioflow.operator import BatchFunction
-from aioflow.relation import Batch, Relation, Row, Schema
+from aioflow.outlet import Outlet
+from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.spill import RowBuffer
@@ -162,14 +163,18 @@ class OperatorStep(Gate):
     async def _operate(self) -> None:
         step = self.step
         operator = step.operator
-        schemas = tuple([stream.schema for stream in self.streams])
-        bound = step.bind(schemas)
+        bound = step.bind(tuple([stream.known_schema() for stream in self.streams]))
+        for stream, listed in zip(self.streams, bound.inputs, strict=True):
+            stream.list_attributes(listed)
         for outlet, schema in zip(self.outlets, bound.schemas, strict=True):
             if schema is not None:
                 outlet.open(schema)
         if self.takes_failures:
-            self._prepare_errors(schemas)
+            self._prepare_errors(bound.inputs)
         if bound.function is not None:
+            # Bound once more: the stream itself now adds the nulls that its rows lack.
+            bound = step.bind(tuple([stream.schema for stream in self.streams]))
+            assert bound.function is not None
             await self._map(bound, bound.function)
             return
         arguments = bound.arguments
@@ -268,7 +273,7 @@ class OperatorStep(Gate):
             if self.has_news:
                 self._mark_rows()
             if width < 0 and only is not None and only.schema is not None:
-                width = len(only.schema)
+                width = len(self._listed(only))
             kind = item.__class__
             if only is not None and kind is tuple and len(item) == width:
                 full = only.push((item,))
@@ -327,10 +332,22 @@ class OperatorStep(Gate):
             else:
                 held.end(outlet, dead=item is DEAD)
             return False
+        if outlet.schema is not None and not outlet.sent:
+            self._listed(outlet)
         rows = rows_of(item, outlet, self.step.name)
         if not rows:
             return False
         return outlet.push(rows) if held is None else held.add(outlet, rows)
+
+    def _listed(self, outlet: Outlet) -> Schema:
+        """The schema of an output, with what the operator has asked of open inputs since it began."""
+        assert outlet.schema is not None
+        if outlet.schema.open:
+            bound = self.step.bind(tuple([stream.schema for stream in self.streams]))
+            schema = bound.schemas[self.outlets.index(outlet)]
+            if schema is not None:
+                outlet.open(schema)
+        return outlet.schema
 
     def output_number(self, name: str) -> int:
         try:
@@ -462,7 +479,7 @@ class OperatorStep(Gate):
         """Have the statement give all its results or none, and its input at hand if it works on the whole."""
         by_tuple = self.step.fails_by_tuple
         if self.errors is not None:
-            schema = (schemas[0] if schemas else None) or Schema(())
+            schema = (schemas[0] or UNTOLD) if schemas else Schema(())
             self.errors.open(schema.add(FAILURE) if by_tuple else FAILED_RELATION)
         if by_tuple and self.streams:
             return  # each firing sees to itself
@@ -556,7 +573,7 @@ class OperatorStep(Gate):
         for stream in self.streams:
             while await stream.receive() is not None:
                 pass
-        schema = self.streams[0].schema or Schema(())
+        schema = self.streams[0].schema or UNTOLD
         recorded, self._recorded = self._recorded, None
         self.streams[0].recorder = None
         return recorded.relation(schema) if recorded is not None else Relation(schema)

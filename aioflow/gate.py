@@ -92,12 +92,15 @@ class Gate:
             return False
         if self.step.is_call:
             return True
-        for stream in self.streams:
-            if stream.schema is None and not stream.ended:
-                return False
-            if self.step.operator.opens_late:
-                break
-        return True
+        return self._knows_schemas()
+
+    def _knows_schemas(self) -> bool:
+        """Whether the schemas that the step is bound to are known; an open one may learn from another."""
+        unknown = [stream.schema is None and not stream.ended for stream in self.streams]
+        if not any(unknown):
+            return True
+        told = [stream.schema is not None and not stream.schema.open for stream in self.streams]
+        return self.step.operator.opens_late and not unknown[0] and any(told)
 
     def _let_begin(self) -> None:
         self.begun = True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from aioflow.failures import batch_error, operator_error
 from aioflow.outlet import Outlet, Space, Target, when_freed
-from aioflow.relation import Batch, Row, Schema
+from aioflow.relation import UNTOLD, Batch, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
 from aioflow.step import Counted, Step
@@ -30,6 +30,7 @@ class InlineStep:
         "_counted",
         "_function",
         "_late",
+        "_offered",
         "_producers",
         "_scheduled",
         "_schema",
@@ -60,6 +61,7 @@ class InlineStep:
         self._function: Callable[[Sequence[Row]], Batch] | None = None
         self._schema: Schema | None = None
         self._producers = 0
+        self._offered = UNTOLD  # what writers that ended without rows could tell
         self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
         self._scheduled = False
@@ -136,6 +138,8 @@ class InlineStep:
         self._producers -= 1
         if not dead:
             self.dead = False
+        if outlet.schema is not None and outlet.schema.open and not outlet.sent:
+            self._offered = self._offered.add(outlet.schema)
         if self._producers:
             return
         if self._late or self.session.inline_depth >= _DEEPEST:
@@ -149,7 +153,7 @@ class InlineStep:
 
     # --- the work -------------------------------------------------------------------------------
 
-    def _open(self, schema: Schema | None) -> None:
+    def _open(self, schema: Schema) -> None:
         if self._function is not None or self.ended:
             return
         try:
@@ -179,7 +183,7 @@ class InlineStep:
         if self.ended or self.session.failure is not None:
             return  # a stream that fails does not end
         if self._function is None and not self.dead:
-            self._open(None)  # an empty input of unknown attributes may still have a known result
+            self._open(self._offered)
         self.ended = True
         self.outlet.end(self.dead)
         self._report()

@@ -60,6 +60,8 @@ class OnceStream(Stream):
     def finish(self) -> None:
         super().finish()
         if self._relay is not None:
+            if self._relay.schema is None and self.schema is not None:
+                self._relay.open(self.schema)
             self._relay.end(self.dead)
 
     def _fresh(self, rows: Sequence[Row]) -> Sequence[Row]:

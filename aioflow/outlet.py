@@ -35,7 +35,7 @@ class Target(Protocol):
         """Take note of why the relation is not whole; comes before the end, and may come several times."""
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """One writer has ended."""
+        """One writer has ended; its schema may be an open one that was not told."""
 
     def serves(self, reader: object) -> bool:
         """Whether rows pushed here reach that reader and nobody else."""
@@ -56,6 +56,7 @@ class Outlet:
     __slots__ = (
         "_full",
         "_since_pause",
+        "_told",
         "ended",
         "marks",
         "on_unread",
@@ -70,6 +71,7 @@ class Outlet:
         self.on_unread = on_unread
         self.was_read = has_readers(self.targets)
         self.schema: Schema | None = None
+        self._told = False  # whether the readers know the schema
         self.sent = 0
         self.marks = WHOLE
         self.ended = False
@@ -84,8 +86,17 @@ class Outlet:
         return self.was_read and not (self.targets and any(target.reads for target in self.targets))
 
     def open(self, schema: Schema) -> None:
-        """Tell the readers which attributes the rows have."""
+        """Tell the readers which attributes the rows have; an open schema is told with the first row.
+
+        Without any row it is not: another writer of the same stream may know more. Who learns of the end
+        finds it here.
+        """
         self.schema = schema
+        if not schema.open or self.sent:
+            self._tell(schema)
+
+    def _tell(self, schema: Schema) -> None:
+        self._told = True
         for number, target in enumerate(self.targets):
             accepted = target.accept(self, schema)
             if accepted is not target:
@@ -107,6 +118,8 @@ class Outlet:
 
     def pass_on(self, rows: Sequence[Row], full: list[Space]) -> None:
         """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
+        if not self._told and self.schema is not None:
+            self._tell(self.schema)
         self.sent += len(rows)
         for target in self.targets:
             target.push(rows, full)
@@ -150,7 +163,8 @@ class Outlet:
         accepted = []
         for target in targets:
             target.attach(self)
-            accepted.append(target if self.schema is None else target.accept(self, self.schema))
+            told = self.schema if self._told else None
+            accepted.append(target if told is None else target.accept(self, told))
             if self.marks is not WHOLE:
                 target.mark(self.marks)
         kept = [target for target in self.targets if not target.serves(reader)]

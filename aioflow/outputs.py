@@ -106,7 +106,7 @@ class Port:
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         if self.schema is None:
-            self.schema = schema
+            self.schema = schema.closed()  # nobody can ask for more
         return self if self.schema.names == schema.names else Reordered(self, schema, self.schema)
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:

@@ -14,7 +14,7 @@ from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
-from aioflow.errors import SettingError, suggestion
+from aioflow.errors import SettingError, UntoldAttributeError, suggestion
 
 Value: TypeAlias = Any
 Row: TypeAlias = tuple[Value, ...]
@@ -35,10 +35,18 @@ class Type(StrEnum):
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a relation, in order."""
+    """The attributes of a relation, in order.
+
+    An `open` schema belongs to a relation that ended empty before anything told its attributes, or was made
+    from one: it has every other attribute as well, as null. Whoever needs one of them asks for it by
+    `position`; the statement is then bound to a schema that lists it. `aliases` are other names of attributes
+    that are listed: a join does not know yet whether an attribute needs `left.` before it.
+    """
 
     names: tuple[str, ...]
     types: tuple[Type | None, ...] = ()
+    open: bool = False
+    aliases: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.types:
@@ -66,7 +74,7 @@ class Schema:
         parts = (
             f"{name} {kind}" if kind else name for name, kind in zip(self.names, self.types, strict=True)
         )
-        return f"({', '.join(parts)})"
+        return f"({', '.join([*parts, '…'] if self.open else parts)})"
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -74,7 +82,7 @@ class Schema:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.names, self.types))
+        return hash((self.names, self.types, self.open, self.aliases))
 
     def __hash__(self) -> int:
         return self._hash
@@ -84,6 +92,8 @@ class Schema:
         try:
             return self._positions[name]
         except KeyError:
+            if self.open:
+                raise UntoldAttributeError(self, name) from None
             raise SettingError(unknown_attribute(name, self)) from None
 
     def type_of(self, name: str) -> Type | None:
@@ -94,15 +104,77 @@ class Schema:
         merged = dict(zip(self.names, self.types, strict=True))
         for other in others:
             merged.update(zip(other.names, other.types, strict=True))
-        return Schema(tuple(merged), tuple(merged.values()))
+        return self._like(merged, *others)
 
     def pick(self, names: Iterable[str]) -> Schema:
         """Those attributes only, in that order."""
         chosen = tuple(names)
         return Schema(chosen, tuple(self.types[self.position(name)] for name in chosen))
 
+    def without(self, *names: str) -> Schema:
+        """All attributes but those."""
+        kept = {name: kind for name, kind in zip(self.names, self.types, strict=True) if name not in names}
+        return self._like(kept)
+
+    def closed(self) -> Schema:
+        """Just the attributes that are listed."""
+        return Schema(self.names, self.types) if self.open else self
+
+    def listing(self, *names: str) -> Schema:
+        """This schema, with these attributes listed if it is open: added, or called by an alias."""
+        schema = self
+        for name in names:
+            if schema.open and name not in schema:
+                schema = schema._listing_one(name)
+        return schema
+
+    def _listing_one(self, name: str) -> Schema:
+        aliases = dict(self.aliases)
+        if name in aliases:
+            return self._renamed(aliases[name], name)
+        for other in _counterparts(name):
+            if other in aliases:  # whoever asks for left.a knows that the other one is right.a
+                return self._renamed(aliases[other], other).add(Schema((name,)))
+        return self.add(Schema((name,)))
+
+    def _renamed(self, old: str, new: str) -> Schema:
+        """An attribute called by its alias; a question for the name without `left.` takes that back."""
+        names = tuple(new if name == old else name for name in self.names)
+        aliases = [(alias, name) for alias, name in self.aliases if name != old]
+        if new.count(".") > old.count("."):
+            aliases.append((old, new))
+        return Schema(names, self.types, self.open, _aliases_for(names, aliases))
+
+    def _like(self, attributes: Mapping[str, Type | None], *others: Schema) -> Schema:
+        """A schema of these attributes, open if this one or one of the others is."""
+        names, types = tuple(attributes), tuple(attributes.values())
+        schemas = (self, *others)
+        if not any(schema.open for schema in schemas):
+            return Schema(names, types)
+        aliases = chain.from_iterable(schema.aliases for schema in schemas)
+        return Schema(names, types, True, _aliases_for(names, aliases))
+
     def untyped(self) -> Schema:
         return Schema(self.names)
+
+
+_OTHER_SIDE = {"left": "right", "right": "left"}
+
+# Of a relation that ended empty before anything told its attributes.
+UNTOLD = Schema((), open=True)
+
+
+def _counterparts(name: str) -> Iterator[str]:
+    """`right.a` for `left.a`: of each `left` or `right` before the last part the other one."""
+    parts = name.split(".")
+    for place, part in enumerate(parts[:-1]):
+        if part in _OTHER_SIDE:
+            yield ".".join((*parts[:place], _OTHER_SIDE[part], *parts[place + 1 :]))
+
+
+def _aliases_for(names: Sequence[str], aliases: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The aliases of these attributes. One may be the name of another, until that is renamed."""
+    return tuple(dict.fromkeys((alias, name) for alias, name in aliases if name in names))
 
 
 def unknown_attribute(name: str, schema: Schema) -> str:
@@ -123,6 +195,9 @@ class Record(Mapping[str, Value]):
         try:
             return self.row[self.schema._positions[name]]
         except KeyError:
+            if self.schema.open:
+                known_as = dict(self.schema.aliases).get(name)
+                return None if known_as is None else self[known_as]
             known = ", ".join(self.schema.names) or "none"
             raise KeyError(f"{name!r} (attributes: {known})") from None
 
@@ -171,7 +246,7 @@ class Relation:
         """The attributes are those of all mappings, in order of appearance."""
         given = list(mappings)
         names = tuple(dict.fromkeys(chain.from_iterable(given)))
-        return cls(Schema(names), [tuple(map(mapping.get, names)) for mapping in given])
+        return cls(Schema(names), [tuple([mapping.get(name) for name in names]) for mapping in given])
 
     def __iter__(self) -> Iterator[Record]:
         return (Record(self.schema, row) for row in self.rows)

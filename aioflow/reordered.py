@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema, picker
@@ -18,12 +18,20 @@ class SchemaMismatchError(Exception):
         )
 
 
+def columns(given: Schema, wanted: Schema) -> Callable[[Row], Row]:
+    """A function that puts a row into the columns of another schema; null where an open one lists none."""
+    if not given.open:
+        return picker([given.position(name) for name in wanted.names])
+    places = [given.position(name) if name in given else None for name in wanted.names]
+    return lambda row: tuple([None if place is None else row[place] for place in places])
+
+
 class Reordered:
     """A target for a writer whose columns stand in another order."""
 
     def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
         self._target = target
-        self._pick = picker([given.position(name) for name in wanted.names])
+        self._pick = columns(given, wanted)
 
     @property
     def reads(self) -> bool:

@@ -42,6 +42,38 @@ def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
     return row
 
 
+class Declaration:
+    """Reads rows as a schema declares them: a text where it says number becomes one."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._typed = [(place, kind) for place, kind in enumerate(schema.types) if kind is not None]
+
+    def fits(self, rows: Batch) -> bool:
+        """Whether all rows are as declared already."""
+        if not self._typed or not rows:
+            return True
+        columns = list(zip(*rows, strict=True))
+        return all(set(map(type, columns[place])) <= _CLASSES[kind] for place, kind in self._typed)
+
+    def row(self, row: Row) -> Row:
+        """A row as declared; a SettingError for a value that cannot be read so."""
+        values = list(row)
+        for place, kind in self._typed:
+            value = row[place]
+            if value is None or type_of_value(value) is kind:
+                continue
+            values[place] = read_as(value, kind)
+            if values[place] is None:
+                name = self._schema.names[place]
+                raise SettingError(f"attribute {name!r} must be {kind}, not {value!r}")
+        return tuple(values)
+
+    def rows(self, rows: Batch) -> Batch:
+        """Rows as declared; a SettingError for the first value that cannot be read so."""
+        return rows if self.fits(rows) else [self.row(row) for row in rows]
+
+
 class Intake:
     """Makes tuples of the mappings given for one input of a plan.
 
@@ -52,13 +84,15 @@ class Intake:
         self.name = name
         self.declared = declared
         self.schema = declared
+        self._declaration = Declaration(declared or Schema(()))
         self._count = 0
         self._getter: Callable[[Mapping[str, Any]], Any] | None = None
 
     def peek(self, rows: RowsIn) -> Schema | None:
         """The schema, if it can be told without asking a source that might be slow."""
         if self.schema is None and isinstance(rows, Relation):
-            self.schema = rows.schema
+            # One without attributes and rows, such as `from_mappings([])`, tells nothing.
+            self.schema = rows.schema if rows.schema.names or len(rows) else None
         elif self.schema is None and isinstance(rows, Sequence) and rows:
             self.schema = self._first_schema(rows[:_BATCH_ROWS])
         return self.schema
@@ -75,18 +109,10 @@ class Intake:
         rows = self._rows(mappings)
         if not set(map(type, chain.from_iterable(rows))) <= _READY:
             rows = [self._checked(row, self._count + number) for number, row in enumerate(rows)]
-        if self.declared is not None and not self._are_as_declared(rows):
+        if not self._declaration.fits(rows):
             rows = [self._as_declared(row, self._count + number) for number, row in enumerate(rows)]
         self._count += len(rows)
         return rows
-
-    def _are_as_declared(self, rows: Batch) -> bool:
-        assert self.declared is not None
-        columns = zip(*rows, strict=True)
-        return all(
-            kind is None or set(map(type, column)) <= _CLASSES[kind]
-            for kind, column in zip(self.declared.types, columns, strict=False)
-        )
 
     def _first_schema(self, mappings: Sequence[Mapping[str, Any]]) -> Schema:
         for number, mapping in enumerate(mappings):
@@ -125,22 +151,15 @@ class Intake:
 
     def _checked(self, row: Row, number: int) -> Row:
         try:
-            return tuple(map(value_of, row))
+            return tuple([value_of(value) for value in row])
         except SettingError as error:
             raise self._error(number, error.message) from None
 
     def _as_declared(self, row: Row, number: int) -> Row:
-        assert self.declared is not None
-        values = []
-        for value, name, kind in zip(row, self.declared.names, self.declared.types, strict=True):
-            if value is None or kind is None or type_of_value(value) is kind:
-                values.append(value)
-                continue
-            read = read_as(value, kind)
-            if read is None:
-                raise self._error(number, f"attribute {name!r} must be {kind}, not {value!r}")
-            values.append(read)
-        return tuple(values)
+        try:
+            return self._declaration.row(row)
+        except SettingError as error:
+            raise self._error(number, error.message) from None
 
     def _error(self, number: int, message: str) -> InputError:
         return InputError(f"input {self.name!r}, row {number + 1}: {message}")
@@ -150,7 +169,8 @@ def value_of(value: Any) -> Value:
     """A value as relations carry it: lists of mappings embed, other lists and mappings are JSON documents."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
         relation = Relation.from_mappings(value)
-        return Relation(relation.schema, [tuple(map(value_of, row)) for row in relation.rows])
+        rows = [tuple([value_of(each) for each in row]) for row in relation.rows]
+        return Relation(relation.schema, rows)
     if isinstance(value, Record):
         return Relation(value.schema, [value.row])
     if isinstance(value, list | tuple | Mapping):

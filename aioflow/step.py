@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.analysis.parameters import Scope
 from aioflow.analysis.resolve import Resolved
 from aioflow.dataclass import dataclass
+from aioflow.errors import SettingError, UntoldAttributeError
 from aioflow.operator import BatchFunction, Firing, Operator
 from aioflow.plan import Plan
 from aioflow.relation import Schema
@@ -25,10 +26,14 @@ class Counted(Protocol):
 
 @dataclass(frozen=True)
 class Bound:
-    """A step's settings and output schemas for certain schemas of its inputs."""
+    """A step's settings and output schemas for certain schemas of its inputs.
+
+    `inputs` are these schemas; where one is open, it lists also what the settings asked of it.
+    """
 
     arguments: Mapping[str, Any]
     schemas: Schemas
+    inputs: Schemas
     function: BatchFunction | None = None
     counted: tuple[Counted, ...] = ()
 
@@ -113,13 +118,48 @@ class Step:
             return bound  # comparing the very same schemas is faster than hashing them
         bound = self._bound.get(inputs)
         if bound is None:
-            settings = self.operator.bind(self.settings, inputs)
-            operator = self.operator
-            schemas = operator.output_schemas(inputs, settings)
-            is_batchwise = operator.is_batchwise(len(self.inputs))
-            function = operator.batchwise(settings) if operator.batchwise and is_batchwise else None
-            counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
-            bound = Bound(operator.arguments(settings), schemas, function, counted)
-            self._bound[inputs] = bound
+            bound = self._bound[inputs] = self._bind_listing(inputs)
         self._latest = inputs, bound
         return bound
+
+    def _bind_listing(self, given: Schemas) -> Bound:
+        """Bind, and list in open schemas what is asked of them, until nothing more is asked."""
+        inputs = tuple(
+            [replace(schema) if schema is not None and schema.open else schema for schema in given]
+        )
+        while True:
+            try:
+                return self._bind_to(inputs, given)
+            except UntoldAttributeError as question:
+                inputs = _answered(question, inputs)
+
+    def _bind_to(self, inputs: Schemas, given: Schemas) -> Bound:
+        operator = self.operator
+        settings = operator.bind(self.settings, inputs)
+        schemas = operator.output_schemas(inputs, settings)
+        is_batchwise = operator.is_batchwise(len(self.inputs))
+        function = operator.batchwise(settings) if operator.batchwise and is_batchwise else None
+        if function is not None and inputs[0] is not None and given[0] is not None:
+            function = _padded(function, len(inputs[0]) - len(given[0]))
+        counted = tuple(value.counters for value in settings.values() if hasattr(value, "counters"))
+        return Bound(operator.arguments(settings), schemas, inputs, function, counted)
+
+
+def _answered(question: UntoldAttributeError, inputs: Schemas) -> Schemas:
+    """The inputs, with the attribute listed where it was asked for: in one, or else in all that are open."""
+    asked = [schema is question.schema for schema in inputs]
+    answered = tuple(
+        schema.listing(question.name) if schema is not None and (is_asked or not any(asked)) else schema
+        for schema, is_asked in zip(inputs, asked, strict=True)
+    )
+    if answered == inputs:
+        raise SettingError(question.args[0])
+    return answered
+
+
+def _padded(function: BatchFunction, nulls: int) -> BatchFunction:
+    """A function for rows that lack some attributes at their end: these are null."""
+    if not nulls:
+        return function
+    padding = (None,) * nulls
+    return lambda rows: function([row + padding for row in rows])

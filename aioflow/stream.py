@@ -15,7 +15,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from aioflow.outlet import Outlet, Space, Target
-from aioflow.relation import Batch, Record, Row, Schema
+from aioflow.relation import UNTOLD, Batch, Record, Row, Schema
 from aioflow.reordered import Reordered, SchemaMismatchError
 from aioflow.spill import Memory, RowBuffer, RowQueue
 from aioflow.wholeness import WHOLE, Marks
@@ -30,9 +30,12 @@ class Stream:
         "_blocked",
         "_held",
         "_memory",
+        "_nulls",
+        "_offered",
         "_reader",
         "_rest",
         "_rows",
+        "_written",
         "capacity",
         "closed",
         "dead",
@@ -78,6 +81,9 @@ class Stream:
         self._memory = memory
         self._rows: Batch = []
         self._rest: Iterator[Row] | None = None  # of a batch that is being read row by row
+        self._offered: Schema | None = None  # the open schema of a writer that ended without rows
+        self._written: Schema | None = None  # that of the rows as they come, if the reader asked for more
+        self._nulls: Row = ()  # what rows get in addition then
         self._held: RowQueue | None = None
         self._reader: Future[None] | None = None
         # A list, not one slot: with two writers on one stream a single slot loses a wake-up.
@@ -97,8 +103,31 @@ class Stream:
         return _Records(self)
 
     def position(self, name: str) -> int:
-        """The column of an attribute."""
-        return (self.schema or Schema(())).position(name)
+        """The column of an attribute; one that an open schema does not list is null in the rows to come."""
+        known = self.known_schema()
+        schema = (Schema(()) if known is None else known).listing(name)
+        self.list_attributes(schema)
+        return schema.position(name)
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether it ended without a tuple, and before anything told all of its attributes."""
+        is_empty = self.ended and not self.has_rows and not self.received
+        return is_empty and (self.schema is None or self.schema.open)
+
+    def known_schema(self) -> Schema | None:
+        """The schema; an open one for a stream that ended without telling any, None while it may still."""
+        if self.schema is None and self.ended:
+            self.schema = UNTOLD
+        return self.schema
+
+    def list_attributes(self, schema: Schema | None) -> None:
+        """Give rows the attributes that this schema lists in addition, as nulls."""
+        if schema is None or self.schema is None or not schema.open or schema == self.schema:
+            return
+        self._written = self._written or self.schema
+        self._nulls = (None,) * (len(schema) - len(self._written))
+        self.schema = schema
 
     async def receive(self) -> Batch | None:
         """The next batch; None at the end of the stream."""
@@ -128,6 +157,8 @@ class Stream:
             self.exhausted = self.ended
             return None
         self.received += len(batch)
+        if self._nulls:
+            batch = [row + self._nulls for row in batch]
         if self.recorder is not None:
             self.recorder.append(batch)
         return batch
@@ -196,11 +227,13 @@ class Stream:
             self.schema = schema
             self._notify()
             return self
-        if self.schema is schema or self.schema.names == schema.names:
+        expected = self._written or self.schema
+        if expected is schema or expected.names == schema.names:
             return self
-        if set(self.schema.names) != set(schema.names):
-            raise SchemaMismatchError(self.schema, schema)
-        return Reordered(self, schema, self.schema)
+        known, found = set(expected.names), set(schema.names)
+        if not (known >= found if schema.open else known == found):
+            raise SchemaMismatchError(expected, schema)
+        return Reordered(self, schema, expected)
 
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self.closed or self.discarding:
@@ -257,11 +290,15 @@ class Stream:
         self.producers -= 1
         if not dead:
             self.dead = False
+        if outlet.schema is not None and outlet.schema.open and not outlet.sent:
+            self._offered = outlet.schema if self._offered is None else self._offered.add(outlet.schema)
         if self.producers == 0:
             self.finish()
 
     def finish(self) -> None:
         self.ended = True
+        if self.schema is None:
+            self.schema = self._offered
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
         self._notify()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Literal, cast
 
-from aioflow import Context, InputError, Schema, Stream, map_concurrently, operator
+from aioflow import Context, InputError, Row, Schema, Stream, map_concurrently, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
+from aioflow.operators.declared import Conforming, Declared, DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.relation import Batch
 from aioflow.services import ServiceHost
@@ -48,11 +50,12 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
 # --- dbimport -----------------------------------------------------------------------------------
 
 
-@operator(store=_uses("read"), requires=_missing)
+@operator(schema=lambda inputs, settings: settings["schema"], store=_uses("read"), requires=_missing)
 async def dbimport(
     *,
     table: TableName,
     if_missing: Literal["fail", "empty"] = "fail",
+    schema: DeclaredSchema | None = None,
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
@@ -64,6 +67,8 @@ async def dbimport(
     Arguments:
         table: the name of a table or view.
         if_missing: `empty` gives no tuple where there is no such table, as in the first run of a plan.
+        schema: the attributes with their types, such as `k char, price number`: the plan is checked with
+            them, a missing table has them too, and one with other columns is an error.
         db: a database of the configuration, `[database.NAME]`; by default the one called default, the
             only one there is, or else the file `aioflow.db` beside the plan.
 
@@ -73,18 +78,32 @@ async def dbimport(
     """
     address = context.service(Transaction).database_of(db)
     may_miss = if_missing == "empty"
+    declared = Declared(cast(Schema | None, schema))
     rows = read(lambda connection: table_rows(connection, address, table, may_miss=may_miss), db, context)
     async with aclosing(rows):
         async for item in rows:
-            yield item
+            yield declared.given(item)
 
 
 # --- dbquery ------------------------------------------------------------------------------------
 
 
-@operator(firing="tuple", store=_uses("read"), requires=_missing)
+def _query_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    declared: Schema | None = settings["schema"]
+    if declared is None or not inputs:
+        return declared
+    return None if inputs[0] is None else inputs[0].add(declared)
+
+
+@operator(schema=_query_schema, firing="tuple", store=_uses("read"), requires=_missing)
 async def dbquery(
-    rel: Stream | None = None, *, sql: Query, outer: bool = False, db: str | None = None, context: Context
+    rel: Stream | None = None,
+    *,
+    sql: Query,
+    outer: bool = False,
+    schema: DeclaredSchema | None = None,
+    db: str | None = None,
+    context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
     """Give the rows of a query, as they are found; with an input, ask for each tuple and add what is found.
 
@@ -97,30 +116,34 @@ async def dbquery(
         rel: the tuples to bind.
         sql: one statement that only reads, in the SQL of the database.
         outer: keep tuples without result, beside nulls.
+        schema: the attributes of the query with their types, such as `k char, price number`: the plan is
+            checked with them, and a query that gives others is an error.
         db: a database of the configuration; by default as for dbimport.
 
     Examples:
         dbquery ("select city, count(*) as n from houses group by city" : cities)
         dbquery ("select * from schools where zip = :zip", houses : choices) {OUTER}
     """
+    declared = Declared(cast(Schema | None, schema))
     if rel is None:
-        results = _asked_once(sql, outer, db, context)
+        results = _asked_once(sql, outer, declared, db, context)
     else:
-        results = _asked_for_each(rel, sql, outer, db, context)
+        results = _asked_for_each(rel, sql, outer, declared, db, context)
     async with aclosing(results):
         async for item in results:
             yield item
 
 
 async def _asked_once(
-    sql: Query, outer: bool, db: str | None, context: Context
+    sql: Query, outer: bool, declared: Declared, db: str | None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:
     nulls: Batch = []
     try:
         async with aclosing(read(lambda connection: query_rows(connection, sql), db, context)) as rows:
             async for item in rows:
-                nulls = [(None,) * len(item)] if outer and isinstance(item, Schema) else []
-                yield item
+                given = declared.given(item)
+                nulls = [(None,) * len(given)] if outer and isinstance(given, Schema) else []
+                yield given
         if nulls:
             yield nulls
     except Exception as error:
@@ -130,16 +153,16 @@ async def _asked_once(
 
 
 async def _asked_for_each(
-    rel: Stream, sql: Query, outer: bool, db: str | None, context: Context
+    rel: Stream, sql: Query, outer: bool, declared: Declared, db: str | None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     queries = TupleQueries(sql, db, context)
     try:
-        with DependentJoin(rel.schema, None, outer, context.memory) as joining:
+        with DependentJoin(rel.schema, declared.schema, outer, context.memory) as joining:
             # In the run's own view it takes permits itself, when the view is there.
             own = context.sees_own_writes
-            called = map_concurrently(queries.ask, rel, context, permit=not own, window=queries.window)
+            ask = queries.ask if declared.schema is None else partial(_declared, queries, declared.schema)
+            called = map_concurrently(ask, rel, context, permit=not own, window=queries.window)
             async with aclosing(called.batches()) as answers:
                 async for found in answers:
                     joined: Batch = []
@@ -153,6 +176,15 @@ async def _asked_for_each(
                         yield joined
     finally:
         await queries.close()
+
+
+async def _declared(
+    queries: TupleQueries, schema: Schema, row: Row
+) -> AsyncGenerator[tuple[Schema, Batch], None]:
+    """The results for one tuple as SCHEMA declares them; what is not so fails for that tuple."""
+    async with aclosing(queries.ask(row)) as answers:
+        async for given, rows in answers:
+            yield schema, Conforming(schema, given).rows(rows)
 
 
 # --- dbappend -----------------------------------------------------------------------------------
@@ -197,8 +229,7 @@ async def dbappend(
         dbappend (houses, "houses")
         dbappend (prices, "prices" : stored) {KEY: "url"; ON_CONFLICT: update; EVOLVE}
     """
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     names = () if key is None else key.names
     write = Append(
         context.where,
@@ -262,7 +293,8 @@ async def dbexport(
         dbexport (houses, "houses")
         dbexport (summary, "summary" : stored) {DB: warehouse}
     """
-    write = Export(context.where, table, rel.schema, context.memory)
+    schema = None if rel.is_untold else rel.schema
+    write = Export(context.where, table, schema, context.memory)
     async with aclosing(_staged(rel, write, db, context)) as batches:
         async for batch in batches:
             yield batch
@@ -308,8 +340,7 @@ async def dbupdate(
             for item in _joined(outcomes, joining, context):
                 yield item
         return
-    if rel.schema is None:
-        return
+    assert rel.schema is not None
     with DependentJoin(rel.schema, None, False, context.memory) as joining:
         async for batch in rel.batches():
             outcomes = await updates.run(batch)

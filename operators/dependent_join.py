@@ -62,10 +62,6 @@ class DependentJoin:
             yield [joined for row in batch for joined in self.rows(row, ())]
         self._held.close()
 
-    def __len__(self) -> int:
-        """How many tuples are kept."""
-        return len(self._held)
-
     def __enter__(self) -> DependentJoin:
         return self
 

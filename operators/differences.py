@@ -61,7 +61,7 @@ def _diff_schema(
     if schema is None:
         return None, None, None
     key = wish.key_of(schema.names)
-    if not key:
+    if not key and not schema.open:
         raise SettingError("nothing is left to tell tuples apart by", setting="ignore")
     return schema, changed_schema(schema, key), None
 
@@ -132,7 +132,8 @@ async def diff(
     wish = _wish(settings | {"confirm_runs": confirm_runs, "confirm_apart": confirm_apart})
     transaction = context.service(Transaction)
     async with _view(transaction, table, db, context) as connection:
-        opened = await open_difference(connection, wish, rel.schema, context.where, context.memory)
+        schema = None if rel.is_untold else rel.schema
+        opened = await open_difference(connection, wish, schema, context.where, context.memory)
     if opened is None:
         await _note_empty_baseline(wish, rel, db, context)
         return

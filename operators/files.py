@@ -10,8 +10,9 @@ from typing import BinaryIO, cast
 
 from aioflow import Context, InputError, Schema, SettingError, Stream, operator
 from aioflow.operator import Settings
+from aioflow.operators.declared import Declared, DeclaredSchema
 from aioflow.operators.destination import Destination
-from aioflow.operators.formats import Format, FormatName, TypeList, formats
+from aioflow.operators.formats import Format, FormatName, TypeList, Types, formats
 from aioflow.relation import Batch
 
 _STANDARD = "-"
@@ -29,13 +30,22 @@ def _format_of(settings: Settings) -> Format:
         raise
 
 
-def _read_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
+def _read_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     _format_of(settings)
+    if settings["schema"] is not None and settings["types"] is not None:
+        raise SettingError("SCHEMA says the types as well", setting="types")
+    schema: Schema | None = settings["schema"]
+    return schema
 
 
 @operator(schema=_read_schema)
 async def read(
-    *, path: str, format: FormatName | None = None, types: TypeList | None = None, context: Context
+    *,
+    path: str,
+    format: FormatName | None = None,
+    types: TypeList | None = None,
+    schema: DeclaredSchema | None = None,
+    context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
     """Give the tuples of a file, or of standard input, as they are read.
 
@@ -48,6 +58,8 @@ async def read(
         path: the file, relative to the plan's; `-` is standard input.
         format: jsonl, csv or tsv; by default told by the file's name, jsonl for standard input.
         types: types of attributes, such as `price number, seen date`.
+        schema: all attributes with their types, such as `k char, price number`: the plan is checked with
+            them, also an empty file has them, and others in the file are an error.
 
     Examples:
         read ("houses.csv" : houses) {TYPES: "price number, seen date"}
@@ -56,7 +68,8 @@ async def read(
     chosen = _format_of({"path": path, "format": format})
     name = "stdin" if path == _STANDARD else path
     with _opened(path, context.folder) as file:
-        batches = chosen.read(file, name, types or {})
+        declared = Declared(cast(Schema | None, schema), may_lack=True)
+        batches = chosen.read(file, name, types or _types(declared.schema))
         given: Schema | Batch | None = []
         while given is not None:
             # After a schema come the tuples that told it, without anything being read.
@@ -64,7 +77,11 @@ async def read(
                 await _readable(file.fileno())
             given = await context.in_thread(next, batches, None)
             if given is not None:
-                yield given
+                yield declared.given(given)
+
+
+def _types(schema: Schema | None) -> Types:
+    return {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
 
 
 def _opened(path: str, folder: Path) -> BinaryIO:
@@ -137,7 +154,7 @@ async def write(
                 batch = [*batch, *more]
             await context.in_thread(destination.write, batch, rel.schema or Schema(()))
             yield batch
-        await context.in_thread(destination.end, rel.schema)
+        await context.in_thread(destination.end, None if rel.is_untold else rel.schema)
         destination.commit()
     finally:
         destination.abandon()

@@ -15,9 +15,11 @@ from aioflow import Schema, SettingError
 from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
 from aioflow.installed import installed
+from aioflow.operators.declared import attributes_of
 from aioflow.relation import Batch, Type
 
-Types: TypeAlias = Mapping[str, Type]
+# By attribute; None for one that is to be there, of whatever type.
+Types: TypeAlias = Mapping[str, Type | None]
 # (file, its name for messages, types of attributes) -> first the schema, then batches, on a worker thread.
 # Each step blocks only for what the file does not have yet: it gives an empty batch rather than read twice.
 Read: TypeAlias = Callable[[BinaryIO, str, Types], Iterator[Schema | Batch]]
@@ -101,25 +103,11 @@ class FormatName:
         return found
 
 
-class TypeList(dict[str, Type]):
+class TypeList(dict[str, Type | None]):
     """A setting that gives types to attributes: `"price number, seen date"`."""
 
     kind_name: ClassVar[str] = "a list of attributes with their types"
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> TypeList:
-        if not isinstance(value, str):
-            raise SettingError(f"must be {cls.kind_name}, in quotes, not {value!r}")
-        types = cls()
-        offset = 0
-        for part in value.split(","):
-            words = part.split()
-            place = offset + len(part) - len(part.lstrip())
-            offset += len(part) + 1
-            if len(words) < 2 or words[-1].lower() not in list(Type):
-                raise SettingError(f"expected 'name type' (types: {', '.join(Type)})", offset=place)
-            name = " ".join(words[:-1]).strip("`")
-            if name in types:
-                raise SettingError(f"attribute {name!r} appears twice", offset=place)
-            types[name] = Type(words[-1].lower())
-        return types
+        return cls(attributes_of(value, cls.kind_name, typed=True))

@@ -14,31 +14,49 @@ from typing import Any
 from aioflow import Context, Document, Record, Relation, Row, Schema
 from aioflow.function import Function
 from aioflow.operators.dependent_join import DependentJoin
-from aioflow.relation import Batch, picker
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.relation import UNTOLD, Batch, picker
+from aioflow.rows import Declaration, row_of_mapping, value_of
 from aioflow.spill import RowBuffer
 
 _PIECE_RESULTS = 256
 _SINGLE = (str, bytes, Mapping, Relation, Document)
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _SCALARS = _PLAIN - {type(None)}
+_SINGLE_ANSWERS = _PLAIN | {dict}
+
+
+class _Failure:
+    """Stands for the answer of a call that failed."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
 
 class FunctionCalls:
-    """Calls of one function for the tuples of one input."""
+    """Calls of one function for the tuples of one input; `declared` are its results as the plan says them."""
 
-    def __init__(self, function: Function, schema: Schema, joining: DependentJoin, context: Context) -> None:
+    def __init__(
+        self,
+        function: Function,
+        schema: Schema,
+        joining: DependentJoin,
+        context: Context,
+        declared: Schema | None = None,
+    ) -> None:
         self._function = function
         self._joining = joining
         self._context = context
-        self._results = function.returns
-        self._call = _caller(function, schema)
-        self._columns = _columns(function, schema)
+        self._results = returns = function.returns or declared
+        self._declaration = None if declared is None else Declaration(declared)
+        self._argument, self._call_with = _parameter(function, schema)
         # The attribute that a result which is no mapping stands for.
-        only = function.returns is not None and len(function.returns) == 1
-        self._scalar_name = function.returns.names[0] if function.returns and only else function.name
+        only = returns is not None and len(returns) == 1
+        self._scalar_name = returns.names[0] if returns and only else function.name
 
     # --- calling --------------------------------------------------------------------------------
+
+    def _call(self, row: Row) -> Any:
+        return self._call_with(self._argument(row))
 
     def caller(self) -> Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]:
         """What `map_concurrently` is to call for each tuple."""
@@ -67,40 +85,64 @@ class FunctionCalls:
 
     def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
         """Call the function here and now for each tuple of a batch; what an operator then yields."""
-        whole = self._whole(batch)
-        if whole is not None:
-            self._context.fired()
-            yield whole
-            return
         ready: Batch = []
-        for row in batch:
-            for piece in self._pieces(row):
-                if self._joining.results is None:
-                    yield from self.joined(row, piece)
-                else:
-                    ready += self._joining.rows(row, piece)
-                if len(ready) >= _PIECE_RESULTS:
-                    yield ready
-                    ready = []
+        for given in self._given(batch):
+            if isinstance(given, Schema):
+                yield given  # before any tuple
+                continue
+            ready += given
+            if len(ready) >= _PIECE_RESULTS:
+                yield ready
+                ready = []
         if ready:
             yield ready
 
-    def _whole(self, batch: Batch) -> Batch | None:
-        """All results of a batch, if each tuple has one, and that need only be put behind it.
+    def _given(self, batch: Batch) -> Iterator[Batch | Schema]:
+        """Bulk work for the tuples whose answers are single results; the others one by one."""
+        rows, start = iter(batch), 0
+        while start < len(batch):
+            answers, last = self._single_answers(rows)
+            end = start + len(answers)
+            if answers:
+                yield from self._joined_singles(batch[start:end], answers)
+            if end < len(batch):
+                yield from self._joined_pieces(batch[end], last)
+            start = end + 1
 
-        None if it is not so, or a call failed: the calls are then made again, one by one. Only a pure
-        function is tried like this.
-        """
-        if not (self._function.pure and self._joining.only_adds):
-            return None
-        try:
-            answers = list(map(self._function.call, *self._columns(batch)))
-            results = self._singles(answers)
-        except Exception:
-            return None  # which tuple it was will be found one by one
-        return None if results is None else list(map(operator.add, batch, results))
+    def _single_answers(self, rows: Iterator[Row]) -> tuple[list[Any], Any]:
+        """The answers for the next tuples, as long as each is one result or none, and the first other one."""
+        call = self._call_with
+        answers: list[Any] = []
+        # No `map` of calls: there a StopIteration of the function would look like the end of the tuples.
+        for argument in map(self._argument, rows):
+            try:
+                answer = call(argument)
+            except Exception as error:
+                return answers, _Failure(error)
+            if answer.__class__ not in _SINGLE_ANSWERS:
+                return answers, answer
+            answers.append(answer)
+        return answers, None
+
+    def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema]:
+        in_bulk = self._joining.only_adds and self._declaration is None
+        results = self._singles(answers) if in_bulk else None
+        if results is not None:
+            self._context.fired()
+            yield list(map(operator.add, rows, results))
+            return
+        for row, answer in zip(rows, answers, strict=True):
+            yield from self._joined_pieces(row, answer)
+
+    def _joined_pieces(self, row: Row, answer: Any) -> Iterator[Batch | Schema]:
+        for piece in self._pieces(row, answer):
+            if self._joining.results is None:
+                yield from self.joined(row, piece)
+            else:
+                yield self._joining.rows(row, piece)
 
     def _singles(self, answers: list[Any]) -> Iterable[Row] | None:
+        """All results, if each tuple has one and they are as relations carry them; None if it is not so."""
         assert self._results is not None
         names = self._results.names
         kinds = set(map(type, answers))
@@ -108,30 +150,36 @@ class FunctionCalls:
             return zip(answers)  # one-tuples
         if kinds != {dict} or set(map(len, answers)) != {len(names)}:
             return None
-        values = [list(map(itemgetter(name), answers)) for name in names]
+        try:
+            values = [list(map(itemgetter(name), answers)) for name in names]
+        except KeyError:
+            return None
         return zip(*values, strict=True) if _PLAIN.issuperset(map(type, chain(*values))) else None
 
-    def _pieces(self, row: Row) -> Iterator[Batch]:
-        """The results of one call in lists of a bearable length: at least one list, unless the call fails."""
+    def _pieces(self, row: Row, answer: Any) -> Iterator[Batch]:
+        """The results in an answer, in lists of a bearable length: at least one list, unless it fails."""
+        if isinstance(answer, _Failure):
+            self._context.fail(row, answer.error)
+            return
         try:
-            pieces = self._called(row)
+            pieces = self._answered(answer)
             for piece in self._all_or_none(pieces) if self._context.takes_failures else pieces:
                 self._context.fired()
                 yield piece
         except Exception as error:
             self._context.fail(row, error)
 
-    def _called(self, row: Row) -> Iterator[Batch]:
-        results = iter(_results(self._call(row)))
-        is_empty = True
-        while some := list(islice(results, _PIECE_RESULTS)):
-            if piece := self._rows(some):
-                is_empty = False
+    def _answered(self, answer: Any) -> Iterator[Batch]:
+        results = iter(_results(answer))
+        is_first = True
+        while True:
+            taken = list(islice(results, _PIECE_RESULTS))
+            piece = self._rows(taken)
+            if is_first or piece:
                 yield piece
-            if len(some) < _PIECE_RESULTS:
-                break
-        if is_empty:
-            yield []
+            is_first = False
+            if len(taken) < _PIECE_RESULTS:  # of those taken some may be no results
+                return
 
     def _all_or_none(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
         """The same lists, but none of them before the last is there."""
@@ -158,8 +206,8 @@ class FunctionCalls:
 
     def end(self) -> Iterator[Batch | Schema]:
         """What is left when no result told any attributes."""
-        if self._joining.results is None and len(self._joining):
-            yield from self._joining.start(Schema(()))
+        if self._joining.results is None:
+            yield from self._joining.start(UNTOLD)
 
     def _rows(self, results: Iterable[Any]) -> Batch:
         mappings = [
@@ -173,29 +221,21 @@ class FunctionCalls:
                 if not isinstance(name, str):
                     raise TypeError(f"attribute names are text: a result has the key {name!r}")
             self._results = Schema(names)
-        return [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
+        rows = [_checked(row_of_mapping(self._results or Schema(()), mapping)) for mapping in mappings]
+        return rows if self._declaration is None else self._declaration.rows(rows)
 
 
-def _caller(function: Function, schema: Schema) -> Callable[[Row], Any]:
-    """The function as one of a row: it gets the values that it takes, or the whole tuple as a mapping."""
-    call = function.call
+def _parameter(function: Function, schema: Schema) -> tuple[Callable[[Row], Any], Callable[[Any], Any]]:
+    """What makes of a tuple the argument for a call, and the function as one of that argument.
+
+    It is the value that the function takes, the tuple of several, or the whole tuple as a mapping.
+    """
     if function.takes is None:
-        return lambda row: call(Record(schema, row))
+        return partial(Record, schema), function.call
     positions = [schema.position(name) for name in function.takes]
     if len(positions) == 1:
-        only = positions[0]
-        return lambda row: call(row[only])
-    pick = picker(positions)
-    return lambda row: call(*pick(row))
-
-
-def _columns(function: Function, schema: Schema) -> Callable[[Batch], list[Iterable[Any]]]:
-    """The arguments of calls for a whole batch, one iterable for each parameter."""
-    if function.takes is None:
-        record = partial(Record, schema)
-        return lambda batch: [map(record, batch)]
-    getters = [itemgetter(schema.position(name)) for name in function.takes]
-    return lambda batch: [map(getter, batch) for getter in getters]
+        return itemgetter(positions[0]), function.call
+    return picker(positions), lambda values: function.call(*values)
 
 
 def _results(answer: Any) -> Iterable[Any]:
@@ -209,4 +249,4 @@ def _results(answer: Any) -> Iterable[Any]:
 
 def _checked(row: Row) -> Row:
     """Values as relations carry them."""
-    return row if _PLAIN.issuperset(map(type, row)) else tuple(map(value_of, row))
+    return row if _PLAIN.issuperset(map(type, row)) else tuple([value_of(value) for value in row])

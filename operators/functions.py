@@ -11,20 +11,24 @@ from aioflow.expressions import Aggregates, Attributes
 from aioflow.function import Function, FunctionName
 from aioflow.operator import Settings
 from aioflow.operators.aggregation import PACKED, Calls, KeptGroups, RunningGroups, Whole
+from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.function_calls import FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
-from aioflow.relation import Batch, Type
+from aioflow.relation import UNTOLD, Batch, Type
 
 # --- apply --------------------------------------------------------------------------------------
 
 
 def _apply_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    returns = settings["function"].returns
+    function: Function = settings["function"]
+    if function.returns is not None and settings["schema"] is not None:
+        raise SettingError(f"{function.name!r} is registered with what it returns", setting="schema")
+    returns = function.returns or settings["schema"]
     if inputs[0] is not None:
         try:
-            for name in settings["function"].takes or ():
+            for name in function.takes or ():
                 inputs[0].position(name)
         except SettingError as error:
             error.setting = "function"
@@ -39,7 +43,12 @@ def _apply_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
     endless=lambda settings: settings["function"].endless,
 )
 async def apply(
-    rel: Stream, *, function: FunctionName, outer: bool = False, context: Context
+    rel: Stream,
+    *,
+    function: FunctionName,
+    outer: bool = False,
+    schema: DeclaredSchema | None = None,
+    context: Context,
 ) -> AsyncGenerator[Batch | Schema, None]:
     """Call a registered Python function with each tuple and add its results.
 
@@ -53,16 +62,17 @@ async def apply(
         rel: the tuples.
         function: the name under which it was registered.
         outer: keep tuples without result, beside nulls.
+        schema: the attributes of results with their types, such as `k char, price number`, for a function
+            that was not registered with them: the plan is checked with them, and other results fail.
 
     Examples:
         apply (houses, "geocode" : located)
         apply (pages, "links" : found) {OUTER; WORKERS: 4; ERRORS: failed}
     """
-    if rel.schema is None:
-        return
-    called = cast(Function, function)
-    with DependentJoin(rel.schema, called.returns, outer, context.memory) as joining:
-        calls = FunctionCalls(called, rel.schema, joining, context)
+    assert rel.schema is not None
+    called, declared = cast(Function, function), cast(Schema | None, schema)
+    with DependentJoin(rel.schema, called.returns or declared, outer, context.memory) as joining:
+        calls = FunctionCalls(called, rel.schema, joining, context, declared)
         if called.is_async or called.blocking:
             # A call on a thread takes its permit with the thread.
             permit, source = called.is_async, called.source
@@ -128,7 +138,7 @@ async def aggregate(
         aggregate (houses, "count() as n, avg(price) as price" : summary)
         aggregate (houses, "max(price) as top" : tops) {BY: "city"; RELATION: false}
     """
-    calls = Calls(functions, rel.schema or Schema(()), context.memory)
+    calls = Calls(functions, rel.schema or UNTOLD, context.memory)
     packs = relation and context.reads_attribute(PACKED)
     width = len(by.names) if by is not None else 0
     with tallied(context, functions), closing(_aggregation(calls, by, packs)) as aggregation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import chain, islice
+from typing import cast
 
 from aioflow import (
     Context,
@@ -20,10 +21,11 @@ from aioflow import (
 )
 from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
 from aioflow.operator import Settings
+from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.keyed import keys_of
-from aioflow.relation import Batch, Type, Value, picker
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.relation import UNTOLD, Batch, Type, Value, picker
+from aioflow.rows import Declaration, row_of_mapping, value_of
 from aioflow.spill import KeyedRows, Memory, RowBuffer
 
 _PIECE_ROWS = 1024
@@ -60,7 +62,7 @@ async def pack(
         pack (houses, "houses" : parcel)
         pack (houses, "houses" : parcels) {BY: "city, state"}
     """
-    schema = rel.schema or Schema(())
+    schema = rel.schema or UNTOLD
     if by is None:
         rows = await collected(rel, context.memory)
         yield (rows.relation(schema),)
@@ -99,17 +101,24 @@ def embedded(schema: Schema, rows: Batch, memory: Memory) -> Relation:
 # --- unpack -------------------------------------------------------------------------------------
 
 
-def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> None:
+def _unpack_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     if inputs[0] is None:
-        return
+        return None
     kind = inputs[0].type_of(settings["attribute"])
     if kind not in (None, Type.RELATION, Type.DOCUMENT, Type.CHAR):
         raise SettingError(f"{settings['attribute']!r} is a {kind}, not a relation", setting="attribute")
+    declared: Schema | None = settings["schema"]
+    return None if declared is None else inputs[0].without(settings["attribute"]).add(declared)
 
 
 @operator(schema=_unpack_schema, firing="tuple")
 async def unpack(
-    rel: Stream, *, attribute: str, outer: bool = False, context: Context
+    rel: Stream,
+    *,
+    attribute: str,
+    outer: bool = False,
+    schema: DeclaredSchema | None = None,
+    context: Context,
 ) -> AsyncGenerator[Batch | Schema, None]:
     """Give the tuples of embedded relations, each joined to the rest of the tuple around it.
 
@@ -120,16 +129,17 @@ async def unpack(
         rel: the tuples.
         attribute: the attribute that embeds relations.
         outer: keep tuples whose relation is empty or null, beside nulls.
+        schema: the attributes of the embedded relations with their types, such as `k char, price number`: the
+            plan is checked with them, and other attributes are an error.
 
     Examples:
         unpack (parcels, "houses" : houses)
         unpack (parcels, "houses" : houses) {OUTER}
     """
-    if rel.schema is None:
-        return
-    around = rel.schema.pick(name for name in rel.schema.names if name != attribute)
-    with DependentJoin(around, None, outer, context.memory) as joining:
-        unpacking = _Unpacking(rel.schema, attribute, joining, context)
+    assert rel.schema is not None
+    declared = cast(Schema | None, schema)
+    with DependentJoin(rel.schema.without(attribute), declared, outer, context.memory) as joining:
+        unpacking = _Unpacking(rel.schema, attribute, joining, declared, context)
         async for batch in rel.batches():
             for given in unpacking.unpack(batch):
                 yield given
@@ -140,9 +150,17 @@ async def unpack(
 class _Unpacking:
     """Joins embedded tuples to what stands around them, batch by batch."""
 
-    def __init__(self, schema: Schema, attribute: str, joining: DependentJoin, context: Context) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        attribute: str,
+        joining: DependentJoin,
+        declared: Schema | None,
+        context: Context,
+    ) -> None:
         self._context = context
         self._attribute = attribute
+        self._declaration = None if declared is None else Declaration(declared)
         self._position = schema.position(attribute)
         self._rest = picker([place for place in range(len(schema)) if place != self._position])
         self._joining = joining
@@ -155,14 +173,14 @@ class _Unpacking:
             rest = self._rest(row)
             try:
                 relation = _relation(row[self._position], self._attribute)
-                pieces = _pieces(relation, joining.results or relation.schema)
+                pieces = self._fitted(_pieces(relation, joining.results or relation.schema))
                 first = next(pieces)  # attributes that do not fit are noticed here
             except (InputError, SettingError) as error:
                 self._context.fail(row, error)
                 continue
             self._context.fired()
             if joining.results is None:
-                if not relation.schema.names:
+                if not len(relation) and (relation.schema.open or not relation.schema.names):
                     joining.hold(rest)
                     continue
                 yield from joining.start(relation.schema)
@@ -174,17 +192,21 @@ class _Unpacking:
         if results:
             yield results
 
+    def _fitted(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
+        """The tuples, read as SCHEMA declares them."""
+        return pieces if self._declaration is None else map(self._declaration.rows, pieces)
+
     def end(self) -> Iterator[Batch | Schema]:
         """What is left when no relation told any attributes."""
-        if self._joining.results is None and len(self._joining):
-            yield from self._joining.start(Schema(()))
+        if self._joining.results is None:
+            yield from self._joining.start(UNTOLD)
 
 
 def _relation(value: Value, attribute: str) -> Relation:
     if isinstance(value, Relation):
         return value
     if value is None:
-        return Relation(Schema(()))
+        return Relation(UNTOLD)
     if isinstance(value, str) or (isinstance(value, Document) and value.kind == "json"):
         try:
             parsed = value_of(json.loads(str(value)))
@@ -193,7 +215,7 @@ def _relation(value: Value, attribute: str) -> Relation:
         if isinstance(parsed, Relation):
             return parsed
         if isinstance(parsed, Document) and parsed.text == "[]":
-            return Relation(Schema(()))
+            return Relation(UNTOLD)
     raise InputError(f"attribute {attribute!r} holds no relation, but {value!r:.60}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from aioflow import AioflowError, Context, Schema, SettingError, Stream, interleave
 from aioflow.messages import Delivery, Letters, ShortMessages
 from aioflow.operator import Firing, Settings, StoreUse
-from aioflow.relation import Batch, Row
+from aioflow.relation import UNTOLD, Batch, Row
 from aioflow.spill import RowBuffer
 
 Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
@@ -82,7 +82,7 @@ async def told(
         if not len(rows) and not even_if_empty:
             return
         messages.doubt = _doubt(rel)
-        contents = await context.in_thread(messages.for_relation, rel.schema or Schema(()), rows)
+        contents = await context.in_thread(messages.for_relation, rel.schema or UNTOLD, rows)
         _warn(messages, context)
         await post(contents)
         for batch in rows.batches():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from operator import itemgetter
 from typing import Any, Literal
@@ -52,7 +52,7 @@ def _condition_position(schema: Schema, name: str | None) -> int:
         if len(schema) == 1:
             return 0
         name = "text"
-        if name not in schema:
+        if name not in schema and not schema.open:
             names = ", ".join(schema.names) or "no attributes"
             raise SettingError(f"which attribute has the conditions? there are: {names}; name one with COND")
     try:
@@ -88,7 +88,7 @@ async def select(
         select (houses, wishes : wanted) {COND: "wish"}
     """
     texts = [] if conditions is None else await _texts(conditions, cond)
-    tests = [where] if where is not None else [_compile(text, rel.schema) for text in texts]
+    tests = [where] if where is not None else _compiled(texts, rel)
     with tallied(context, *tests):
         async for batch in rel.batches():
             for test in tests:
@@ -108,6 +108,14 @@ async def _texts(conditions: Stream, name: str | None) -> list[str]:
                 raise InputError(f"a condition must be text; attribute {attribute!r} is {row[position]!r}")
             texts[row[position]] = None
     return list(texts)
+
+
+def _compiled(texts: Sequence[str], rel: Stream) -> list[Condition]:
+    if rel.schema is not None and rel.schema.open:
+        for text in texts:
+            for name in _compile(text, None).names:
+                rel.position(name)  # lists it
+    return [_compile(text, rel.schema) for text in texts]
 
 
 def _compile(text: str, schema: Schema | None) -> Condition:
@@ -184,7 +192,7 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
     if left is None or right is None:
         return None
     once = _once(settings["on"])
-    names, types = [], []
+    names, types, aliases = [], [], []
     for side, schema, other in (("left", left, right), ("right", right, left)):
         for name, kind in zip(schema.names, schema.types, strict=True):
             if name in once:
@@ -194,7 +202,18 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
                 continue
             names.append(f"{side}.{name}" if name in other else name)
             types.append(kind)
-    return Schema(tuple(names), tuple(types))
+            aliases += [(alias, names[-1]) for alias in _other_names(name, side, schema, other)]
+    return Schema(tuple(names), tuple(types), left.open or right.open, tuple(aliases))
+
+
+def _other_names(name: str, side: str, schema: Schema, other: Schema) -> Iterator[str]:
+    """What an attribute of a join may turn out to be called, where an open schema may have its name too."""
+    aliases = [alias for alias, known in schema.aliases if known == name]
+    yield from aliases
+    if other.open:
+        yield from (f"{side}.{each}" for each in (name, *aliases) if each not in other)
+        if name in other and any(known == name for _, known in other.aliases):
+            yield name  # if the other one is called by its alias
 
 
 def _once(condition: JoinCondition) -> set[str]:
@@ -213,7 +232,7 @@ _NEEDS_WHOLE = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}
 @operator(schema=_join_schema, needs_whole=lambda settings: _NEEDS_WHOLE.get(settings["type"], ()))
 async def join(
     left: Stream, right: Stream, *, on: JoinCondition, type: JoinType = "inner", context: Context
-) -> AsyncGenerator[Batch | Schema, None]:
+) -> AsyncGenerator[Batch, None]:
     """Join the tuples of two inputs that match.
 
     Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of
@@ -232,9 +251,7 @@ async def join(
         join (houses, sold, "left.url = right.url" : available) {TYPE: anti}
     """
     with tallied(context, on):
-        if left.schema is None or right.schema is None:
-            results = _one_sided(left, right, type)
-        elif type == "semi":
+        if type == "semi":
             results = _semi(left, right, on, context)
         elif type == "anti":
             results = _anti(left, right, on, context)
@@ -243,16 +260,6 @@ async def join(
         async with aclosing(results):
             async for batch in results:
                 yield batch
-
-
-async def _one_sided(left: Stream, right: Stream, type: JoinType) -> AsyncGenerator[Batch | Schema, None]:
-    """A join with an input of which nothing is known: it has no tuples."""
-    kept, types = (left, ("left", "full", "anti")) if right.schema is None else (right, ("right", "full"))
-    if kept.schema is None or type not in types:
-        return
-    yield kept.schema
-    async for batch in kept.batches():
-        yield batch
 
 
 def _semi(left: Stream, right: Stream, on: JoinCondition, context: Context) -> AsyncGenerator[Batch, None]:

@@ -67,6 +67,8 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
             told = True
             yield To(taken, passed.schema)
         yield To(taken, batch)
+    if not told and passed.schema is not None:
+        yield To(taken, passed.schema)
 
 
 @operator(schema=same_as_input, depends_on_arrival=True)
@@ -196,7 +198,7 @@ async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Ba
     Example:
         emit (houses, "found")
     """
-    if rel.schema is not None:
+    if rel.schema is not None and not rel.is_untold:
         await context.emit(name, rel.schema, [])  # so that the output is there, if empty
     async for batch in rel.batches():
         assert rel.schema is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
+from itertools import chain
 
 from aioflow import Context, Schema, SettingError, Stream, interleave, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings
 from aioflow.operators.keyed import Keyed, differing, matching
-from aioflow.relation import Batch, identities, identities_of, picker
+from aioflow.relation import UNTOLD, Batch, identities, identities_of, picker
 from aioflow.spill import KeySet
 
 
@@ -18,6 +19,18 @@ def paired(first: Schema, other: Schema) -> list[int]:
     if set(first.names) != set(other.names):
         raise SettingError(f"the inputs differ in their attributes: {_difference(first, other)}")
     return [other.position(name) for name in first.names]
+
+
+def _ask_for_the_same(schemas: Sequence[Schema]) -> None:
+    """Ask open ones for the attributes of one that is not; if all are open, each for those of the others."""
+    reference = next((schema for schema in schemas if not schema.open), schemas[0])
+    for schema in schemas:
+        for name in reference.names:
+            if schema.open:
+                schema.position(name)
+    if reference.open:
+        for name in chain.from_iterable(schemas):
+            reference.position(name)
 
 
 def _difference(first: Schema, other: Schema) -> str:
@@ -37,13 +50,14 @@ def merged(inputs: Sequence[Schema | None]) -> Schema | None:
     known = [schema for schema in inputs if schema is not None]
     if not known:
         return None
+    _ask_for_the_same(known)
     first = known[0]
     types = list(first.types)
     for other in known[1:]:
         for place, position in enumerate(paired(first, other)):
             if other.types[position] != types[place]:
                 types[place] = None
-    return Schema(first.names, tuple(types))
+    return Schema(first.names, tuple(types), all(schema.open for schema in known))
 
 
 # --- union --------------------------------------------------------------------------------------
@@ -71,7 +85,7 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
         union (here, rest : urls)
         union (monday, tuesday, wednesday : visits) {ALL}
     """
-    schema = inputs[0].schema
+    schema = merged([stream.schema for stream in inputs]) or UNTOLD
     orders: dict[Stream, Callable[[Batch], Batch]] = {}
     keys: dict[Stream, Callable[[Batch], Sequence[Hashable]]] = {}
     async with aclosing(_batches(inputs, context.ordered)) as batches:
@@ -79,12 +93,9 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
             async for stream, batch in batches:
                 if stream not in orders:
                     assert stream.schema is not None
-                    if schema is None:
-                        # Nothing is known of the first input, so it has no tuples: another one tells.
-                        schema = stream.schema
-                        yield schema
-                    orders[stream] = _ordering(schema, stream.schema)
-                    keys[stream] = identities_of(stream.schema.pick(schema.names))
+                    listed = stream.schema.listing(*schema.names)
+                    orders[stream] = _ordering(schema, listed, len(listed) - len(stream.schema))
+                    keys[stream] = identities_of(listed.pick(schema.names))
                 rows = orders[stream](batch)
                 fresh = rows if all else seen.add_new(keys[stream](rows), rows)
                 if fresh:
@@ -103,12 +114,14 @@ async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tu
             yield stream, batch
 
 
-def _ordering(first: Schema, other: Schema) -> Callable[[Batch], Batch]:
-    """A function that puts the columns of a batch in the first input's order."""
+def _ordering(first: Schema, other: Schema, nulls: int) -> Callable[[Batch], Batch]:
+    """A function that puts the columns of a batch, and nulls for missing ones, in the first input's order."""
     positions = paired(first, other)
-    if positions == list(range(len(positions))):
+    if positions == list(range(len(positions))) and not nulls:
         return lambda batch: batch
-    pick = picker(positions)
+    pick, padding = picker(positions), (None,) * nulls
+    if nulls:
+        return lambda batch: [pick(row + padding) for row in batch]
     return lambda batch: list(map(pick, batch))
 
 
@@ -117,12 +130,14 @@ def _ordering(first: Schema, other: Schema) -> Callable[[Batch], Batch]:
 
 def _lhs_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     lhs, rhs = inputs
-    if lhs is not None and rhs is not None:
-        if settings["on"] is None:
-            paired(lhs, rhs)
-        else:
-            _positions(rhs, settings["on"])
-    return lhs
+    if lhs is None or rhs is None:
+        return lhs
+    if settings["on"] is not None:
+        _positions(rhs, settings["on"])
+        return lhs
+    _ask_for_the_same((lhs, rhs))
+    paired(lhs, rhs)
+    return lhs if rhs.open else lhs.closed()
 
 
 def _positions(schema: Schema, on: Attributes) -> list[int]:
@@ -135,15 +150,11 @@ def _positions(schema: Schema, on: Attributes) -> list[int]:
 
 def _compared(lhs: Stream, rhs: Stream, on: Attributes | None) -> tuple[Keyed, Keyed]:
     """Both inputs, with the attributes to compare as their keys."""
-    names = on.names if on is not None else (lhs.schema or Schema(())).names
-    left, right = (
-        # An input of which nothing is known has no tuples, and needs no keys.
-        Keyed(stream, [stream.schema.position(name) for name in names], nulls_match=True)
-        if stream.schema is not None
-        else Keyed(stream, (), nulls_match=True)
-        for stream in (lhs, rhs)
-    )
-    return left, right
+    assert lhs.schema is not None
+    assert rhs.schema is not None
+    names = on.names if on is not None else lhs.schema.names
+    left, right = ([schema.position(name) for name in names] for schema in (lhs.schema, rhs.schema))
+    return Keyed(lhs, left, nulls_match=True), Keyed(rhs, right, nulls_match=True)
 
 
 @operator(schema=_lhs_schema)

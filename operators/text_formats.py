@@ -58,7 +58,8 @@ class _Typed:
 
     def __init__(self, schema: Schema, types: Types) -> None:
         self._names = schema.names
-        self._columns = [(place, types[name]) for place, name in enumerate(schema.names) if name in types]
+        found = [(place, types.get(name)) for place, name in enumerate(schema.names)]
+        self._columns = [(place, kind) for place, kind in found if kind is not None]
 
     def row(self, row: Row) -> Row:
         if not self._columns:
@@ -218,12 +219,17 @@ class SeparatedWriter:
             self._put([schema.names])
             return
         header = next(csv.reader([beginning.decode(errors="replace")], delimiter=separator), [])
-        if sorted(header) != sorted(schema.names):
+        listed = schema.listing(*header)
+        if sorted(header) != sorted(listed.names):
             names = ", ".join(schema.names)
             raise InputError(
                 f"the file to append to has the columns {', '.join(header)}; the tuples have {names}"
             )
-        self._pick = picker([schema.position(name) for name in header])
+        pick, nulls = (
+            picker([listed.position(name) for name in header]),
+            (None,) * (len(listed) - len(schema)),
+        )
+        self._pick = pick if not nulls else lambda row: pick(row + nulls)
 
     def write(self, batch: Batch) -> None:
         self._put([list(map(cell, self._pick(row))) for row in batch])

@@ -43,8 +43,7 @@ async def wrapper(
     """
     chosen = cast(AnyWrapper, name)
     schema = Schema(()) if rel is None else rel.schema
-    if schema is None:
-        return
+    assert schema is not None
     calls = wrapper_calls(chosen, schema, context)
     with DependentJoin(schema, chosen.schema, outer, context.memory) as joining:
         if rel is None:

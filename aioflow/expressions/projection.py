@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -100,6 +100,8 @@ class Projection:
             # Without a star the attributes of the result are known, whatever those of the input are.
             known = None if any(isinstance(item, Star) for item in items) else out
             return cls(text, known, names, None, None, unbound, unbound, compiler.counters)
+        if schema.open and any(isinstance(item, Star) for item in items):
+            out = _open_like(schema, out, results)
         codes = tuple(results.values())
         positions = tuple(code.position for code in codes if code.position is not None)
         columns = positions if len(positions) == len(codes) else None
@@ -127,6 +129,15 @@ def _star(item: Star, schema: Schema | None, compiler: Compiler) -> list[tuple[s
     left_out = {excepted.text for excepted in item.excepted}
     names = [name for name in schema or () if name not in left_out]
     return [(name, ProjectionItem(item.offset, name, Name(item.offset, (name,)))) for name in names]
+
+
+def _open_like(schema: Schema, out: Schema, results: Mapping[str, Code]) -> Schema:
+    """What a star gives of an open schema is open as well."""
+    kept = {
+        name for name, code in results.items() if name in schema and code.position == schema.position(name)
+    }
+    aliases = tuple((alias, name) for alias, name in schema.aliases if name in kept)
+    return Schema(out.names, out.types, open=True, aliases=aliases)
 
 
 def _picked(columns: tuple[int, ...]) -> tuple[Evaluate, Filter]:

@@ -43,7 +43,7 @@ class InputScope:
     def column(self, name: Name) -> Column:
         if self.schema is None:
             return UNKNOWN
-        if name.text not in self.schema:
+        if name.text not in self.schema and not self.schema.open:
             raise unknown_attribute(name, name.text, self.schema)
         return Column(self.schema.position(name.text), self.schema.type_of(name.text))
 
@@ -64,11 +64,10 @@ class JoinScope:
         first = name.parts[0].lower()
         if first in ("left", "right") and len(name.parts) > 1:
             return first, ".".join(name.parts[1:])
-        sides = [
-            side
-            for side, schema in (("left", self.left), ("right", self.right))
-            if schema is None or name.text in schema
-        ]
+        schemas = (("left", self.left), ("right", self.right))
+        sides = [side for side, schema in schemas if schema is None or name.text in schema]
+        if not sides:
+            sides = [side for side, schema in schemas if schema is not None and schema.open][:1]
         if not sides and self.left is not None and self.right is not None:
             raise unknown_attribute(name, name.text, self.left.add(self.right))
         if len(sides) > 1 and self.known:
@@ -83,7 +82,7 @@ class JoinScope:
         schema = self.left if side == "left" else self.right
         if schema is None:
             return UNKNOWN
-        if attribute not in schema:
+        if attribute not in schema and not schema.open:
             raise unknown_attribute(name, attribute, schema)
         before = 0 if side == "left" or self.left is None else len(self.left)
         return Column(before + schema.position(attribute), schema.type_of(attribute))

@@ -68,6 +68,8 @@ class RowView(Mapping[str, Value]):
 
     def __getitem__(self, name: str) -> Any:
         found = attribute_of(self._schema, name)
+        if found is None and self._schema.open:
+            return None
         if found is None:
             raise KeyError(name)
         return view(self._row[self._schema.position(found)], self._budget)

@@ -72,6 +72,8 @@ class BodyTemplate:
         attributes = identifiers(self.schema) if each and self.schema is not None else {}
         for name in sorted(find_undeclared_variables(tree)):
             if name not in known and name not in attributes:
+                if each and self.schema is not None and self.schema.open:
+                    self.schema.position(name)  # asks for it
                 message = self._unknown(name, known | set(attributes), each)
                 raise SettingError(message, offset=self._find(name))
         self._check_attributes(tree, {"row": self.schema} if each else {}, relations)
@@ -139,6 +141,8 @@ class BodyTemplate:
         from aioflow.messages.sandbox import attribute_of
 
         if schema is not None and attribute_of(schema, name) is None:
+            if schema.open:
+                schema.position(name)  # asks for it
             raise SettingError(unknown_attribute(name, schema), offset=self._find(name))
 
     def _unknown(self, name: str, known: set[str], each: bool) -> str:

@@ -129,7 +129,7 @@ class Sql:
     def bound_to(self, schema: Schema) -> Sql:
         """For tuples of a schema; a SettingError for the first attribute that it does not have."""
         for parameter in self.parameters:
-            if parameter.name not in schema:
+            if parameter.name not in schema and not schema.open:
                 raise SettingError(self._unknown(parameter, schema), offset=parameter.offset)
         return replace(self, positions=tuple(schema.position(name) for name in self.names))
 

@@ -62,13 +62,14 @@ def _prepare(wrapper: Wrapper) -> None:
 def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:
     """Every input that must be there is an attribute of the tuples, and none is of a type that cannot fit."""
     for given in wrapper.inputs:
-        if not given.optional and given.name not in schema:
+        if not given.optional and given.name not in schema and not schema.open:
             has = ", ".join(schema.names) or "no attributes"
             raise SettingError(
                 f"wrapper {wrapper.name!r} needs the attribute {given.name!r}"
                 f"{suggestion(given.name, schema.names)} (the tuples have: {has})"
             )
-        known = schema.types[schema.position(given.name)] if given.name in schema else None
+        is_there = given.name in schema or (schema.open and not given.optional)
+        known = schema.type_of(given.name) if is_there else None
         if known is not None and given.type is not None and not can_fit(known, given.type):
             raise SettingError(
                 f"wrapper {wrapper.name!r} needs the attribute {given.name!r} as a {given.type}, "

@@ -103,14 +103,14 @@ class PythonWrapper:
         if isinstance(results, str | bytes) or not isinstance(results, Iterable):
             what = "a mapping, None, or a list of mappings"
             raise TypeError(f"wrapper {self.name!r} must give {what}, not {shown(results)}")
-        return list(map(self.row, results))
+        return [self.row(result) for result in results]
 
     def row(self, result: object) -> Row:
         """One result as a row."""
         if not isinstance(result, Mapping):
             raise TypeError(f"wrapper {self.name!r} must give mappings, not {shown(result)}")
         try:
-            row = tuple(map(value_of, row_of_mapping(self.schema, result)))
+            row = tuple([value_of(value) for value in row_of_mapping(self.schema, result)])
         except SettingError as error:
             raise ExtractionError(f"wrapper {self.name!r}: {error.message}") from None
         return self._fitting.fitted(row)

@@ -54,6 +54,7 @@ CONSTRUCTS = (
     "call that sets a parameter",
     "diamond",
     "empty input",
+    "empty input that tells nothing",
     "fan-out",
     "mutual recursion",
     "output that nobody needs",
@@ -73,6 +74,7 @@ def constructs(program: Program, inputs: Mapping[str, Bag]) -> Counter[str]:
     for plan in program:
         _of_plan(found, plan, evaluator)
     found["empty input"] += sum(not bag.rows for bag in inputs.values())
+    found["empty input that tells nothing"] += sum(bag.untold for bag in inputs.values())
     found["4 levels of subplans"] += any(plan.name.startswith("sub4") for plan in program)
     return found
 

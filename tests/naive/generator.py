@@ -50,11 +50,10 @@ def example(seed: int) -> Example:
         # A plan may call those further down as well.
         below = [*signatures, *random.sample(below, min(len(below), 1))]
     names = {f"input{number}": _input_names(random) for number in range(random.choice((1, 2, 2, 3)))}
-    plans.append(_main(random, names, below))
+    inputs = {name: _rows(random, attributes) for name, attributes in names.items()}
+    plans.append(_main(random, inputs, below))
     random.shuffle(plans)
-    return Example(
-        seed, tuple(plans), {name: _rows(random, attributes) for name, attributes in names.items()}
-    )
+    return Example(seed, tuple(plans), inputs)
 
 
 def _input_names(random: Random) -> Names:
@@ -64,7 +63,9 @@ def _input_names(random: Random) -> Names:
 
 
 def _rows(random: Random, names: Names) -> Bag:
-    count = 0 if random.random() < 0.1 else random.randint(2, 7)
+    if random.random() < 0.12:
+        return Bag(names, untold=random.random() < 0.6)
+    count = random.randint(2, 7)
     return Bag(names, tuple(tuple(random.choice(VALUES[name]) for name in names) for _ in range(count)))
 
 
@@ -100,11 +101,11 @@ def _subplan(random: Random, name: str, below: Sequence[Signature]) -> tuple[lis
     return [writer.text(outputs)], [signature]
 
 
-def _main(random: Random, names: Mapping[str, Names], below: Sequence[Signature]) -> PlanText:
-    inputs = tuple(Var(name, attributes) for name, attributes in names.items())
+def _main(random: Random, given: Mapping[str, Bag], below: Sequence[Signature]) -> PlanText:
+    inputs = tuple(Var(name, bag.known) for name, bag in given.items())
     writer = Writer(random, MAIN, inputs, below, taken=0.65)
     outputs = _body(writer, below, random.randint(2, 5), random.choice((1, 2, 3)))
-    return writer.text(outputs, declare=True)
+    return writer.text(outputs, declared={name for name, bag in given.items() if not bag.untold})
 
 
 def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: int) -> list[Var]:

@@ -66,7 +66,8 @@ class RecursivePlan:
 
     def finished(self, *outputs: Var) -> tuple[PlanText, Signature]:
         writer = self.writer
-        text = writer.text(outputs, self.header, declare=True if writer.chance(0.7) else None)
+        declared = {variable.name for variable in writer.inputs} if writer.chance(0.7) else None
+        text = writer.text(outputs, self.header, declared)
         parameter = writer.parameters[0].partition(" ")[0] if writer.parameters else None
         names = tuple(output.names for output in outputs)
         return text, Signature(
@@ -176,5 +177,5 @@ def reachable(random: Random, name: str) -> tuple[list[PlanText], list[Signature
     following = writer.add("project", [known], [numbers], [("n",)], signals=False)[0]
     rest = writer.add(name, [following], [], [("n",)], signals=False)[0]
     result = writer.add("union", [top, rest], [], [("n",)], signals=False)[0]
-    text = writer.text([result], ['ONCE: "n"'], declare=True)
+    text = writer.text([result], ['ONCE: "n"'], {top.name})
     return [text], [Signature(name, (("n",),), (("n",),))]

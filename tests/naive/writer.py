@@ -6,7 +6,7 @@ and text are texts, b is a boolean. What depends on how a number is written neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
@@ -284,12 +284,15 @@ class Writer:
         return [f"{name} != 'x'", f"{name} like 'x%'", f"{name} in ('x', 'y')", f"{name} < 'y'", *common[:2]]
 
     def text(
-        self, outputs: Sequence[Var], header: Sequence[str] = (), declare: bool | None = None
+        self, outputs: Sequence[Var], header: Sequence[str] = (), declared: Collection[str] | None = None
     ) -> PlanText:
-        """The finished plan; its statements in random order, since order says nothing."""
+        """The finished plan; its statements in random order, since order says nothing.
+
+        Unless it is said which inputs are `declared`, some are.
+        """
         shown = []
         for variable in self.inputs:
-            told = self.chance(0.6) if declare is None else declare
+            told = self.chance(0.6) if declared is None else variable.name in declared
             shown.append(f"{variable.name} ({typed(variable.names)})" if told else variable.name)
         lines = [f"INPUT: {', '.join(shown)}"] if shown else []
         lines.append(f"OUTPUT: {', '.join(variable.name for variable in outputs)}")

@@ -515,6 +515,30 @@ def test_an_empty_relation_of_which_nothing_is_known_empties_the_table(database_
     execute(database_url, "insert into t (url, price) values ('kept', 1)")
 
 
+@MODES
+@pytest.mark.parametrize(
+    "statements",
+    [
+        'dbexport (rel, "t")',
+        'select (rel, "price > 3" : some) dbexport (some, "t")',
+        'format (rel, "{url}" : some) dbexport (some, "t")',
+        'dbquery ("select :price as p", rel : some) {ERRORS: failed} dbexport (failed, "t")',
+        'join (rel, rel, "left.url = right.url" : some) {TYPE: full} dbexport (some, "t")',
+    ],
+)
+def test_an_export_of_nothing_keeps_the_columns_that_it_cannot_know(
+    database_url: str, statements: str, mode: Mode
+) -> None:
+    run(database_url, 'dbexport (rel, "t")', rel=HOUSES)
+    run(database_url, statements, rel=[], mode=mode)
+    assert table(database_url) == []
+    run(database_url, 'dbappend (rel, "t")', rel=HOUSES)  # which it would refuse without the columns
+    assert len(table(database_url)) == 3
+    run(database_url, statements.replace('"t"', '"other"'), rel=[], mode=mode)
+    with pytest.raises(RunError, match="there is no table 'other'"):
+        table(database_url, "other")
+
+
 def test_an_empty_relation_makes_the_table(database_url: str) -> None:
     run(database_url, 'dbexport (rel, "t")', rel=rows(schema="n s"))
     assert table(database_url) == []

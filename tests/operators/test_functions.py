@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -451,3 +452,119 @@ def test_aggregate_keeps_no_tuples_for_a_relation_that_nobody_reads() -> None:
     kept = run_plan(plan % "total, relation", x=rows_given, memory_bytes=2_000)
     assert len(kept[0]["relation"]) == 2000
     assert kept.statistics.spilled_rows > 0
+
+
+# --- StopIteration ------------------------------------------------------------------------------
+
+THOUSAND = rows(*((number,) for number in range(1000)), schema="n")
+
+
+def _stops(number: int) -> int:
+    """A next() too many, on an iterator that has come to its end."""
+    return next(iter((number,) if number != 747 else ()))
+
+
+async def _stops_asynchronously(number: int) -> int:
+    if number == 747:
+        raise StopAsyncIteration
+    return number
+
+
+def _stops_in_a_generator(number: int) -> Iterator[int]:
+    yield _stops(number)
+
+
+async def _stops_in_an_async_generator(number: int) -> AsyncIterator[int]:
+    if number == 747:
+        raise StopAsyncIteration
+    yield number
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("returns", ["r number", None])
+@pytest.mark.parametrize(
+    ("call", "blocking", "kind"),
+    [
+        (_stops, False, "StopIteration"),
+        (_stops, True, "RuntimeError"),  # what Python makes of it on the way out of a thread
+        (_stops_asynchronously, False, "StopAsyncIteration"),
+        (_stops_in_a_generator, False, "RuntimeError"),
+        (_stops_in_an_async_generator, False, "RuntimeError"),
+    ],
+)
+def test_a_function_that_raises_stop_iteration_fails_for_that_tuple_alone(
+    call: Any, blocking: bool, kind: str, returns: str | None, pure: bool
+) -> None:
+    traits: dict[str, Any] = {"takes": "n", "returns": returns, "pure": pure, "blocking": blocking}
+    function(name="o_stops", **traits)(call)
+    result = run('apply (rel, "o_stops" : out) {ERRORS: bad}', outputs="out, bad", rel=THOUSAND)
+    assert sorted(record["n"] for record in result.outputs["out"]) == [n for n in range(1000) if n != 747]
+    assert [(record["n"], record["error-kind"]) for record in result.outputs["bad"]] == [(747, kind)]
+
+
+def test_a_function_that_raises_stop_iteration_ends_the_run() -> None:
+    function(name="o_stops", takes="n", returns="r number", pure=True)(_stops)
+    with pytest.raises(RunError, match=r"(?s)apply: StopIteration.*input tuple: n=747"):
+        run('apply (rel, "o_stops" : out)', rel=THOUSAND)
+
+
+def test_an_aggregate_function_that_raises_stop_iteration_ends_the_run() -> None:
+    @aggregate_function(name="o_stops")
+    def stops(values: Sequence[Any]) -> Any:
+        raise StopIteration
+
+    for options in ("", '{BY: "shop"}', '{BY: "shop"; RELATION: false}'):
+        with pytest.raises(RunError, match=r"aggregate: .*StopIteration"):
+            run(f'aggregate (rel, "o_stops(price) as x" : out) {options}', rel=SALES)
+
+
+# --- how often a function is called -------------------------------------------------------------
+
+
+def _sometimes_none(number: int) -> int | None:
+    return None if number % 3 else number
+
+
+def _sometimes_fails(number: int) -> int:
+    if number % 3:
+        raise ValueError("not a multiple of three")
+    return number
+
+
+def _sometimes_many(number: int) -> Any:
+    return [number, number] if number % 3 else {"r": number}
+
+
+def _sometimes_nested(number: int) -> Any:
+    return {"r": [{"a": 1}] if number % 3 else number}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("outer", ["OUTER; ", ""])
+@pytest.mark.parametrize("returns", ["r", None])
+@pytest.mark.parametrize("call", [_sometimes_none, _sometimes_fails, _sometimes_many, _sometimes_nested])
+def test_a_function_is_called_once_for_each_tuple(
+    call: Any, returns: str | None, outer: str, pure: bool
+) -> None:
+    called: Counter[int] = Counter()
+
+    def counting(number: int) -> Any:
+        called[number] += 1
+        return call(number)
+
+    function(name="counted_calls_of_a_tuple", takes="n", returns=returns, pure=pure)(counting)
+    run(
+        f'apply (rel, "counted_calls_of_a_tuple" : out) {{{outer}ERRORS: bad}}',
+        outputs="out, bad",
+        rel=THOUSAND,
+    )
+    assert called == Counter(range(1000))
+
+
+def test_results_after_a_null_among_many_are_not_lost() -> None:
+    @function(name="o_gaps", takes="n", returns="i number", pure=True)
+    def gaps(number: int) -> Iterator[int | None]:
+        yield None
+        yield from range(number)
+
+    assert len(out('apply (rel, "o_gaps" : out)', rel=rows((1000,), schema="n"))) == 1000

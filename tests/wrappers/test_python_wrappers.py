@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, loads
-from aioflow.testing import run
+from aioflow.testing import run, run_plan
 from aioflow.web import Client, CookieStore, HttpSettings, HttpStatusError, Request, Response, WebSettings
 from aioflow.wrappers import Web, wrapper
 from tests.web.scripted import Site, answer
@@ -128,3 +128,33 @@ def test_cookies_of_a_run_go_with_a_request_that_has_none() -> None:
 
     run(main())
     assert [dict(request.headers).get("Cookie") for request in requests] == [None, "seen=1"]
+
+
+class Lazy(dict[str, Any]):
+    """A mapping that computes its values, and fails at it as a `next` too many does."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return next(iter((self[name],) if self[name] != 2 else ()))
+
+
+async def _listed(web: Web, number: int) -> Any:
+    return [Lazy(size=size) for size in range(4)]
+
+
+async def _raised(web: Web, number: int) -> Any:
+    raise StopAsyncIteration
+
+
+async def _yielded(web: Web, number: int) -> Any:
+    raise StopAsyncIteration
+    yield {"size": 1}
+
+
+@pytest.mark.parametrize("call", [_listed, _raised, _yielded])
+def test_a_wrapper_that_raises_stop_iteration_fails_for_its_tuple(call: Any) -> None:
+    wrapper(inputs="n number", returns="size number", name="python_stops")(call)
+    text = """PLAN p { INPUT: x OUTPUT: out, bad
+        BODY { wrapper ("python_stops", x : out) {ERRORS: bad} } }"""
+    result = run_plan(text, x=[{"n": 1}])
+    assert list(result.outputs["out"]) == []
+    assert [record["n"] for record in result.outputs["bad"]] == [1]
