@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from aioflow.context import RunInfo
+from aioflow.context import Position, RunInfo
 from aioflow.events import FiringEnded, FiringStarted
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
@@ -25,6 +25,7 @@ class HostedStep(Protocol):
     totals: Totals
     urgent: bool
     ordered: bool
+    position: Position
     outlets: Sequence[Outlet]
     children: dict[asyncio.Task[Any], None]
 
@@ -72,8 +73,16 @@ class Host:
         return self._step.urgent
 
     @property
+    def position(self) -> Position:
+        return self._step.position
+
+    @property
     def sees_own_writes(self) -> bool:
         return self._step.step.sees_own_writes
+
+    @property
+    def is_read_back(self) -> bool:
+        return self._step.step.is_read_back
 
     def permit(self, source: str | None, label: str) -> Firing:
         return Firing(self._step, source, label)

@@ -10,6 +10,7 @@ from aioflow import Context, InputError, Schema, Stream, map_concurrently, opera
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
 from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.held import when_ended
 from aioflow.relation import Batch
 from aioflow.services import ServiceHost
 from aioflow.state import (
@@ -138,8 +139,8 @@ async def _asked_for_each(
     try:
         with DependentJoin(rel.schema, None, outer, context.memory) as joining:
             # In the run's own view it takes permits itself, when the view is there.
-            own = context.sees_own_writes
-            called = map_concurrently(queries.ask, rel, context, permit=not own, window=queries.window)
+            permit = not queries.in_own_view
+            called = map_concurrently(queries.ask, rel, context, permit=permit, window=queries.window)
             async with aclosing(called.batches()) as answers:
                 async for found in answers:
                     joined: Batch = []
@@ -220,18 +221,18 @@ async def _staged(
     """Stage all tuples of an input, and pass each on once it is."""
     transaction = context.service(Transaction)
     try:
-        transaction.stage(db, write)
+        transaction.stage(db, write, position=context.position)
         async for batch in rel.batches():
             write.add(batch)
             yield batch
     except DiskFullError as error:
         # No failure that ERRORS may take: a run that cannot keep what it is to write must end.
         raise CommitError(f"{context.where}: {error}; nothing of this run was stored") from error
-    except BaseException:
+    except Exception as error:
         # Where ERRORS takes the failure: what is not whole is not written.
-        write.close()
+        transaction.withdraw(write, error)
         raise
-    await transaction.complete(write)
+    transaction.complete(write)
 
 
 # --- dbexport -----------------------------------------------------------------------------------
@@ -263,7 +264,7 @@ async def dbexport(
         dbexport (summary, "summary" : stored) {DB: warehouse}
     """
     write = Export(context.where, table, rel.schema, context.memory)
-    async with aclosing(_staged(rel, write, db, context)) as batches:
+    async with aclosing(when_ended(_staged(rel, write, db, context), context)) as batches:
         async for batch in batches:
             yield batch
 

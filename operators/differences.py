@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Literal
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
+from aioflow.operators.held import when_ended
 from aioflow.operators.quantities import Share
+from aioflow.relation import Batch
 from aioflow.services import ServiceHost
+from aioflow.spill import RowBuffer
 from aioflow.state import (
     SHARE,
     Connection,
@@ -109,17 +112,31 @@ async def diff(
     """
     settings = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
     wish = _wish({**settings, "guard": guard, "duplicates": duplicates})
+    with RowBuffer(context.memory) as taken:
+        if context.sees_own_writes:  # the table is read when it has all rows that are passed on to here
+            async for batch in rel.batches():
+                taken.append(batch)
+        results = _compared(rel, taken, wish, db, context)
+        # Whoever gets a row and looks for it in the table finds it there when the comparison has ended.
+        async with aclosing(when_ended(results, context) if context.is_read_back else results) as items:
+            async for item in items:
+                yield item
+
+
+async def _compared(
+    rel: Stream, taken: RowBuffer, wish: Wish, db: str | None, context: Context
+) -> AsyncGenerator[To, None]:
     transaction = context.service(Transaction)
-    async with _view(transaction, table, db, context) as connection:
+    async with _view(transaction, wish.table, db, context) as connection:
         opened = await open_difference(connection, wish, rel.schema, context.where, context.memory)
     if opened is None:
         return
     with opened as difference:
         if difference.is_large:
             await context.in_thread(difference.arrange)
-        transaction.stage(db, difference.write)
+        transaction.stage(db, difference.write, position=context.position)
         yield To("removed", difference.table_schema)
-        async for batch in rel.batches():
+        async for batch in _batches(taken, rel, context):
             added, changed = difference.compare(batch)
             if added:
                 yield To("added", added)
@@ -134,7 +151,16 @@ async def diff(
                 yield To("removed", batch)
                 await context.sleep(0)
         difference.finish(mark)
-        await transaction.complete(difference.write)
+        transaction.complete(difference.write)
+
+
+async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGenerator[Batch, None]:
+    """All tuples: those that were taken before, and those that are to come."""
+    for batch in taken.batches():
+        yield batch
+        await context.sleep(0)
+    async for batch in rel.batches():
+        yield batch
 
 
 @asynccontextmanager
@@ -144,7 +170,7 @@ async def _view(
     """What the table is compared in: behind writes of this run as they made it, else as it is now."""
     permit = partial(context.permit, label=f"read {table}")
     if context.sees_own_writes:
-        async with transaction.own_view(db, permit) as connection:
+        async with transaction.own_view(db, context, permit) as connection:
             yield connection
         return
     async with permit(), transaction.snapshot(db) as connection:

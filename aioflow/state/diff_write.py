@@ -84,8 +84,6 @@ class DiffWrite:
         return not self._finished or not (staged or self._mark or self._unmarks)
 
     async def apply(self, connection: Connection) -> None:
-        if not self._finished:
-            return
         await self._check_inserts(connection)
         await self._apply_deletes(connection)
         for batch in _chunks(self._updates):
@@ -104,6 +102,7 @@ class DiffWrite:
         self.close()
 
     def close(self) -> None:
+        self._finished = False
         for buffer in (self._inserts, self._updates, self._deletes):
             buffer.close()
 

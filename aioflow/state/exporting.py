@@ -30,8 +30,6 @@ class Export:
         return self._is_closed
 
     async def apply(self, connection: Connection) -> None:
-        if self._is_closed:
-            return
         columns = await connection.columns(self._table)
         if columns is not None:
             await connection.run(f"delete from {quote_name(self._table)}")
@@ -62,6 +60,7 @@ class Export:
 
     def forget(self) -> None:
         """The whole is written once: there is nothing to come."""
+        self.close()
 
     def close(self) -> None:
         self._is_closed = True

@@ -2,6 +2,8 @@
 
 Writes are staged elsewhere and applied in one short transaction at the end. Only a run that must see its own
 writes before, through `own_view`, opens the transaction earlier and keeps other writers waiting till its end.
+Whoever reads there has the writes applied that come before it, as far as they are staged: the transaction has
+them then, and nothing of them is kept elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
 
-from aioflow.context import RunInfo
+from aioflow.context import Context, Position, RunInfo
+from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import Databases
@@ -38,6 +41,15 @@ class _Undo(Exception):  # noqa: N818  # no error: a way out
     """Leaves a transaction so that nothing of it remains."""
 
 
+@dataclass
+class _Staging:
+    """How far the writes of a statement are; those without a position are for no statement to see."""
+
+    position: Position | None
+    is_complete: bool = False
+    is_seen: bool = False  # some of it was applied for another statement to see
+
+
 class Transaction:
     """What one run writes, all of it to one database; a service of the run."""
 
@@ -48,9 +60,8 @@ class Transaction:
         self._run = run
         self._databases = host.service(Databases)
         self._address: Address | None = None
-        self._staged: dict[Write, None] = {}  # statements that are under way
-        self._complete: list[Write] = []  # those that have ended, in that order; applied if live
-        self._applied = 0  # how many of the complete ones the open transaction has
+        # In the order in which their statements began: each comes after those that it gets data or signals of.
+        self._writes: dict[Write, _Staging] = {}
         self._after: dict[AfterCommit, None] = {}
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
@@ -68,37 +79,71 @@ class Transaction:
     def database_of(self, database: str | None) -> Address:
         return self._databases.address(database, self._run.folder)
 
-    def stage(self, database: str | None, write: Write, *, after_commit: AfterCommit | None = None) -> None:
-        """A statement is going to write. What is to follow the commit is called once, however often given."""
+    def stage(
+        self,
+        database: str | None,
+        write: Write,
+        *,
+        position: Position | None = None,
+        after_commit: AfterCommit | None = None,
+    ) -> None:
+        """A statement is going to write. What is to follow the commit is called once, however often given.
+
+        What stands in the write is seen by statements that come after the position.
+        """
         self._bind(database)
-        self._staged[write] = None
+        self._writes.setdefault(write, _Staging(position))
         if after_commit is not None:
             self._after[after_commit] = None
 
-    async def complete(self, write: Write) -> None:
-        """The statement has ended: its writes come behind those that were complete before."""
-        del self._staged[write]
-        self._complete.append(write)
-        if self._live is not None:
-            async with self._using:
-                await to_the_end(self._apply_complete())
+    def complete(self, write: Write) -> None:
+        """The statement has ended: nothing more comes."""
+        self._writes[write].is_complete = True
+        self._drop_ended(write)
+
+    def withdraw(self, write: Write, error: Exception) -> None:
+        """The statement has failed: nothing of it is written. A CommitError when that cannot be any more."""
+        staging = self._writes.pop(write, None)
+        if staging is not None and staging.is_seen:
+            self._writes[write] = staging  # it may just be read
+            told = str(error) if isinstance(error, AioflowError) else f"{type(error).__name__}: {error}"
+            raise CommitError(
+                f"{write.where}: {told}; the run has read rows of it already; nothing of this run was stored"
+            ) from error
+        write.close()
+
+    def may_write_to(self, database: str | None) -> bool:
+        """Whether the run writes to this database, as far as it is known already."""
+        return self._address is None or self._address.url == self.database_of(database).url
 
     @asynccontextmanager
     async def own_view(
-        self, database: str | None, permit: Callable[[], AbstractAsyncContextManager[None]]
+        self,
+        database: str | None,
+        context: Context,
+        permit: Callable[[], AbstractAsyncContextManager[None]] | None = None,
+        *,
+        changes: bool = False,
     ) -> AsyncIterator[Connection]:
-        """The database as the run's own writes make it, for one user at a time.
+        """The database as the writes made it that come before a statement, for one user at a time.
 
-        From the first time on the run holds the write lock. Hand nothing on before this is left again: who
-        reads it may itself wait for the view. The permit is taken last: whoever it would keep waiting may be
-        the one who holds the lock.
+        From the first time on the run holds the write lock, unless it has written nothing to this database
+        and the statement `changes` nothing. Hand nothing on before this is left again: who reads it may
+        itself wait for the view. The permit is taken last: whoever it would keep waiting may be the one who
+        holds the lock.
         """
-        self._bind(database)
+        permit = permit or context.permit
+        if changes:
+            self._bind(database)
+        elif self._address is None or not self.may_write_to(database):
+            async with permit(), self.snapshot(database) as connection:
+                yield connection
+            return
         async with self._using:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await to_the_end(self._apply_complete())
+            await to_the_end(self._apply_early(context.position))
             async with permit():
                 yield self._connection
 
@@ -127,11 +172,11 @@ class Transaction:
         """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
         try:
             if self._host.ended_well:
-                await self._commit([*self._complete, *self._staged])
+                await self._commit(list(self._writes))
             else:
                 await self._leave(_Undo())
         finally:
-            for write in (*self._complete, *self._staged):
+            for write in self._writes:
                 write.close()
         if self._host.ended_well:
             await self.after_checkpoint()
@@ -154,7 +199,7 @@ class Transaction:
                 self._host.warn(str(error))
 
     def _ready(self) -> list[Write]:
-        return [*self._complete, *(write for write in self._staged if not write.whole)]
+        return [write for write, staging in self._writes.items() if staging.is_complete or not write.whole]
 
     async def _commit(self, writes: Sequence[Write]) -> None:
         """Make writes durable, if there are any."""
@@ -166,10 +211,13 @@ class Transaction:
             return
         for write in writes:
             write.forget()
-        for write in self._complete:
+            self._drop_ended(write)
+
+    def _drop_ended(self, write: Write) -> None:
+        """Let go of a write to which nothing more comes, when all of it was applied."""
+        if self._writes[write].is_complete and write.is_empty:
             write.close()
-        self._complete.clear()
-        self._applied = 0
+            del self._writes[write]
 
     async def _commit_staged(self, writes: Sequence[Write]) -> None:
         """Everything in one short transaction; a server that goes away meanwhile is waited for."""
@@ -218,26 +266,35 @@ class Transaction:
             self._file = _file_at(self._address)
             self._connection, self._live = connection, stack.pop_all()
 
-    async def _apply_complete(self) -> None:
-        """Apply what is complete; once something cannot be, nothing of the run ever takes hold."""
+    async def _apply_early(self, position: Position) -> None:
+        """Apply what comes before a statement; once something cannot be, nothing of the run takes hold."""
         assert self._connection is not None
-        if self._broken is not None:
-            raise CommitError(str(self._broken)) from self._broken
-        while self._applied < len(self._complete):
+        self._expect_unbroken()
+        for write in self._ready():
+            staging = self._writes.get(write)
+            before = staging.position if staging is not None else None
+            if staging is None or before is None or write.is_empty or not position.comes_after(before):
+                continue
+            staging.is_seen = True
             try:
                 async with self._connection.savepoint():
-                    await _apply(self._complete[self._applied], self._connection)
+                    await _apply(write, self._connection)
             except AioflowError as error:
                 self._broken = error
                 raise
-            self._applied += 1
+            write.forget()  # if this transaction is lost the run is: nothing is ever applied again
+            self._drop_ended(write)
+
+    def _expect_unbroken(self) -> None:
+        if self._broken is not None:
+            raise CommitError(str(self._broken)) from self._broken
 
     async def _commit_early(self, writes: Sequence[Write]) -> None:
         assert self._connection is not None
         now = datetime.now(UTC)
         try:
-            await self._apply_complete()
-            for write in writes[self._applied :]:
+            self._expect_unbroken()
+            for write in writes:
                 await _apply(write, self._connection)
             self._expect_same_file()
             await _committing(self._note(self._connection, now))
@@ -333,6 +390,8 @@ def _file_at(address: Address) -> tuple[int, int] | None:
 
 
 async def _apply(write: Write, connection: Connection) -> None:
+    if write.is_empty:
+        return
     try:
         await write.apply(connection)
     except (BusyError, DisconnectedError):
