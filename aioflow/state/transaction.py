@@ -60,7 +60,7 @@ class Transaction:
         self._run = run
         self._databases = host.service(Databases)
         self._address: Address | None = None
-        # In the order in which their statements began: each comes after those that it gets data or signals of.
+        # In the order in which their statements began: each after those that it gets data or signals of.
         self._writes: dict[Write, _Staging] = {}
         self._after: dict[AfterCommit, None] = {}
         self._live: AsyncExitStack | None = None

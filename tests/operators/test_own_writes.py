@@ -7,7 +7,9 @@ mode, whatever the buffers hold.
 from __future__ import annotations
 
 import asyncio
-import inspect
+from collections.abc import Iterable
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +17,26 @@ import pytest
 
 from aioflow import Engine, Row, loads
 from aioflow.relation import Batch
-from aioflow.spill import RowBuffer
+from aioflow.state.databases import Databases
 from aioflow.state.errors import CommitError
+from aioflow.state.staged import StagedRows
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.database_plans import configuration, out, run, table, text_of
-from tests.operators.running import NO_MEMORY, Mode
+from tests.operators.running import NO_MEMORY, Mode, bag
 
 MANY = 1000
 NUMBERS = [(number, 2 * number) for number in range(MANY)]
 
 MODES = pytest.mark.parametrize("mode", ["D-", "D+S-", "D+S+"])
-CAPACITIES = pytest.mark.parametrize("capacity", [1, 256])
+# Where steps wait for the end of their inputs, buffers take everything.
+BUFFERS = pytest.mark.parametrize(
+    ("mode", "capacity"), [("D-", 256), ("D+S-", 256), ("D+S+", 1), ("D+S+", 256)]
+)
 
 
-def numbers(given: list[Row] = NUMBERS) -> Any:
-    return rows(*given, schema="n m")
+def numbers(given: Iterable[Row] = NUMBERS) -> Script:
+    """Rows that come one by one."""
+    return Script(*({"n": n, "m": m} for n, m in given))
 
 
 def found(url: str, statements: str, outputs: str, **settings: Any) -> list[list[Row]]:
@@ -51,8 +58,7 @@ def run_plans(url: str, text: str, *, mode: Mode = "D+S+", **inputs: Any) -> lis
 # --- by data ------------------------------------------------------------------------------------
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_an_update_changes_the_rows_that_were_passed_on_to_it(
     database_url: str, mode: Mode, capacity: int
 ) -> None:
@@ -63,8 +69,7 @@ def test_an_update_changes_the_rows_that_were_passed_on_to_it(
     assert sorted(table(database_url, "c")) == [(n, m + 1) for n, m in NUMBERS]
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_a_query_for_each_tuple_finds_the_row_that_was_passed_on(
     database_url: str, mode: Mode, capacity: int
 ) -> None:
@@ -75,8 +80,7 @@ def test_a_query_for_each_tuple_finds_the_row_that_was_passed_on(
     assert sorted(table(database_url, "c")) == NUMBERS
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 @pytest.mark.parametrize("updates", [False, True], ids=["ignore", "update"])
 def test_rows_with_a_key_are_seen_as_they_were_stored(
     database_url: str, mode: Mode, capacity: int, updates: bool
@@ -106,8 +110,7 @@ def test_of_tuples_with_one_key_the_table_has_the_same_one_as_if_nothing_had_rea
     assert dict(table(database_url, "c")) == expected
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_diff_compares_with_the_rows_that_were_passed_on_to_it(
     database_url: str, mode: Mode, capacity: int
 ) -> None:
@@ -122,8 +125,7 @@ def test_diff_compares_with_the_rows_that_were_passed_on_to_it(
     assert sorted(table(database_url, "c")) == NUMBERS
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_an_update_changes_the_rows_that_diff_passed_on_to_it(
     database_url: str, mode: Mode, capacity: int
 ) -> None:
@@ -131,15 +133,12 @@ def test_an_update_changes_the_rows_that_diff_passed_on_to_it(
     statements = """diff (rel, "c" : added, changed, removed) {KEY: "n"}
     dbupdate ("update c set m = m + 1 where n = :n", added : new)
     dbquery ("select m as seen from c where n = :n", changed : old)"""
-    new, old = found(
-        database_url, statements, "new, old", rel=numbers(), mode=mode, capacity_rows=capacity
-    )
+    new, old = found(database_url, statements, "new, old", rel=numbers(), mode=mode, capacity_rows=capacity)
     assert new == [(n, m, 1) for n, m in NUMBERS[10:]]
     assert [(row[0], row[-1]) for row in old] == NUMBERS[:10]
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_what_dbexport_passes_on_is_in_the_table(database_url: str, mode: Mode, capacity: int) -> None:
     statements = """dbexport (rel, "c" : stored)
     dbquery ("select count(*) as found from c where n = :n", stored : out)"""
@@ -154,8 +153,7 @@ def test_what_dbexport_passes_on_may_be_more_than_fits_into_memory(database_url:
     assert sorted(seen) == [(n, m, 1) for n, m in NUMBERS]
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_rows_of_several_writes_are_seen_after_a_union(database_url: str, mode: Mode, capacity: int) -> None:
     statements = """dbappend (rel, "c" : first)
     dbappend (late, "c" : second)
@@ -176,11 +174,50 @@ def test_rows_that_a_called_plan_wrote_are_seen(database_url: str, mode: Mode) -
     assert [count for *_, count in found] == [1] * MANY
 
 
+MIXED: dict[str, list[Any]] = {
+    "text": [1, 2, 3, "x"],
+    "numbers": [1, 2.5, 2**60, 0.1, Decimal("0.1"), 2**80],
+    "booleans": [True, 1, "x"],
+    "dates": [date(2026, 1, 1), datetime(2026, 1, 1, 5)],
+    "nulls": [None, None, 3, 2.5, "x"],
+}
+
+
+@pytest.mark.parametrize("values", MIXED.values(), ids=MIXED)
+def test_a_table_that_was_seen_early_takes_values_of_other_types_later(
+    database_url: str, values: list[Any]
+) -> None:
+    given = [(number, values[number // 20]) for number in range(20 * len(values))]
+    statements = """dbappend (rel, "c" : stored)
+    dbquery ("select m as seen from c where n = :n", stored : out)"""
+    tables = []
+    for mode in ("D+S-", "D+S+"):
+        seen = out(database_url, statements, rel=numbers(given), mode=mode, capacity_rows=1)
+        assert bag((n, m) for n, _, m in seen) == bag(given)
+        assert bag(table(database_url, "c")) == bag(given)
+        tables.append(columns(database_url, "c"))
+        run(database_url, 'dbupdate ("drop table c")')
+    assert tables[0] == tables[1]
+
+
+def columns(url: str, name: str) -> list[tuple[str, str]]:
+    """The columns of a table, as they are declared."""
+
+    async def find() -> list[tuple[str, str]]:
+        databases = Databases(configuration(url))
+        connection = await databases.connect(databases.address(None, Path()))
+        try:
+            return [(column.name, column.declared) for column in await connection.columns(name) or ()]
+        finally:
+            await connection.close()
+
+    return asyncio.run(find())
+
+
 # --- what a statement does not see --------------------------------------------------------------
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_a_query_sees_nothing_that_is_written_after_it(database_url: str, mode: Mode, capacity: int) -> None:
     run(database_url, 'dbexport (rel, "seen")', rel=rows(schema="k n"))
     statements = """dbappend (rel, "log" : stored)
@@ -192,16 +229,19 @@ def test_a_query_sees_nothing_that_is_written_after_it(database_url: str, mode: 
 
 
 @MODES
-def test_a_level_of_a_recursion_sees_what_those_above_it_wrote(database_url: str, mode: Mode) -> None:
-    text = """PLAN main { INPUT: x (n number, m number) OUTPUT: out BODY {
+@pytest.mark.parametrize("clause", ["", "{DONE: ended}"], ids=["tail", "deep"])
+def test_a_level_of_a_recursion_sees_what_those_above_it_wrote(
+    database_url: str, mode: Mode, clause: str
+) -> None:
+    text = f"""PLAN main {{ INPUT: x (n number, m number) OUTPUT: out BODY {{
       dbappend (x, "c" : stored)
       dbquery ("select count(*) as above from c where m = :m", stored : here)
       select (here, "n > 0" : more)
       project (more, "n - 1 as n, m" : next)
-      main (next : rest)
-      union (here, rest : out) {ALL}
-    } }"""
-    given = rows(*((5, number) for number in range(60)), schema="n m")
+      main (next : rest) {clause}
+      union (here, rest : out) {{ALL}}
+    }} }}"""
+    given = numbers((5, number) for number in range(60))
     assert sorted(run_plans(database_url, text, mode=mode, x=given)) == sorted(
         (5 - level, number, level + 1) for level in range(6) for number in range(60)
     )
@@ -229,8 +269,7 @@ def test_another_database_is_read_as_it_is(database_url: str, mode: Mode, tmp_pa
 # --- by signals ---------------------------------------------------------------------------------
 
 
-@MODES
-@CAPACITIES
+@BUFFERS
 def test_an_import_sees_by_enable_what_was_taken_before_and_by_done_everything(
     database_url: str, mode: Mode, capacity: int
 ) -> None:
@@ -245,8 +284,19 @@ def test_an_import_sees_by_enable_what_was_taken_before_and_by_done_everything(
     assert late == NUMBERS
 
 
-@MODES
-@CAPACITIES
+def test_an_import_sees_by_enable_just_what_was_taken_before(tmp_path: Path) -> None:
+    source = Script().row(n=0, m=0).row(n=1, m=2).wait(3).row(n=2, m=4)
+    statements = """dbappend (rel, "c") {ENABLE: begun}
+    select (go, "n > 0" : gone)
+    dbimport ("c" : out) {WAIT: begun, gone}"""
+    text = text_of(statements, ["rel", "go"], "out")
+    url = f"sqlite:{tmp_path / 'test.db'}"
+    result = run_plan(text, configuration=configuration(url), rel=source, go=Script().wait(1).row(n=1))
+    assert sorted(record.row for record in result) == NUMBERS[:2]
+    assert table(url, "c") == NUMBERS[:3]
+
+
+@BUFFERS
 def test_dbexport_sends_enable_at_its_end(database_url: str, mode: Mode, capacity: int) -> None:
     run(database_url, 'dbappend (rel, "c")', rel=numbers([(-1, -1)]))
     # All rows are there when it begins, but not all of them are taken when it has the first.
@@ -263,14 +313,14 @@ def test_dbexport_sends_enable_at_its_end(database_url: str, mode: Mode, capacit
 
 def _fail_to_stage(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """The batch with a certain row cannot be kept."""
-    append = RowBuffer.append
+    add = StagedRows.add
 
-    def failing(buffer: RowBuffer, batch: Batch) -> None:
-        if inspect.stack()[1].filename.endswith("staged.py") and any(row[0] == number for row in batch):
+    def failing(staged: StagedRows, batch: Batch) -> None:
+        if any(row[0] == number for row in batch):
             raise OSError("torn tape")
-        append(buffer, batch)
+        add(staged, batch)
 
-    monkeypatch.setattr(RowBuffer, "append", failing)
+    monkeypatch.setattr(StagedRows, "add", failing)
 
 
 def test_a_writer_that_fails_after_its_rows_were_seen_ends_the_run_whatever_errors_says(
@@ -279,7 +329,9 @@ def test_a_writer_that_fails_after_its_rows_were_seen_ends_the_run_whatever_erro
     _fail_to_stage(monkeypatch, MANY - 1)
     statements = """dbappend (rel, "c" : stored) {ERRORS: bad}
     dbquery ("select count(*) as k from c where n = :n", stored : out)"""
-    told = r"dbappend: OSError: torn tape; the run has read rows of it already; nothing of this run was stored"
+    told = (
+        r"dbappend: OSError: torn tape; the run has read rows of it already; nothing of this run was stored"
+    )
     with pytest.raises(CommitError, match=told):
         run(database_url, statements, outputs="out, bad", rel=numbers(), capacity_rows=1)
     assert out(database_url, 'dbimport ("c" : out) {IF_MISSING: empty}') == []
