@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from aioflow import Context, Schema, To
 from aioflow.relation import Batch
@@ -29,6 +29,6 @@ async def when_ended(items: AsyncGenerator[Item, None], context: Context) -> Asy
                 held[output].append(content)
         for item in opened:
             yield item
-        for output, buffer in held.items():
+        for name, buffer in held.items():
             for batch in buffer.batches():
-                yield batch if output is None else To(output, batch)
+                yield cast(Item, batch if name is None else To(name, batch))

@@ -45,8 +45,11 @@ class Append:
     def is_empty(self) -> bool:
         return not len(self._rows)
 
+    def seal(self) -> None:
+        self._rows.seal()
+
     async def apply(self, connection: Connection) -> None:
-        buffers = self._rows.seal()
+        buffers = self._rows.sealed
         if not buffers:
             return
         names, needs = self._rows.schema.names, self._rows.needs

@@ -83,6 +83,9 @@ class DiffWrite:
         staged = len(self._inserts) + len(self._updates) + len(self._deletes)
         return not self._finished or not (staged or self._mark or self._unmarks)
 
+    def seal(self) -> None:
+        """Nothing: it counts as a whole."""
+
     async def apply(self, connection: Connection) -> None:
         await self._check_inserts(connection)
         await self._apply_deletes(connection)

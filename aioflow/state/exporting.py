@@ -29,6 +29,9 @@ class Export:
     def is_empty(self) -> bool:
         return self._is_closed
 
+    def seal(self) -> None:
+        self._rows.seal()
+
     async def apply(self, connection: Connection) -> None:
         columns = await connection.columns(self._table)
         if columns is not None:
@@ -37,7 +40,7 @@ class Export:
             {column.name for column in columns or ()}, connection
         ):
             await self._make(connection, replace=columns is not None)
-        if buffers := self._rows.seal():
+        if buffers := self._rows.sealed:
             rows = self._rows
             await connection.load(self._table, rows.schema.names, batches_of(buffers), rows.needs)
 

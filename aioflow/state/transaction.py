@@ -9,7 +9,7 @@ them then, and nothing of them is kept elsewhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
@@ -43,10 +43,9 @@ class _Undo(Exception):  # noqa: N818  # no error: a way out
 
 @dataclass
 class _Staging:
-    """How far the writes of a statement are; those without a position are for no statement to see."""
+    """Whose writes these are; those without a position are for no statement to see."""
 
     position: Position | None
-    is_complete: bool = False
     is_seen: bool = False  # some of it was applied for another statement to see
 
 
@@ -60,8 +59,8 @@ class Transaction:
         self._run = run
         self._databases = host.service(Databases)
         self._address: Address | None = None
-        # In the order in which their statements began: each after those that it gets data or signals of.
-        self._writes: dict[Write, _Staging] = {}
+        self._under_way: dict[Write, _Staging] = {}  # in the order in which their statements began
+        self._complete: dict[Write, _Staging] = {}  # in the order in which they ended
         self._after: dict[AfterCommit, None] = {}
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
@@ -92,24 +91,24 @@ class Transaction:
         What stands in the write is seen by statements that come after the position.
         """
         self._bind(database)
-        self._writes.setdefault(write, _Staging(position))
+        self._under_way.setdefault(write, _Staging(position))
         if after_commit is not None:
             self._after[after_commit] = None
 
     def complete(self, write: Write) -> None:
         """The statement has ended: nothing more comes."""
-        self._writes[write].is_complete = True
-        self._drop_ended(write)
+        self._complete[write] = self._under_way.pop(write)
+        self._drop_empty(write)
 
     def withdraw(self, write: Write, error: Exception) -> None:
         """The statement has failed: nothing of it is written. A CommitError when that cannot be any more."""
-        staging = self._writes.pop(write, None)
+        staging = self._under_way.get(write)
         if staging is not None and staging.is_seen:
-            self._writes[write] = staging  # it may just be read
             told = str(error) if isinstance(error, AioflowError) else f"{type(error).__name__}: {error}"
             raise CommitError(
                 f"{write.where}: {told}; the run has read rows of it already; nothing of this run was stored"
             ) from error
+        self._under_way.pop(write, None)
         write.close()
 
     def may_write_to(self, database: str | None) -> bool:
@@ -172,11 +171,11 @@ class Transaction:
         """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
         try:
             if self._host.ended_well:
-                await self._commit(list(self._writes))
+                await self._commit([*self._complete, *self._under_way])
             else:
                 await self._leave(_Undo())
         finally:
-            for write in self._writes:
+            for write in (*self._complete, *self._under_way):
                 write.close()
         if self._host.ended_well:
             await self.after_checkpoint()
@@ -184,12 +183,12 @@ class Transaction:
     @property
     def wants_checkpoint(self) -> bool:
         """Whether there is anything that a checkpoint would make durable."""
-        return self._live is not None or any(not write.is_empty for write in self._ready())
+        return self._live is not None or bool(self._ready())
 
     async def checkpoint(self) -> None:
         """Commit what has come so far, of a plan that commits as it streams."""
         async with self._using:
-            await self._commit(self._ready())
+            await self._commit(list(self._ready()))
 
     async def after_checkpoint(self) -> None:
         for follow in tuple(self._after):
@@ -198,26 +197,37 @@ class Transaction:
             except AioflowError as error:  # what was committed is no failure
                 self._host.warn(str(error))
 
-    def _ready(self) -> list[Write]:
-        return [write for write, staging in self._writes.items() if staging.is_complete or not write.whole]
+    def _ready(self) -> dict[Write, _Staging]:
+        """What can be applied, each after what its statement got data or signals of."""
+        ready = [(write, staging) for write, staging in self._complete.items() if not write.is_empty]
+        for write, staging in self._under_way.items():
+            if not write.whole and not write.is_empty:
+                later = (at for at, (_, other) in enumerate(ready) if _comes_after(other, staging))
+                ready.insert(next(later, len(ready)), (write, staging))
+        return dict(ready)
 
     async def _commit(self, writes: Sequence[Write]) -> None:
         """Make writes durable, if there are any."""
+        for write in writes:
+            write.seal()
         if self._live is not None:
             await self._commit_early(writes)
         elif any(not write.is_empty for write in writes):
             await self._commit_staged(writes)
         else:
             return
+        self._forget(writes)
+
+    def _forget(self, writes: Iterable[Write]) -> None:
+        """Let go of what was applied and needs never be again."""
         for write in writes:
             write.forget()
-            self._drop_ended(write)
+            self._drop_empty(write)
 
-    def _drop_ended(self, write: Write) -> None:
-        """Let go of a write to which nothing more comes, when all of it was applied."""
-        if self._writes[write].is_complete and write.is_empty:
+    def _drop_empty(self, write: Write) -> None:
+        """Let go of a write to which nothing more comes; rows may have come while others were applied."""
+        if write.is_empty and self._complete.pop(write, None) is not None:
             write.close()
-            del self._writes[write]
 
     async def _commit_staged(self, writes: Sequence[Write]) -> None:
         """Everything in one short transaction; a server that goes away meanwhile is waited for."""
@@ -270,20 +280,19 @@ class Transaction:
         """Apply what comes before a statement; once something cannot be, nothing of the run takes hold."""
         assert self._connection is not None
         self._expect_unbroken()
-        for write in self._ready():
-            staging = self._writes.get(write)
-            before = staging.position if staging is not None else None
-            if staging is None or before is None or write.is_empty or not position.comes_after(before):
-                continue
+        reader = _Staging(position)
+        seen = {write: each for write, each in self._ready().items() if _comes_after(reader, each)}
+        # All at one moment: of a row that is on its way, nothing is applied before what it came from.
+        for write, staging in seen.items():
             staging.is_seen = True
-            try:
-                async with self._connection.savepoint():
-                    await _apply(write, self._connection)
-            except AioflowError as error:
-                self._broken = error
-                raise
-            write.forget()  # if this transaction is lost the run is: nothing is ever applied again
-            self._drop_ended(write)
+            write.seal()
+        try:
+            for write in seen:
+                await _apply(write, self._connection)
+        except AioflowError as error:
+            self._broken = error
+            raise
+        self._forget(seen)  # if this transaction is lost the run is: nothing is ever applied again
 
     def _expect_unbroken(self) -> None:
         if self._broken is not None:
@@ -387,6 +396,12 @@ def _file_at(address: Address) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _comes_after(later: _Staging, earlier: _Staging) -> bool:
+    if later.position is None or earlier.position is None:
+        return False
+    return later.position.comes_after(earlier.position)
 
 
 async def _apply(write: Write, connection: Connection) -> None:

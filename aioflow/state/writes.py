@@ -25,8 +25,12 @@ class Write(Protocol):
         """Whether nothing is staged, or all of it forgotten: a run without writes takes no lock."""
         ...
 
+    def seal(self) -> None:
+        """What is staged now is to be applied; what comes later is for another time."""
+        ...
+
     async def apply(self, connection: Connection) -> None:
-        """Write what was staged and is not forgotten: all of it again, after the transaction was lost."""
+        """Write what was sealed and is not forgotten: all of it again, after the transaction was lost."""
         ...
 
     def forget(self) -> None:

@@ -164,6 +164,27 @@ def test_rows_of_several_writes_are_seen_after_a_union(database_url: str, mode: 
     assert [count for *_, count in seen] == [1] * (MANY + 50)
 
 
+@BUFFERS
+def test_a_row_is_never_written_before_the_one_that_it_came_from(
+    database_url: str, mode: Mode, capacity: int
+) -> None:
+    keyed = '{KEY: "n"; ON_CONFLICT: update}'
+    statements = f"""dbappend (rel, "c" : first) {keyed}
+    dbappend (late, "c" : second) {keyed}
+    union (first, second : both) {{ALL}}
+    project (both, "n, m + 1 as m" : more)
+    dbappend (more, "c" : stored) {keyed}
+    dbquery ("select m as seen from c where n = :n", stored : out)"""
+    late = numbers((number, 0) for number in range(MANY, MANY + 200))
+    seen = out(
+        database_url, statements, rel=numbers(NUMBERS[:200]), late=late, mode=mode, capacity_rows=capacity
+    )
+    assert len(seen) == 400
+    assert [row for row in seen if row[1] != row[2]] == []
+    expected = {n: m + 1 for n, m in NUMBERS[:200]} | dict.fromkeys(range(MANY, MANY + 200), 1)
+    assert dict(table(database_url, "c")) == expected
+
+
 @MODES
 def test_rows_that_a_called_plan_wrote_are_seen(database_url: str, mode: Mode) -> None:
     text = """
