@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Literal, cast
 
-from aioflow import Context, InputError, Schema, Stream, map_concurrently, operator
+from aioflow import Context, InputError, Schema, Stream, To, map_concurrently, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
 from aioflow.operators.dependent_join import DependentJoin
@@ -248,7 +248,7 @@ async def _staged(
 )
 async def dbexport(
     rel: Stream, *, table: WrittenTableName, db: str | None = None, context: Context
-) -> AsyncGenerator[Batch, None]:
+) -> AsyncGenerator[To, None]:
     """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
 
     A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
@@ -264,9 +264,9 @@ async def dbexport(
         dbexport (summary, "summary" : stored) {DB: warehouse}
     """
     write = Export(context.where, table, rel.schema, context.memory)
-    async with aclosing(when_ended(_staged(rel, write, db, context), context)) as batches:
-        async for batch in batches:
-            yield batch
+    async with aclosing(when_ended(_staged(rel, write, db, context), context, "stored")) as results:
+        async for result in results:
+            yield result
 
 
 # --- dbupdate -----------------------------------------------------------------------------------

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
-from typing import TypeVar, cast
 
 from aioflow import Context, Schema, To
 from aioflow.relation import Batch
 from aioflow.spill import RowBuffer
 
-Item = TypeVar("Item", To, Batch)
 
-
-async def when_ended(items: AsyncGenerator[Item, None], context: Context) -> AsyncGenerator[Item, None]:
-    """All that an operator yields, once it has ended well: for one whose rows mean nothing before."""
-    opened: list[Item] = []
-    held: dict[str | None, RowBuffer] = {}
+async def when_ended(
+    items: AsyncGenerator[To | Batch, None], context: Context, only: str = ""
+) -> AsyncGenerator[To, None]:
+    """All that an operator yields, once it has ended well; plain rows are for its only output."""
+    opened: list[To] = []
+    held: dict[str, RowBuffer] = {}
     with ExitStack() as stack:
         async with aclosing(items):
             async for item in items:
-                output, content = (item.output, item.content) if isinstance(item, To) else (None, item)
-                if isinstance(content, Schema):
-                    opened.append(item)
-                    continue
-                if output not in held:
-                    held[output] = stack.enter_context(RowBuffer(context.memory))
-                held[output].append(content)
-        for item in opened:
-            yield item
-        for name, buffer in held.items():
+                result = item if isinstance(item, To) else To(only, item)
+                if isinstance(result.content, Schema):
+                    opened.append(result)
+                elif context.reads_output(result.output):
+                    if result.output not in held:
+                        held[result.output] = stack.enter_context(RowBuffer(context.memory))
+                    held[result.output].append(result.content)
+        for result in opened:
+            yield result
+        for output, buffer in held.items():
             for batch in buffer.batches():
-                yield cast(Item, batch if name is None else To(name, batch))
+                yield To(output, batch)
