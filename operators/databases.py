@@ -252,7 +252,8 @@ async def dbexport(
     """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
 
     A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
-    Whoever reads it sees it as it was before, or as it is after.
+    Whoever reads it sees it as it was before, or as it is after: the tuples are passed on when the run has
+    all of them.
 
     Arguments:
         rel: the tuples.

@@ -88,7 +88,8 @@ async def diff(
     `added` and `changed` leave while tuples come in, `removed` at the end. A changed tuple has its
     attributes, `old-NAME` with the value before for each attribute outside the key, and `changes` with the
     names of those that differ (`price, agent`). A removed one is as the table had it. In the first run, when
-    there is no such table, everything is added.
+    there is no such table, everything is added. Where a later statement of the plan reads or updates the
+    database, all of them leave at the end.
 
     When more than 30 % of the table's rows would vanish at once, and at least 20, the source may have been
     cut short: nothing is deleted, `removed` is empty, and the table is marked as suspect (`aioflow suspects
