@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aioflow.context import Position
 from aioflow.errors import DepthError
 from aioflow.events import CallEnded, CallStarted
 from aioflow.executor import OperatorStep
@@ -48,6 +49,7 @@ class Call:
     """One call of a plan; `iteration` is its colour."""
 
     __slots__ = (
+        "caller",
         "completion",
         "gates",
         "iteration",
@@ -59,10 +61,16 @@ class Call:
     )
 
     def __init__(
-        self, session: Session, routine: Routine, completion: Completion, surroundings: Surroundings
+        self,
+        session: Session,
+        routine: Routine,
+        completion: Completion,
+        surroundings: Surroundings,
+        caller: Position | None = None,
     ) -> None:
         self.session = session
         self.routine = routine
+        self.caller = caller
         self.completion = completion
         self.surroundings = surroundings
         session.calls += 1
@@ -153,7 +161,14 @@ class Call:
             gate = CallStep(self, step, urgent)
         else:
             gate = OperatorStep(
-                self.session, step, self.iteration, self.completion, around.sink, around.ordered, urgent
+                self.session,
+                step,
+                self.iteration,
+                self.completion,
+                self.caller,
+                around.sink,
+                around.ordered,
+                urgent,
             )
         gate.signals = self.signals
         for number in step.signal_waits:
@@ -268,7 +283,8 @@ class CallStep(Gate):
             self._loop(routine, inside)
             return
         completion = self.completion if tail else Completion(self._child_ended)
-        child = Call(session, routine, completion, inside)
+        caller = self._call.caller if tail else self.step.position(self.iteration, self._call.caller)
+        child = Call(session, routine, completion, inside, caller)
         if session.listeners:
             place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
             session.publish(CallStarted(*place, self.iteration))

@@ -72,6 +72,31 @@ class Ending:
         return self.name
 
 
+@dataclass(frozen=True, eq=False)
+class Position:
+    """Where a statement stands among all statements of its run, in whichever call of whichever plan."""
+
+    index: int  # of the statement in its plan
+    later: frozenset[int]  # statements of the plan that get data or signals of it, directly or not
+    iteration: int  # the colour of its call
+    caller: Position | None = None  # the call that its plan is run by; all levels of a tail call share it
+    depth: int = 0  # how many callers there are
+
+    def comes_after(self, other: Position) -> bool:
+        """Whether data or signals of another statement may have come here."""
+        here, there = self, other
+        while here.caller is not there.caller:  # the deeper one goes to the call that it is part of
+            if here.depth >= there.depth:
+                assert here.caller is not None
+                here = here.caller
+            else:
+                assert there.caller is not None
+                there = there.caller
+        if here.iteration == there.iteration:
+            return here.index in there.later
+        return here.iteration > there.iteration  # levels of one tail recursion
+
+
 DEAD = Ending("DEAD")
 END = Ending("END")
 
@@ -96,7 +121,11 @@ class StepHost(Protocol):
     @property
     def runs_once(self) -> bool: ...
     @property
+    def position(self) -> Position: ...
+    @property
     def sees_own_writes(self) -> bool: ...
+    @property
+    def is_read_back(self) -> bool: ...
     @property
     def takes_failures(self) -> bool: ...
     def number_in_plan(self, setting: str) -> tuple[str, int]: ...
@@ -179,6 +208,16 @@ class Context:
     def sees_own_writes(self) -> bool:
         """Whether the statement reads a store that a statement before it, in this run, writes to."""
         return self._step.sees_own_writes
+
+    @property
+    def is_read_back(self) -> bool:
+        """Whether a statement after this one, in this run, reads the store that this one writes to."""
+        return self._step.is_read_back
+
+    @property
+    def position(self) -> Position:
+        """Where the statement stands in the run; tells after which others it comes."""
+        return self._step.position
 
     @property
     def takes_failures(self) -> bool:

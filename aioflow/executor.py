@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
-from aioflow.context import DEAD, END, Context, Release, To
+from aioflow.context import DEAD, END, Context, Position, Release, To
 from aioflow.errors import ReleasedError, RunError, message_of
 from aioflow.events import StepEnded, StepStarted, TupleFailed
 from aioflow.failures import FailureSink, HeldResults, describe, failed_row, operator_error
@@ -36,6 +36,7 @@ class OperatorStep(Gate):
         "_held",
         "_recorded",
         "_release",
+        "caller",
         "children",
         "failed",
         "first_failure",
@@ -58,11 +59,13 @@ class OperatorStep(Gate):
         step: Step,
         iteration: int,
         completion: Completion,
+        caller: Position | None,
         sink: FailureSink | None,
         ordered: bool,
         urgent: bool,
     ) -> None:
         super().__init__(session, step, iteration, completion)
+        self.caller = caller
         self.sink = sink
         self.ordered = ordered or step.resolved.ordered
         self.urgent = urgent
@@ -100,6 +103,10 @@ class OperatorStep(Gate):
             return True  # a source: whatever it brings passes a gate
         # Who works on many tuples at once has one task that waits for the next, and one for each tuple.
         return len(self.children) <= 1 and any(stream.is_awaited for stream in self.streams)
+
+    @property
+    def position(self) -> Position:
+        return self.step.position(self.iteration, self.caller)
 
     # --- starting -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.infer import Inference
 from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
-from aioflow.analysis.stores import reads_after_writes
+from aioflow.analysis.stores import ReadBack, reads_after_writes
 from aioflow.analysis.wiring import topological_order
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError, SettingError
@@ -82,7 +82,7 @@ class Graph:
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
-        self._late_reads: frozenset[tuple[str, int]] | None = None
+        self._read_back: ReadBack | None = None
         self._numbers: dict[tuple[Step, str], int] = {}
         self._places = {plan.key: place for place, plan in enumerate(program)}
         self.root = Scope.outermost(program.main, parameters)
@@ -150,10 +150,17 @@ class Graph:
 
     def sees_own_writes(self, plan: Plan, index: int) -> bool:
         """Whether a statement reads a store after a write of the same run may have happened."""
-        if self._late_reads is None:
+        return (plan.key, index) in self._reads_after_writes().reads
+
+    def is_read_back(self, plan: Plan, index: int) -> bool:
+        """Whether a statement writes to a store that a later one of the same run may read."""
+        return (plan.key, index) in self._reads_after_writes().writes
+
+    def _reads_after_writes(self) -> ReadBack:
+        if self._read_back is None:
             plans = {each.key: (each, self.resolved(each)) for each in self.program}
-            self._late_reads = reads_after_writes(plans)
-        return (plan.key, index) in self._late_reads
+            self._read_back = reads_after_writes(plans)
+        return self._read_back
 
     def runs_once(self, plan: Plan) -> bool:
         """Whether a run calls a plan once at most."""
@@ -291,6 +298,7 @@ class _Builder:
             pinned_until_enabled=any(name in self.awaited for name in resolved.enable),
             tail=self.tails.of(index),
             sees_own_writes=self.graph.sees_own_writes(self.plan, index),
+            is_read_back=self.graph.is_read_back(self.plan, index),
         )
 
     def _readers(self, steps: Sequence[Step]) -> tuple[tuple[Reader, ...], ...]:

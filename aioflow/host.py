@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from aioflow.context import RunInfo
+from aioflow.context import Position, RunInfo
 from aioflow.events import FiringEnded, FiringStarted
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
@@ -32,6 +32,8 @@ class HostedStep(Protocol):
 
     @property
     def takes_failures(self) -> bool: ...
+    @property
+    def position(self) -> Position: ...
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
     def fired(self) -> None: ...
     def output_number(self, name: str) -> int: ...
@@ -85,8 +87,16 @@ class Host:
         return step.plan.name, self._step.session.graph.number_of(step, setting)
 
     @property
+    def position(self) -> Position:
+        return self._step.position
+
+    @property
     def sees_own_writes(self) -> bool:
         return self._step.step.sees_own_writes
+
+    @property
+    def is_read_back(self) -> bool:
+        return self._step.step.is_read_back
 
     def permit(self, source: str | None, label: str) -> Firing:
         return Firing(self._step, source, label)

@@ -8,6 +8,8 @@ from typing import Any, Protocol, TypeAlias
 
 from aioflow.analysis.parameters import Scope
 from aioflow.analysis.resolve import Resolved
+from aioflow.analysis.wiring import Wiring, downstream
+from aioflow.context import Position
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, UntoldAttributeError
 from aioflow.operator import BatchFunction, Firing, Operator
@@ -65,6 +67,7 @@ class Step:
     needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
     tail: Merged | None = None
     sees_own_writes: bool = False  # it reads a store that a statement before it writes to
+    is_read_back: bool = False  # it writes to a store that a statement after it reads
     is_call: bool = field(init=False)
     needs_no_task: bool = field(init=False)  # it can work wherever its input is written
     operator: Operator = field(init=False)  # of a statement that is no call
@@ -74,6 +77,7 @@ class Step:
     fails_by_tuple: bool = field(init=False)
     _bound: dict[Schemas, Bound] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Bound | None] = field(default=((), None), repr=False)
+    _later: frozenset[int] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.is_call = isinstance(self.resolved.target, Plan)
@@ -110,6 +114,14 @@ class Step:
     def line(self) -> int | None:
         span = self.resolved.statement.span
         return span.line if span else None
+
+    def position(self, iteration: int, caller: Position | None) -> Position:
+        """Where the statement stands in one call of its plan."""
+        if self._later is None:
+            readers = Wiring(self.plan).readers()
+            self._later = frozenset(downstream(readers, readers[self.index]))
+        depth = 0 if caller is None else caller.depth + 1
+        return Position(self.index, self._later, iteration, caller, depth)
 
     def bind(self, inputs: Schemas) -> Bound:
         """Settings and output schemas for these inputs; computed once for each combination."""

@@ -7,11 +7,12 @@ from contextlib import aclosing
 from functools import partial
 from typing import Literal, cast
 
-from aioflow import Context, InputError, Row, Schema, Stream, map_concurrently, operator
+from aioflow import Context, InputError, Row, Schema, Stream, To, map_concurrently, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
 from aioflow.operators.declared import Conforming, Declared, DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.held import when_ended
 from aioflow.relation import Batch
 from aioflow.services import ServiceHost
 from aioflow.state import (
@@ -160,9 +161,9 @@ async def _asked_for_each(
     try:
         with DependentJoin(rel.schema, declared.schema, outer, context.memory) as joining:
             # In the run's own view it takes permits itself, when the view is there.
-            own = context.sees_own_writes
+            permit = not queries.in_own_view
             ask = queries.ask if declared.schema is None else partial(_declared, queries, declared.schema)
-            called = map_concurrently(ask, rel, context, permit=not own, window=queries.window)
+            called = map_concurrently(ask, rel, context, permit=permit, window=queries.window)
             async with aclosing(called.batches()) as answers:
                 async for found in answers:
                     joined: Batch = []
@@ -251,18 +252,18 @@ async def _staged(
     """Stage all tuples of an input, and pass each on once it is."""
     transaction = context.service(Transaction)
     try:
-        transaction.stage(db, write)
+        transaction.stage(db, write, position=context.position)
         async for batch in rel.batches():
             write.add(batch)
             yield batch
     except DiskFullError as error:
         # No failure that ERRORS may take: a run that cannot keep what it is to write must end.
         raise CommitError(f"{context.where}: {error}; nothing of this run was stored") from error
-    except BaseException:
+    except Exception as error:
         # Where ERRORS takes the failure: what is not whole is not written.
-        write.close()
+        transaction.withdraw(write, error)
         raise
-    await transaction.complete(write)
+    transaction.complete(write)
 
 
 # --- dbexport -----------------------------------------------------------------------------------
@@ -278,11 +279,12 @@ async def _staged(
 )
 async def dbexport(
     rel: Stream, *, table: WrittenTableName, db: str | None = None, context: Context
-) -> AsyncGenerator[Batch, None]:
+) -> AsyncGenerator[To, None]:
     """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
 
     A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
-    Whoever reads it sees it as it was before, or as it is after.
+    Whoever reads it sees it as it was before, or as it is after: the tuples are passed on when the run has
+    all of them.
 
     Arguments:
         rel: the tuples.
@@ -295,9 +297,9 @@ async def dbexport(
     """
     schema = None if rel.is_untold else rel.schema
     write = Export(context.where, table, schema, context.memory)
-    async with aclosing(_staged(rel, write, db, context)) as batches:
-        async for batch in batches:
-            yield batch
+    async with aclosing(when_ended(_staged(rel, write, db, context), context, "stored")) as results:
+        async for result in results:
+            yield result
 
 
 # --- dbupdate -----------------------------------------------------------------------------------

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
 from aioflow.expressions import Attributes
 from aioflow.operator import Settings, StoreUse
+from aioflow.operators.held import when_ended
 from aioflow.operators.quantities import Duration, PositiveCount, Share
 from aioflow.quantities import count_text
+from aioflow.relation import Batch
 from aioflow.services import ServiceHost
+from aioflow.spill import RowBuffer
 from aioflow.state import (
     APART_SECONDS,
     CONFIRMING_RUNS,
@@ -130,8 +133,22 @@ async def diff(
     settings: dict[str, Any] = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
     settings |= {"guard": guard, "duplicates": duplicates, "first": first}
     wish = _wish(settings | {"confirm_runs": confirm_runs, "confirm_apart": confirm_apart})
+    with RowBuffer(context.memory) as taken:
+        if context.sees_own_writes:  # the table is read when it has all rows that are passed on to here
+            async for batch in rel.batches():
+                taken.append(batch)
+        results = _compared(rel, taken, wish, db, context)
+        # Whoever gets a row and looks for it in the table finds it there when the comparison has ended.
+        async with aclosing(when_ended(results, context) if context.is_read_back else results) as items:
+            async for item in items:
+                yield item
+
+
+async def _compared(
+    rel: Stream, taken: RowBuffer, wish: Wish, db: str | None, context: Context
+) -> AsyncGenerator[To, None]:
     transaction = context.service(Transaction)
-    async with _view(transaction, table, db, context) as connection:
+    async with _view(transaction, wish.table, db, context) as connection:
         schema = None if rel.is_untold else rel.schema
         opened = await open_difference(connection, wish, schema, context.where, context.memory)
     if opened is None:
@@ -140,9 +157,9 @@ async def diff(
     with opened as difference:
         if difference.is_large:
             await context.in_thread(difference.arrange)
-        transaction.stage(db, difference.write)
+        transaction.stage(db, difference.write, position=context.position)
         yield To("removed", difference.table_schema)
-        async for batch in rel.batches():
+        async for batch in _batches(taken, rel, context):
             difference.compare(batch)
         await _judge(difference, rel, wish, context)
         for name, batches in (
@@ -154,7 +171,16 @@ async def diff(
                 yield To(name, batch)
                 await context.sleep(0)
         difference.take_over_silently()
-        await transaction.complete(difference.write)
+        transaction.complete(difference.write)
+
+
+async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGenerator[Batch, None]:
+    """All tuples: those that were taken before, and those that are to come."""
+    for batch in taken.batches():
+        yield batch
+        await context.sleep(0)
+    async for batch in rel.batches():
+        yield batch
 
 
 async def _note_empty_baseline(wish: Wish, rel: Stream, db: str | None, context: Context) -> None:
@@ -164,8 +190,8 @@ async def _note_empty_baseline(wish: Wish, rel: Stream, db: str | None, context:
     run = context.run
     transaction = context.service(Transaction)
     write = EmptyBaseline(context.where, Suspect(wish.table, run.run_id, run.started, run.started))
-    transaction.stage(db, write)
-    await transaction.complete(write)
+    transaction.stage(db, write, position=context.position)
+    transaction.complete(write)
 
 
 async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
@@ -201,7 +227,7 @@ async def _view(
     """What the table is compared in: behind writes of this run as they made it, else as it is now."""
     permit = partial(context.permit, label=f"read {table}")
     if context.sees_own_writes:
-        async with transaction.own_view(db, permit) as connection:
+        async with transaction.own_view(db, context, permit) as connection:
             yield connection
         return
     async with permit(), transaction.snapshot(db) as connection:

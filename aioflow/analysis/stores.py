@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.infer import Activation, reachable
 from aioflow.analysis.resolve import Resolved
-from aioflow.analysis.wiring import Wiring, downstream
+from aioflow.analysis.wiring import Wiring, downstream, upstream
+from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.operator import Operator, Settings, StoreUse
 from aioflow.plan import Plan
 
 ResolvedOf: TypeAlias = Callable[[Plan], Sequence[Resolved | None]]
+Plans: TypeAlias = Mapping[str, tuple[Plan, Sequence[Resolved]]]  # by key, with their statements
 
 _DEFAULT = "default"
 
@@ -80,70 +82,71 @@ def _uses(root: Activation, resolved_of: ResolvedOf) -> Iterator[tuple[Activatio
                 yield activation, index, use
 
 
-def reads_after_writes(
-    plans: Mapping[str, tuple[Plan, Sequence[Resolved]]],
-) -> frozenset[tuple[str, int]]:
-    """The statements, by plan and number, that read a store after a write of the same run may have happened.
+# --- reads after writes -------------------------------------------------------------------------
+
+
+def reads_after_writes(plans: Plans) -> ReadBack:
+    """Which statements read a store after a write of the same run may have happened, and after which writes.
 
     What is written stands upstream over data and signals, in the plan itself, in a plan that it calls, or
     before a call of it.
     """
-    writing = _writing_plans(plans)
-    behind = {key: _behind_writes(plan, resolved, writing) for key, (plan, resolved) in plans.items()}
-    late = _called_late(plans, behind)
-    return frozenset(
-        (key, index)
-        for key, (_, resolved) in plans.items()
-        for index, statement in enumerate(resolved)
-        if (key in late or index in behind[key])
-        and (use := store_use(statement)) is not None
-        and use.access in ("read", "compare")
+    order = _Order(plans)
+    writes = order.with_access("compare", "write", "update")
+    reads = order.with_access("read", "compare", "update")
+    return ReadBack(
+        order.statements(reads & order.after(writes)),
+        order.statements(writes & order.before(reads)),
     )
 
 
-def _writing_plans(plans: Mapping[str, tuple[Plan, Sequence[Resolved]]]) -> set[str]:
-    writing = {key for key, (_, resolved) in plans.items() if any(map(_writes, resolved))}
-    grown = True
-    while grown:  # until no plan learns of another one's writes
-        more = {key for key, (_, resolved) in plans.items() if _calls(resolved) & writing} - writing
-        writing |= more
-        grown = bool(more)
-    return writing
+@dataclass(frozen=True)
+class ReadBack:
+    """Statements by plan and number: those that read what others wrote, and those others."""
+
+    reads: frozenset[tuple[str, int]]
+    writes: frozenset[tuple[str, int]]
 
 
-def _writes(resolved: Resolved) -> bool:
-    use = store_use(resolved)
-    return use is not None and use.access in ("compare", "write", "update")
+class _Order:
+    """All statements of a program in one graph: each leads to those that get data or signals of it.
 
+    A call stands there twice. Its beginning leads to all statements of its plan, these lead to its end, and
+    that leads to what comes after the call.
+    """
 
-def _calls(resolved: Iterable[Resolved]) -> set[str]:
-    return {each.target.key for each in resolved if isinstance(each.target, Plan)}
+    def __init__(self, plans: Plans) -> None:
+        self._statements = [(key, index) for key, (_, found) in plans.items() for index in range(len(found))]
+        self._resolved = [each for _, found in plans.values() for each in found]
+        self._count = len(self._statements)
+        self._number = {statement: number for number, statement in enumerate(self._statements)}
+        self._edges: list[list[int]] = [[] for _ in range(2 * self._count)]
+        members = {key: [self._number[key, index] for index in range(len(plans[key][1]))] for key in plans}
+        for key, (plan, found) in plans.items():
+            for index, (resolved, readers) in enumerate(zip(found, Wiring(plan).readers(), strict=True)):
+                begin = self._number[key, index]
+                end = self._end(begin)
+                self._edges[end] += [self._number[key, reader] for reader in readers]
+                if isinstance(resolved.target, Plan):
+                    inside = members[resolved.target.key]
+                    self._edges[begin] += [*inside, end]
+                    for number in inside:
+                        self._edges[self._end(number)].append(end)
 
+    def _end(self, number: int) -> int:
+        return number + self._count if isinstance(self._resolved[number].target, Plan) else number
 
-def _behind_writes(plan: Plan, resolved: Sequence[Resolved], writing: set[str]) -> set[int]:
-    edges = Wiring(plan).readers()
-    first = [
-        successor
-        for index, each in enumerate(resolved)
-        if _writes(each) or (isinstance(each.target, Plan) and each.target.key in writing)
-        for successor in edges[index]
-    ]
-    return downstream(edges, first)
+    def with_access(self, *kinds: str) -> set[int]:
+        """The statements that use a store in one of these ways."""
+        uses = map(store_use, self._resolved)
+        return {number for number, use in enumerate(uses) if use is not None and use.access in kinds}
 
+    def after(self, numbers: set[int]) -> set[int]:
+        return downstream(self._edges, [each for number in numbers for each in self._edges[number]])
 
-def _called_late(
-    plans: Mapping[str, tuple[Plan, Sequence[Resolved]]], behind: Mapping[str, set[int]]
-) -> set[str]:
-    """The plans of which some call stands behind a write."""
-    late: set[str] = set()
-    grown = True
-    while grown:
-        more = {
-            each.target.key
-            for key, (_, resolved) in plans.items()
-            for index, each in enumerate(resolved)
-            if isinstance(each.target, Plan) and (key in late or index in behind[key])
-        } - late
-        late |= more
-        grown = bool(more)
-    return late
+    def before(self, numbers: set[int]) -> set[int]:
+        first = [number for number, edges in enumerate(self._edges) if not numbers.isdisjoint(edges)]
+        return upstream(self._edges, first)
+
+    def statements(self, numbers: set[int]) -> frozenset[tuple[str, int]]:
+        return frozenset(self._statements[number] for number in numbers)

@@ -150,9 +150,12 @@ class _Posted:
         if latest:
             self._staged.add(latest)
 
-    async def apply(self, connection: Connection) -> None:
+    def seal(self) -> None:
         self._stage()
-        for rows in _portions(batches_of(self._staged.seal())):
+        self._staged.seal()
+
+    async def apply(self, connection: Connection) -> None:
+        for rows in _portions(batches_of(self._staged.sealed)):
             await connection.load(TABLE, STAGED, [rows])
 
     def forget(self) -> None:

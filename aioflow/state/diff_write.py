@@ -117,9 +117,10 @@ class DiffWrite:
         staged = len(self._inserts) + len(self._updates) + len(self._deletes)
         return not self._finished or not (staged or self._suspect or self._forgets)
 
+    def seal(self) -> None:
+        """Nothing: it counts as a whole."""
+
     async def apply(self, connection: Connection) -> None:
-        if not self._finished:
-            return
         await self._check_inserts(connection)
         await self._apply_deletes(connection)
         for batch in _chunks(self._updates):
@@ -145,6 +146,7 @@ class DiffWrite:
         self.close()
 
     def close(self) -> None:
+        self._finished = False
         for buffer in (self._inserts, self._updates, self._deletes, self._held):
             buffer.close()
 

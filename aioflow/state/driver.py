@@ -40,6 +40,9 @@ class ColumnNeed:
     largest: int | None = None  # the greatest magnitude of an int, where that was looked at
     zoned: set[bool] = field(default_factory=set)  # whether the datetimes have a zone
 
+    def copy(self) -> ColumnNeed:
+        return replace(self, classes=set(self.classes), zoned=set(self.zoned))
+
 
 @dataclass(frozen=True)
 class Dialect:

@@ -29,9 +29,10 @@ class Export:
     def is_empty(self) -> bool:
         return self._is_closed
 
+    def seal(self) -> None:
+        self._rows.seal()
+
     async def apply(self, connection: Connection) -> None:
-        if self._is_closed:
-            return
         columns = await connection.columns(self._table)
         if columns is not None:
             await connection.run(f"delete from {quote_name(self._table)}")
@@ -39,7 +40,7 @@ class Export:
             {column.name for column in columns or ()}, connection
         ):
             await self._make(connection, replace=columns is not None)
-        if buffers := self._rows.seal():
+        if buffers := self._rows.sealed:
             rows = self._rows
             await connection.load(self._table, rows.schema.names, batches_of(buffers), rows.needs)
 
@@ -62,6 +63,7 @@ class Export:
 
     def forget(self) -> None:
         """The whole is written once: there is nothing to come."""
+        self.close()
 
     def close(self) -> None:
         self._is_closed = True

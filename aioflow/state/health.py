@@ -93,6 +93,9 @@ class HealthWrite:
     def add(self, baseline: str, run: RunHealth) -> None:
         self._runs[baseline] = run
 
+    def seal(self) -> None:
+        """All figures are there when it is staged."""
+
     async def apply(self, connection: Connection) -> None:
         try:
             async with connection.savepoint():

@@ -57,7 +57,7 @@ async def read(
 ) -> AsyncGenerator[Schema | Batch, None]:
     """What is read from a connection, as it comes; permits are held only while the database works."""
     transaction = context.service(Transaction)
-    if context.sees_own_writes:
+    if context.sees_own_writes and transaction.may_write_to(database):
         async with aclosing(_collected(read_from, transaction, database, context)) as collected:
             async for item in collected:
                 yield item
@@ -106,7 +106,7 @@ async def _collect(
     schema = None
     # A query that fails must leave the transaction as it was: ERRORS may take the failure.
     async with (
-        transaction.own_view(database, context.permit) as connection,
+        transaction.own_view(database, context) as connection,
         connection.savepoint(),
         aclosing(read_from(connection)) as results,
     ):
@@ -129,12 +129,13 @@ class TupleQueries:
         self._database = database
         self._context = context
         self._transaction = context.service(Transaction)
+        self.in_own_view = context.sees_own_writes and self._transaction.may_write_to(database)
         self._snapshots = Snapshots(self._transaction, database, context.clock)
         self.window = min(context.workers, CONNECTIONS_AT_MOST)
 
     async def ask(self, row: Row) -> AsyncGenerator[tuple[Schema, Batch], None]:
         """The attributes of the results, with results as they come; at least one list, perhaps empty."""
-        results = self._in_own_view(row) if self._context.sees_own_writes else self._in_snapshot(row)
+        results = self._in_own_view(row) if self.in_own_view else self._in_snapshot(row)
         schema, is_first = Schema(()), True
         async with aclosing(results):
             async for item in results:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from aioflow.memory import Memory
@@ -23,13 +23,14 @@ class StagedRows:
 
     def __init__(self, schema: Schema, memory: Memory) -> None:
         self.schema = schema
-        self.needs: list[ColumnNeed] = list(map(ColumnNeed, schema.names, schema.types))
+        self.needs: list[ColumnNeed] = []  # of the rows that are sealed, and of those before
+        self._needs_of_all = list(map(ColumnNeed, schema.names, schema.types))
         self._memory = memory
         self._growing = RowBuffer(memory)
         self._sealed: list[RowBuffer] = []
 
     def add(self, batch: Batch) -> None:
-        observe(self.needs, self.schema, batch)
+        observe(self._needs_of_all, self.schema, batch)
         try:
             self._growing.append(batch)
         except OSError as error:
@@ -42,12 +43,17 @@ class StagedRows:
     def __len__(self) -> int:
         return len(self._growing) + sum(map(len, self._sealed))
 
-    def seal(self) -> list[RowBuffer]:
-        """All rows so far; what comes later is kept apart from them."""
+    def seal(self) -> None:
+        """Keep what comes later apart from what is there."""
         if len(self._growing):
             self._sealed.append(self._growing)
             self._growing = RowBuffer(self._memory)
-        return list(self._sealed)
+        self.needs = [need.copy() for need in self._needs_of_all]
+
+    @property
+    def sealed(self) -> Sequence[RowBuffer]:
+        """All rows that were there then, apart from those that are forgotten."""
+        return self._sealed
 
     def forget(self) -> None:
         """Let go of what was sealed."""

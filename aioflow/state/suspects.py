@@ -237,6 +237,9 @@ class EmptyBaseline:
         self.where = where
         self._suspect = suspect
 
+    def seal(self) -> None:
+        """It is all there."""
+
     async def apply(self, connection: Connection) -> None:
         await write_suspect(connection, self._suspect)
 

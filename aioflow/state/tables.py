@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, ClassVar
 
 from aioflow.errors import SettingError, suggestion
+from aioflow.memory import Memory
 from aioflow.relation import Document, Relation, Schema, Type
+from aioflow.spill import RowBuffer
 from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
 from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError, DiskFullError
 
 OWN_PREFIX = "aioflow_"
 _RESERVED = (OWN_PREFIX, "sqlite_")
 _POSTGRES_NAME_BYTES = 63
+_FITTING = "aioflow_fitting"
 # Where a database tells the names of its tables, for suggestions; others give none.
 _TABLES = {
     "sqlite": "select name from sqlite_master where type in ('table', 'view')",
@@ -93,13 +97,16 @@ async def missing_table(connection: Connection, table: str) -> str:
 # --- columns ------------------------------------------------------------------------------------
 
 
-async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNeed], *, evolve: bool) -> None:
-    """Have a table with columns for all of these, made or widened where they are missing or too narrow."""
+async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNeed], *, evolve: bool) -> bool:
+    """Have a table with columns for all of these, made or widened where they are missing or too narrow.
+
+    Returns whether it was made.
+    """
     check_names(connection.dialect, table, [need.name for need in needs])
     columns = await connection.columns(table)
     if columns is None:
         await connection.create_table(table, needs)
-        return
+        return True
     known = {column.name for column in columns}
     new = [need for need in needs if need.name not in known]
     if new:
@@ -108,6 +115,30 @@ async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNe
             raise ConflictError(_unknown_column(table, new[0].name, columns))
         await connection.add_columns(table, new)
     await connection.widen(table, [need for need in needs if need.name in known])
+    return False
+
+
+async def refit_table(
+    connection: Connection, table: str, needs: Sequence[ColumnNeed], memory: Memory
+) -> None:
+    """Have a table that was made for the first rows of a relation as if it had been made for all so far."""
+    names = [need.name for need in needs]
+    columns = await connection.columns(table) or ()
+    if [column.name for column in columns] != names:
+        return  # it was changed since
+    await connection.create_table(_FITTING, needs, temporary=True)
+    fitting = await connection.columns(_FITTING) or ()
+    await connection.run(f"drop table {_FITTING}")
+    if [column.declared for column in columns] == [column.declared for column in fitting]:
+        return
+    with RowBuffer(memory) as rows:
+        async with aclosing(connection.select(f"select * from {quote_name(table)}")) as parts:
+            async for part in parts:
+                if not isinstance(part, Schema):
+                    rows.append(part)
+        await connection.run(f"drop table {quote_name(table)}")
+        await connection.create_table(table, needs)
+        await connection.load(table, names, rows.batches(), needs)
 
 
 def _unknown_column(table: str, name: str, columns: Sequence[Column]) -> str:

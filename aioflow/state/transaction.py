@@ -2,17 +2,20 @@
 
 Writes are staged elsewhere and applied in one short transaction at the end. Only a run that must see its own
 writes before, through `own_view`, opens the transaction earlier and keeps other writers waiting till its end.
+Whoever reads there has the writes applied that come before it, as far as they are staged: the transaction has
+them then, and nothing of them is kept elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
 
-from aioflow.context import RunInfo
+from aioflow.context import Context, Position, RunInfo
+from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 from aioflow.services import Scope, ServiceHost
 from aioflow.state.databases import Databases
@@ -38,6 +41,14 @@ class _Undo(Exception):  # noqa: N818  # no error: a way out
     """Leaves a transaction so that nothing of it remains."""
 
 
+@dataclass
+class _Staging:
+    """Whose writes these are; those without a position are for no statement to see."""
+
+    position: Position | None
+    is_seen: bool = False  # some of it was applied for another statement to see
+
+
 class Transaction:
     """What one run writes, all of it to one database; a service of the run."""
 
@@ -48,9 +59,8 @@ class Transaction:
         self._run = run
         self._databases = host.service(Databases)
         self._address: Address | None = None
-        self._staged: dict[Write, None] = {}  # statements that are under way
-        self._complete: list[Write] = []  # those that have ended, in that order; applied if live
-        self._applied = 0  # how many of the complete ones the open transaction has
+        self._under_way: dict[Write, _Staging] = {}  # in the order in which their statements began
+        self._complete: dict[Write, _Staging] = {}  # in the order in which they ended
         self._after: dict[AfterCommit, None] = {}
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
@@ -68,37 +78,71 @@ class Transaction:
     def database_of(self, database: str | None) -> Address:
         return self._databases.address(database, self._run.folder)
 
-    def stage(self, database: str | None, write: Write, *, after_commit: AfterCommit | None = None) -> None:
-        """A statement is going to write. What is to follow the commit is called once, however often given."""
+    def stage(
+        self,
+        database: str | None,
+        write: Write,
+        *,
+        position: Position | None = None,
+        after_commit: AfterCommit | None = None,
+    ) -> None:
+        """A statement is going to write. What is to follow the commit is called once, however often given.
+
+        What stands in the write is seen by statements that come after the position.
+        """
         self._bind(database)
-        self._staged[write] = None
+        self._under_way.setdefault(write, _Staging(position))
         if after_commit is not None:
             self._after[after_commit] = None
 
-    async def complete(self, write: Write) -> None:
-        """The statement has ended: its writes come behind those that were complete before."""
-        del self._staged[write]
-        self._complete.append(write)
-        if self._live is not None:
-            async with self._using:
-                await to_the_end(self._apply_complete())
+    def complete(self, write: Write) -> None:
+        """The statement has ended: nothing more comes."""
+        self._complete[write] = self._under_way.pop(write)
+        self._drop_empty(write)
+
+    def withdraw(self, write: Write, error: Exception) -> None:
+        """The statement has failed: nothing of it is written. A CommitError when that cannot be any more."""
+        staging = self._under_way.get(write)
+        if staging is not None and staging.is_seen:
+            told = str(error) if isinstance(error, AioflowError) else f"{type(error).__name__}: {error}"
+            raise CommitError(
+                f"{write.where}: {told}; the run has read rows of it already; nothing of this run was stored"
+            ) from error
+        self._under_way.pop(write, None)
+        write.close()
+
+    def may_write_to(self, database: str | None) -> bool:
+        """Whether the run writes to this database, as far as it is known already."""
+        return self._address is None or self._address.url == self.database_of(database).url
 
     @asynccontextmanager
     async def own_view(
-        self, database: str | None, permit: Callable[[], AbstractAsyncContextManager[None]]
+        self,
+        database: str | None,
+        context: Context,
+        permit: Callable[[], AbstractAsyncContextManager[None]] | None = None,
+        *,
+        changes: bool = False,
     ) -> AsyncIterator[Connection]:
-        """The database as the run's own writes make it, for one user at a time.
+        """The database as the writes made it that come before a statement, for one user at a time.
 
-        From the first time on the run holds the write lock. Hand nothing on before this is left again: who
-        reads it may itself wait for the view. The permit is taken last: whoever it would keep waiting may be
-        the one who holds the lock.
+        From the first time on the run holds the write lock, unless it has written nothing to this database
+        and the statement `changes` nothing. Hand nothing on before this is left again: who reads it may
+        itself wait for the view. The permit is taken last: whoever it would keep waiting may be the one who
+        holds the lock.
         """
-        self._bind(database)
+        permit = permit or context.permit
+        if changes:
+            self._bind(database)
+        elif self._address is None or not self.may_write_to(database):
+            async with permit(), self.snapshot(database) as connection:
+                yield connection
+            return
         async with self._using:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await to_the_end(self._apply_complete())
+            await to_the_end(self._apply_early(context.position))
             async with permit():
                 yield self._connection
 
@@ -127,11 +171,11 @@ class Transaction:
         """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
         try:
             if self._host.ended_well:
-                await self._commit([*self._complete, *self._staged])
+                await self._commit([*self._complete, *self._under_way])
             else:
                 await self._leave(_Undo())
         finally:
-            for write in (*self._complete, *self._staged):
+            for write in (*self._complete, *self._under_way):
                 write.close()
         if self._host.ended_well:
             await self.after_checkpoint()
@@ -139,12 +183,12 @@ class Transaction:
     @property
     def wants_checkpoint(self) -> bool:
         """Whether there is anything that a checkpoint would make durable."""
-        return self._live is not None or any(not write.is_empty for write in self._ready())
+        return self._live is not None or bool(self._ready())
 
     async def checkpoint(self) -> None:
         """Commit what has come so far, of a plan that commits as it streams."""
         async with self._using:
-            await self._commit(self._ready())
+            await self._commit(list(self._ready()))
 
     async def after_checkpoint(self) -> None:
         for follow in tuple(self._after):
@@ -153,23 +197,37 @@ class Transaction:
             except AioflowError as error:  # what was committed is no failure
                 self._host.warn(str(error))
 
-    def _ready(self) -> list[Write]:
-        return [*self._complete, *(write for write in self._staged if not write.whole)]
+    def _ready(self) -> dict[Write, _Staging]:
+        """What can be applied, each after what its statement got data or signals of."""
+        ready = [(write, staging) for write, staging in self._complete.items() if not write.is_empty]
+        for write, staging in self._under_way.items():
+            if not write.whole and not write.is_empty:
+                later = (at for at, (_, other) in enumerate(ready) if _comes_after(other, staging))
+                ready.insert(next(later, len(ready)), (write, staging))
+        return dict(ready)
 
     async def _commit(self, writes: Sequence[Write]) -> None:
         """Make writes durable, if there are any."""
+        for write in writes:
+            write.seal()
         if self._live is not None:
             await self._commit_early(writes)
         elif any(not write.is_empty for write in writes):
             await self._commit_staged(writes)
         else:
             return
+        self._forget(writes)
+
+    def _forget(self, writes: Iterable[Write]) -> None:
+        """Let go of what was applied and needs never be again."""
         for write in writes:
             write.forget()
-        for write in self._complete:
+            self._drop_empty(write)
+
+    def _drop_empty(self, write: Write) -> None:
+        """Let go of a write to which nothing more comes; rows may have come while others were applied."""
+        if write.is_empty and self._complete.pop(write, None) is not None:
             write.close()
-        self._complete.clear()
-        self._applied = 0
 
     async def _commit_staged(self, writes: Sequence[Write]) -> None:
         """Everything in one short transaction; a server that goes away meanwhile is waited for."""
@@ -218,26 +276,34 @@ class Transaction:
             self._file = _file_at(self._address)
             self._connection, self._live = connection, stack.pop_all()
 
-    async def _apply_complete(self) -> None:
-        """Apply what is complete; once something cannot be, nothing of the run ever takes hold."""
+    async def _apply_early(self, position: Position) -> None:
+        """Apply what comes before a statement; once something cannot be, nothing of the run takes hold."""
         assert self._connection is not None
+        self._expect_unbroken()
+        reader = _Staging(position)
+        seen = {write: each for write, each in self._ready().items() if _comes_after(reader, each)}
+        # All at one moment: of a row that is on its way, nothing is applied before what it came from.
+        for write, staging in seen.items():
+            staging.is_seen = True
+            write.seal()
+        try:
+            for write in seen:
+                await _apply(write, self._connection)
+        except AioflowError as error:
+            self._broken = error
+            raise
+        self._forget(seen)  # if this transaction is lost the run is: nothing is ever applied again
+
+    def _expect_unbroken(self) -> None:
         if self._broken is not None:
             raise CommitError(str(self._broken)) from self._broken
-        while self._applied < len(self._complete):
-            try:
-                async with self._connection.savepoint():
-                    await _apply(self._complete[self._applied], self._connection)
-            except AioflowError as error:
-                self._broken = error
-                raise
-            self._applied += 1
 
     async def _commit_early(self, writes: Sequence[Write]) -> None:
         assert self._connection is not None
         now = datetime.now(UTC)
         try:
-            await self._apply_complete()
-            for write in writes[self._applied :]:
+            self._expect_unbroken()
+            for write in writes:
                 await _apply(write, self._connection)
             self._expect_same_file()
             await _committing(self._note(self._connection, now))
@@ -332,7 +398,15 @@ def _file_at(address: Address) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _comes_after(later: _Staging, earlier: _Staging) -> bool:
+    if later.position is None or earlier.position is None:
+        return False
+    return later.position.comes_after(earlier.position)
+
+
 async def _apply(write: Write, connection: Connection) -> None:
+    if write.is_empty:
+        return
     try:
         await write.apply(connection)
     except (BusyError, DisconnectedError):

@@ -35,12 +35,12 @@ class Updates:
     def __init__(self, sql: Sql, database: str | None, context: Context) -> None:
         self._sql = sql
         self._database = database
-        self._permit = context.permit
+        self._context = context
         self._transaction = context.service(Transaction)
 
     async def run(self, rows: Batch) -> list[Outcome]:
         """Execute for each tuple. One that fails leaves no trace, and the others are not touched by it."""
-        async with self._transaction.own_view(self._database, self._permit) as connection:
+        async with self._transaction.own_view(self._database, self._context, changes=True) as connection:
             try:
                 async with connection.savepoint():
                     return [await self._execute(connection, row) for row in rows]

@@ -22,15 +22,19 @@ class Write(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether applying it would change nothing: a run without writes takes no lock."""
+        """Whether nothing is staged, or all of it forgotten: a run without writes takes no lock."""
+        ...
+
+    def seal(self) -> None:
+        """What is staged now is to be applied; what comes later is for another time."""
         ...
 
     async def apply(self, connection: Connection) -> None:
-        """Write what was staged. It may be called again, after the transaction was lost."""
+        """Write what was sealed and is not forgotten: all of it again, after the transaction was lost."""
         ...
 
     def forget(self) -> None:
-        """What was applied is durable: let go of it."""
+        """What was applied needs never be applied again: let go of it."""
         ...
 
     def close(self) -> None:

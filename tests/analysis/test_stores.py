@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 import pytest
 
 from aioflow import Context, Engine, PlanError, Row, Stream, loads, operator
 from aioflow.graph import Graph
 from aioflow.operator import Registry, Settings, StoreUse, registry, same_as_input
+from aioflow.plan import Plan
 from aioflow.plugins import load_operators
 from aioflow.services import ServiceHost
 
@@ -70,10 +71,20 @@ def operators() -> Registry:
 def late_reads(text: str) -> set[int]:
     """The lines of the statements that see what the run wrote."""
     graph = Graph(loads(text, plan="main"), operators(), {})
+    return lines(graph, graph.sees_own_writes)
+
+
+def read_back(text: str) -> set[int]:
+    """The lines of the statements that write what the run reads."""
+    graph = Graph(loads(text, plan="main"), operators(), {})
+    return lines(graph, graph.is_read_back)
+
+
+def lines(graph: Graph, holds: Callable[[Plan, int], bool]) -> set[int]:
     found = set()
     for plan in graph.program:
         for index, statement in enumerate(plan.statements):
-            if graph.sees_own_writes(plan, index):
+            if holds(plan, index):
                 assert statement.span is not None
                 found.add(statement.span.line)
     return found
@@ -144,6 +155,26 @@ def test_the_next_level_of_a_recursion_comes_after_the_writes_of_this_one() -> N
         union (here, rest : all)
         } }"""
     ) == {2}
+
+
+def test_a_write_is_read_back_by_what_reads_or_updates_after_it() -> None:
+    assert read_back(
+        """PLAN writes { INPUT: x OUTPUT: y BODY {
+        st_keep (x : y)
+        } }
+        PLAN reads { INPUT: x OUTPUT: y BODY {
+        st_look (x : y)
+        st_keep (y)
+        } }
+        PLAN main { INPUT: x OUTPUT: b BODY {
+        st_keep (x) {DONE: kept}
+        st_amend (x) {WAIT: kept}
+        st_keep (x) {DONE: told}
+        st_tell (x) {WAIT: told}
+        writes (x : y)
+        reads (y : b)
+        } }"""
+    ) == {2, 9}
 
 
 def test_the_operator_is_told() -> None:

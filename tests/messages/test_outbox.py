@@ -230,6 +230,7 @@ def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
         assert not write.is_empty
         async with opened_post(f"sqlite:{tmp_path / 'a.db'}") as opened:
             connection = await opened.connect()
+            write.seal()
             await write.apply(connection)
             assert await connection.fetch("SELECT count(*), count(DISTINCT key) FROM aioflow_outbox") == [
                 (500, 500)

@@ -7,7 +7,6 @@ import errno
 import inspect
 import math
 import sqlite3
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -39,25 +38,6 @@ from tests.servers.postgres import Postgres
 HOUSES = rows(("a", 1), ("b", 2), ("c", None), schema="url price")
 MODES = pytest.mark.parametrize("mode", ["D-", "D+S-", "D+S+"])
 NASTY = '"; drop table x; --'
-
-
-@pytest.fixture(scope="module")
-def shared_postgres_url(postgres: Postgres) -> Iterator[str]:
-    url = postgres.create_database()
-    yield url
-    postgres.drop_database(url)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database; on PostgreSQL one for all tests, each in a fresh schema: that is much faster."""
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path / 'test.db'}"
-    url = str(request.getfixturevalue("shared_postgres_url"))
-    server: Postgres = request.getfixturevalue("postgres")
-    server.run("drop schema public cascade", url=url)
-    server.run("create schema public", url=url)
-    return url
 
 
 def execute(url: str, *statements: str) -> None:

@@ -343,8 +343,16 @@ def test_a_connection_that_is_lost_anywhere_in_a_commit_loses_and_doubles_nothin
         assert rows(file) == [1, 2], calls[number - 1]
 
 
-def test_a_run_that_saw_its_writes_is_told_if_its_commit_was_lost(tmp_path: Path) -> None:
-    text = plan('dbupdate ("create table t (n)") {DONE: d} dbappend (x, "t") {WAIT: d}')
+SEEN = [
+    'dbupdate ("create table t (n)") {DONE: d} dbappend (x, "t") {WAIT: d}',
+    'dbappend (x, "t" : stored) dbquery ("select n as m from t where n = :n", stored : seen)',
+    'dbexport (x, "t" : stored) {ENABLE: e} dbimport ("t" : seen) {WAIT: e}',
+]
+
+
+@pytest.mark.parametrize("statements", SEEN)
+def test_a_run_that_saw_its_writes_is_told_if_its_commit_was_lost(tmp_path: Path, statements: str) -> None:
+    text = plan(statements)
     calls = calls_of(tmp_path / "first.db", text)
     outcomes = set()
     for number in range(1, len(calls) + 1):
