@@ -548,8 +548,8 @@ def test_a_function_is_called_once_for_each_tuple(
         called[number] += 1
         return call(number)
 
-    function(name="o_counting", takes="n", returns=returns, pure=pure)(counting)
-    run(f'apply (rel, "o_counting" : out) {{{outer}ERRORS: bad}}', outputs="out, bad", rel=THOUSAND)
+    function(name="o_tallied", takes="n", returns=returns, pure=pure)(counting)
+    run(f'apply (rel, "o_tallied" : out) {{{outer}ERRORS: bad}}', outputs="out, bad", rel=THOUSAND)
     assert called == Counter(range(1000))
 
 
