@@ -78,7 +78,8 @@ class Engine:
 
     `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
     permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
-    operators that must remember go to disk. `configuration` holds the tables that services read (`http`,
+    operators that must remember go to disk. `max_depth` bounds recursions that wait on the outside world at
+    each level and have neither MAX_DEPTH nor ONCE. `configuration` holds the tables that services read (`http`,
     `host`, …; see `aioflow.configuration`); `services` stands in for services, by class.
     """
 
@@ -88,6 +89,7 @@ class Engine:
         *,
         capacity_rows: int = 256,
         memory_bytes: int = 32 * MEBIBYTE,
+        max_depth: int = 10_000,
         mode: Mode = "D+S+",
         partitions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
@@ -99,6 +101,7 @@ class Engine:
             ("workers", workers),
             ("capacity_rows", capacity_rows),
             ("memory_bytes", memory_bytes),
+            ("max_depth", max_depth),
         ):
             if value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
@@ -106,6 +109,7 @@ class Engine:
         self.budget = Budget(workers, partitions)
         self.memory = Memory(memory_bytes)
         self.capacity_rows = capacity_rows
+        self.max_depth = max_depth
         self.mode: Mode = mode
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
@@ -211,6 +215,7 @@ class Engine:
             info,
             mode,
             self.capacity_rows,
+            self.max_depth,
             tuple(self._listeners),
             self.timing,
             self.services,
@@ -254,6 +259,7 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
             "workers",
             "capacity_rows",
             "memory_bytes",
+            "max_depth",
             "partitions",
             "registry",
             "timing",

@@ -64,7 +64,7 @@ class OperatorStep(Gate):
         self.children: dict[asyncio.Task[Any], None] = {}
         self._recorded: RowBuffer | None = None
 
-    def new_stream(self, capacity: int | None) -> Stream:
+    def new_stream(self, port: int, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
 
     def waited_for_input(self, seconds: float) -> None:

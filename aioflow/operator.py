@@ -36,7 +36,7 @@ BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
 StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
 # Bound settings and the run's services -> what is missing before the statement can run.
 Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
-Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless"]
+Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless", "ends_early", "outside"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
 
 
@@ -83,6 +83,8 @@ class Operator:
     reads: Callable[[Settings], frozenset[str] | None] | None = field(default=None, repr=False)
     depends_on_arrival: bool | Callable[[Settings], bool] = False
     endless: bool | Callable[[Settings], bool] = False
+    ends_early: bool | Callable[[Settings], bool] = False
+    outside: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
     lint: Lint | None = field(default=None, repr=False)
     store: StoreRule | None = field(default=None, repr=False)
@@ -184,6 +186,8 @@ def operator(
     reads: Callable[[Settings], frozenset[str] | None] | None = None,
     depends_on_arrival: bool | Callable[[Settings], bool] = False,
     endless: bool | Callable[[Settings], bool] = False,
+    ends_early: bool | Callable[[Settings], bool] = False,
+    outside: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
     lint: Lint | None = None,
     store: StoreRule | None = None,
@@ -208,6 +212,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
     keeps nothing: it then needs no task. `reads` gives the attributes of its input that it needs, None
     for all: who produces them can ask with `context.reads_attribute` and save itself the others.
+    `endless` marks what never ends, `ends_early` what may end before its input does, `outside` what waits on
+    the outside world for each tuple.
     `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.
     `requires` gives, for bound settings and the run's services, what is missing before it can run.
     """

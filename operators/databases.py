@@ -82,7 +82,7 @@ async def dbimport(
 # --- dbquery ------------------------------------------------------------------------------------
 
 
-@operator(firing="tuple", store=_uses("read"), requires=_missing)
+@operator(firing="tuple", outside=True, store=_uses("read"), requires=_missing)
 async def dbquery(
     rel: Stream | None = None, *, sql: Query, outer: bool = False, db: str | None = None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:

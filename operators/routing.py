@@ -66,7 +66,7 @@ async def null(d: Stream, dt: Stream, df: Stream) -> AsyncGenerator[To, None]:
         yield To(taken, batch)
 
 
-@operator(schema=same_as_input, depends_on_arrival=True)
+@operator(schema=same_as_input, depends_on_arrival=True, ends_early=True)
 async def limit(rel: Stream, *, count: Count, offset: Count = _NONE) -> AsyncGenerator[Batch, None]:
     """Pass the first tuples and stop everything upstream that nobody else needs.
 

@@ -3,9 +3,11 @@
 from aioflow.expressions.aggregates import AggregateCall, Aggregates
 from aioflow.expressions.condition import Condition, JoinCondition
 from aioflow.expressions.counters import Counters
+from aioflow.expressions.keys import Keys
 from aioflow.expressions.projection import Attributes, Projection, RepeatableAttributes
 from aioflow.expressions.sorting import SortKey, SortKeys
 from aioflow.expressions.template import Formatter, Template
+from aioflow.setting import plan_settings
 
 __all__ = [
     "AggregateCall",
@@ -15,9 +17,12 @@ __all__ = [
     "Counters",
     "Formatter",
     "JoinCondition",
+    "Keys",
     "Projection",
     "RepeatableAttributes",
     "SortKey",
     "SortKeys",
     "Template",
 ]
+
+plan_settings["once"] = Keys
