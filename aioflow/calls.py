@@ -14,7 +14,7 @@ from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
 from aioflow.once import EntryStream
-from aioflow.outlet import Outlet, Target, has_readers
+from aioflow.outlet import Outlet, Target, has_readers, is_needed, nobody_needs
 from aioflow.plan import Plan
 from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep
 from aioflow.session import Session
@@ -142,13 +142,14 @@ class Call:
         inputs: Sequence[Stream],
         outputs: Sequence[Sequence[Target]],
         closed: frozenset[int] = frozenset(),
+        untaken: frozenset[int] = frozenset(),
     ) -> None:
         """Make the steps and connect them: inputs are the caller's streams, outputs its readers.
 
-        `closed` are outputs whose readers have all left.
+        `closed` are outputs whose readers have all left, `untaken` those that nobody ever needed.
         """
         self.completion.enter()  # until all is connected
-        adopted = self._make_gates(inputs)
+        adopted = self._make_gates(inputs, self.routine.bystanders(untaken))
         targets = self._targets(outputs)
         self._make_outlets(targets, closed)
         if closed:  # first: what nobody reads need not begin
@@ -166,7 +167,7 @@ class Call:
                 gate.consider()
         self.completion.leave()
 
-    def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
+    def _make_gates(self, inputs: Sequence[Stream], bystanders: frozenset[int]) -> set[int]:
         """The steps with their streams; the input variables whose stream a step could simply take over."""
         routine, session = self.routine, self.session
         schemas = routine.schemas(tuple([stream.schema for stream in inputs]))
@@ -188,13 +189,18 @@ class Call:
                 continue
             self.completion.enter()
             if step.needs_no_task and self.may_inline:
-                self.gates.append(InlineStep(session, step, self.iteration, self.completion))
+                inline = InlineStep(session, step, self.iteration, self.completion)
+                inline.is_bystander = number in bystanders
+                self.gates.append(inline)
                 continue
             gate = self._gate(step)
             streams = []
             for port, variable in enumerate(step.inputs):
                 stream = taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
                 stream.listener = gate.consider
+                stream.is_bystander = number in bystanders
+                for source in stream.sources:
+                    source.readers_changed()
                 stream.hold()  # who waits for space in one that was taken over need not wait any more
                 if stream.schema is None:
                     stream.schema = schemas[variable]
@@ -263,7 +269,7 @@ class Call:
         for outlet, variable in zip(outlets, step.outputs, strict=True):
             readers = self.routine.readers[variable] if variable is not None else ()
             if any(reader.kind == "output" and reader.number in closed for reader in readers):
-                outlet.was_read = True
+                outlet.mark_left()
 
 
 class CallStep(Gate):
@@ -291,7 +297,7 @@ class CallStep(Gate):
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
         outlet = Outlet([*targets, *self._watches], self.unread)
-        outlet.was_read = has_readers(targets)
+        outlet.was_read, outlet.was_needed = has_readers(targets), is_needed(targets)
         return outlet
 
     def waited_for_input(self, seconds: float) -> None:
@@ -322,7 +328,7 @@ class CallStep(Gate):
             session.publish(CallStarted(*place, self.iteration))
         closed = frozenset([number for number, outlet in enumerate(self.outlets) if outlet.unread])
         completion.enter()
-        child.open(self.streams, [outlet.targets for outlet in self.outlets], closed)
+        child.open(self.streams, [outlet.targets for outlet in self.outlets], closed, self._untaken())
         for outlet in self.outlets:
             outlet.end(dead=True)  # handed over: what the child's outlets say counts
         completion.leave()
@@ -331,13 +337,27 @@ class CallStep(Gate):
             self.ended = True
             self.completion.leave()
 
+    def _untaken(self) -> frozenset[int]:
+        """The outputs that nobody needs; a call for its signals, or for no result at all, is meant as a whole."""
+        if self.step.enable or self.step.done or not any(outlet.was_read for outlet in self.outlets):
+            return frozenset()
+        return frozenset([number for number, outlet in enumerate(self.outlets) if not outlet.was_needed])
+
     def _loop(self, routine: Routine, inside: Surroundings) -> None:
         """Leave this and all further levels to a work list."""
         outputs = [outlet.targets for outlet in self.outlets]
+        stream = self.streams[0]
         loop = Loop(
-            self.session, routine, self.completion, outputs, self.step, inside.recursion, inside.level
+            self.session,
+            routine,
+            self.completion,
+            outputs,
+            self.step,
+            inside.recursion,
+            inside.level,
+            stream.is_bystander,
         )
-        hand_over(self.streams[0], [loop])
+        hand_over(stream, [loop])
         self._entrance.unfolded()
         loop.mark_left(self.outlets)
         for outlet in self.outlets:
@@ -429,8 +449,8 @@ class CallStep(Gate):
 
     def _end_unread(self) -> bool:
         """End a call that has not unfolded if nobody reads its outputs any more."""
-        left = [outlet.unread for outlet in self.outlets if outlet.was_read]
-        if self.is_pinned or self.ended or not left or not all(left):
+        was_read = any(outlet.was_read for outlet in self.outlets)
+        if self.is_pinned or self.ended or not was_read or not nobody_needs(self.outlets):
             return False
         self._let_begin()
         self.ended = True

@@ -17,6 +17,7 @@ from aioflow.events import StepEnded, StepStarted, TupleFailed
 from aioflow.failures import FailureSink, describe, failed_row, operator_error
 from aioflow.gate import Gate
 from aioflow.host import Host
+from aioflow.outlet import nobody_needs
 from aioflow.relation import Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
@@ -281,11 +282,7 @@ class OperatorStep(Gate):
     def unread(self) -> None:
         """Nobody reads an output any more: stop, if nobody reads any, and nothing else needs the step."""
         outlets = [*self.outlets, *([self.errors] if self.errors is not None else ())]
-        if (
-            self.is_pinned
-            or self.ended
-            or not all(outlet.unread or not outlet.was_read for outlet in outlets)
-        ):
+        if self.is_pinned or self.ended or not nobody_needs(outlets):
             return
         if not self.unneeded:
             self.unneeded = True

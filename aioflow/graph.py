@@ -58,6 +58,7 @@ class Routine:
     inference: Inference = field(repr=False)
     order: tuple[int, ...] = ()  # steps that are no calls, each after those it reads; for a loop
     is_loop: bool = False  # every level is a function of its input's rows
+    _bystanders: dict[frozenset[int], frozenset[int]] = field(default_factory=dict, repr=False)
     _schemas: dict[Schemas, Schemas] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
 
@@ -72,6 +73,33 @@ class Routine:
             known = self._schemas[inputs] = tuple(found.get(name) for name in self.variables)
         self._latest = inputs, known
         return known
+
+
+    def bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
+        """The steps that lead to outputs of the plan which its caller does not take, and to nothing else.
+
+        They get what there is, but keep nothing at work that feeds them.
+        """
+        found = self._bystanders.get(untaken)
+        if found is None:
+            found = self._bystanders[untaken] = self._find_bystanders(untaken)
+        return found
+
+    def _find_bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
+        written = [[*_written(step), *(() if step.errors is None else (step.errors,))] for step in self.steps]
+        readers = [[reader for variable in names for reader in self.readers[variable]] for names in written]
+        edges = [[each.number for each in found if each.kind != "output"] for found in readers]
+        bystanders: set[int] = set()
+        for number in reversed(topological_order(edges)):
+            step = self.steps[number]
+            if step.pinned or step.pinned_until_enabled or not readers[number]:
+                continue  # a result that the plan itself never reads was meant so
+            if all(
+                reader.number in (untaken if reader.kind == "output" else bystanders)
+                for reader in readers[number]
+            ):
+                bystanders.add(number)
+        return frozenset(bystanders)
 
 
 class Graph:

@@ -16,7 +16,7 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         stream.discard()
         return
     # A stream that must see every row stays between: when all readers have left, so does it.
-    relay = Outlet(targets, stream.close if isinstance(stream, EntryStream) else None)
+    relay = Outlet(targets, stream.let_go if isinstance(stream, EntryStream) else None)
     if not any(target.reads for target in targets):  # they have left before it began
         stream.close()
         relay.end()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from aioflow.dataclass import dataclass
 from aioflow.failures import operator_error
 from aioflow.graph import Routine
-from aioflow.outlet import Outlet, Space, Target, when_freed
+from aioflow.outlet import Outlet, Space, Target, nobody_needs, when_freed
 from aioflow.recursion import Once, Recursion, too_deep
 from aioflow.relation import Row, Schema
 from aioflow.reordered import Reordered
@@ -67,12 +67,14 @@ class Loop:
         step: Step,
         recursion: Recursion | None,
         level: int,
+        is_bystander: bool,
     ) -> None:
         self.session = session
         self.sources: list[Outlet] = []
         self._routine = routine
         self._completion = completion
         self._step = step  # the call that it begins with
+        self.is_bystander = is_bystander
         self._level = level
         self._levels_in_turn = recursion.levels if recursion is not None else None
         plan, self._once = routine.plan, None
@@ -297,13 +299,13 @@ class Loop:
     def mark_left(self, outlets: Sequence[Outlet]) -> None:
         """Readers may have left between the call's beginning and its unfolding."""
         for anchor, outlet in zip(self._anchors, outlets, strict=True):
-            anchor.was_read = outlet.was_read
+            anchor.was_read, anchor.was_needed = outlet.was_read, outlet.was_needed
         if any(anchor.unread for anchor in self._anchors):
             self._unread()
 
     def _unread(self) -> None:
         """If nobody reads any output any more, nobody needs the input."""
-        if self._ended or not all(anchor.unread or not anchor.was_read for anchor in self._anchors):
+        if self._ended or not nobody_needs(self._anchors):
             return
         self._forget()
         for source in tuple(self.sources):

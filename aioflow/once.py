@@ -47,6 +47,12 @@ class EntryStream(Stream):
         if self.ended:
             relay.end(self.dead)
 
+    def let_go(self) -> None:
+        """Nobody needs the rows any more; bystanders that are left get an end."""
+        self.close()
+        if self._relay is not None:
+            self._relay.end()
+
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self.closed or self.discarding:
             return

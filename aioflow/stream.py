@@ -38,6 +38,7 @@ class Stream:
         "discarding",
         "ended",
         "holding",
+        "is_bystander",
         "limit",
         "listener",
         "producers",
@@ -62,6 +63,7 @@ class Stream:
         self.dead = True  # so far no producer has ended live
         self.closed = False  # the reader wants no more
         self.discarding = False  # the reader never will: its step ended dead
+        self.is_bystander = False  # nobody takes the results of the step that reads it
         self.holding = True  # accept everything: the reader is not ready for this input
         self.listener: Callable[[], None] | None = None
         self.siblings: Sequence[Stream] = ()
