@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aioflow.errors import DepthError
 from aioflow.events import CallEnded, CallStarted
 from aioflow.executor import OperatorStep
 from aioflow.failures import CallFailures, FailureSink
@@ -16,7 +15,7 @@ from aioflow.loop import Loop
 from aioflow.once import EntryStream
 from aioflow.outlet import Outlet, Target, has_readers, is_needed, nobody_needs
 from aioflow.plan import Plan
-from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep
+from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep, unbounded
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.step import Step
@@ -338,7 +337,7 @@ class CallStep(Gate):
             self.completion.leave()
 
     def _untaken(self) -> frozenset[int]:
-        """The outputs that nobody needs; a call for its signals, or for no result at all, is meant as a whole."""
+        """The outputs that nobody needs. A call for its signals, or for no result at all, is all needed."""
         if self.step.enable or self.step.done or not any(outlet.was_read for outlet in self.outlets):
             return frozenset()
         return frozenset([number for number, outlet in enumerate(self.outlets) if not outlet.was_needed])
@@ -393,13 +392,7 @@ class CallStep(Gate):
                 session.fail(too_deep(self.step))
             return True
         if self.step.is_limited and inside.level > session.max_depth:
-            session.fail(
-                DepthError(
-                    f"{self.step.where}: the recursion of {plan.name} went past {session.max_depth:,} levels, "
-                    "each of which waits on the outside world; say in the plan what ends it, "
-                    'as ONCE: "url" or MAX_DEPTH: 50, or raise the setting max_depth'
-                )
-            )
+            session.fail(unbounded(self.step, session.max_depth))
             return True
         return False
 

@@ -1,9 +1,9 @@
 """Checkpoints of a plan that commits as it streams: moments at which no row is under way.
 
-For a checkpoint the sources are held back until everything that came in has been worked on, and so are the
-inputs of recursive calls: a recursion would otherwise be at work until its end. Rows that rest until an input
-ends, as in a sort, are not under way. What the run's services hold then belongs together: of no tuple in a call
-one consequence is there and another missing.
+For a checkpoint the sources are held back until everything that came in has been worked on. The inputs of
+recursive calls are held back too: a recursion would otherwise be at work until its end. Rows that rest until
+an input ends, as in a sort, are not under way. The services of the run then hold what belongs together: of no
+tuple in a call one consequence is there and another missing.
 """
 
 from __future__ import annotations

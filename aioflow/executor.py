@@ -73,6 +73,8 @@ class OperatorStep(Gate):
 
     @property
     def is_idle(self) -> bool:
+        if not self.running:
+            return False  # it has rows, and begins in a moment
         if not self.streams:
             return True  # a source: whatever it brings passes a gate
         # Who works on many tuples at once has one task that waits for the next, and one for each tuple.
@@ -93,6 +95,7 @@ class OperatorStep(Gate):
             self.spawn_run()
 
     def spawn_run(self) -> None:
+        self.session.active[self] = None
         self.task = self.session.spawn(self._run())
         self.task.add_done_callback(self._task_ended)
 
@@ -114,7 +117,6 @@ class OperatorStep(Gate):
         if session.listeners:
             session.publish(StepStarted(*self.place()))
         totals.activations += 1
-        session.active[self] = None
         well = True
         try:
             try:

@@ -74,7 +74,6 @@ class Routine:
         self._latest = inputs, known
         return known
 
-
     def bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
         """The steps that lead to outputs of the plan which its caller does not take, and to nothing else.
 

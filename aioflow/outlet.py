@@ -162,7 +162,7 @@ class Outlet:
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
-    """Whether nobody who needs the rows of any of these is left; if nobody ever did, nobody who reads them."""
+    """Whether all who need rows of these have left; if nobody ever needed any, all who read them."""
     looked_at = [outlet for outlet in outlets if outlet.was_needed]
     return all(outlet.unread for outlet in looked_at or [outlet for outlet in outlets if outlet.was_read])
 
@@ -174,9 +174,7 @@ def is_bystander(reader: object) -> bool:
 
 def is_needed(targets: Iterable[object]) -> bool:
     """Whether anybody reads the rows whose own results somebody takes."""
-    return any(
-        not getattr(target, "only_watches", False) and not is_bystander(target) for target in targets
-    )
+    return any(not getattr(target, "only_watches", False) and not is_bystander(target) for target in targets)
 
 
 def has_readers(targets: Iterable[Target]) -> bool:

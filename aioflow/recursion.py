@@ -1,8 +1,8 @@
-"""What the calls of one recursion share, from its outermost call on: the values of ONCE, and whose turn it is.
+"""What the calls of one recursion share, from its outermost call on: values of ONCE, and the turn of levels.
 
 Where ONCE and MAX_DEPTH meet, levels begin one after the other, so that each value is found by the shortest
-way. A level is all calls that the same number of recursive calls leads to, whichever of the recursion's plans
-and statements make them.
+way. A level is all calls that the same number of recursive calls leads to, whichever plans and statements of
+the recursion make them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Once:
         self._latest: tuple[Schema, Keys | None] | None = None
 
     def fresh(self, schema: Schema, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows with a value that is new; all of them if they have not the attributes that ONCE is about."""
+        """Return the rows with a new value; all of them if they lack an attribute that ONCE names."""
         if self._latest is None or self._latest[0] is not schema:
             self._latest = schema, self._bind(schema)
         keys = self._latest[1]
@@ -117,8 +117,8 @@ class Once:
 class Turn:
     """When tuples may enter a call: when its level is open, and no checkpoint is being made.
 
-    At a checkpoint tuples rest before a recursive call as others rest in the sources. Otherwise a recursion, in
-    which each level feeds the next, would never come to rest.
+    At a checkpoint tuples rest before a recursive call, as others rest in the sources. Otherwise a recursion,
+    in which each level feeds the next, would never come to rest.
     """
 
     __slots__ = ("_level", "_levels", "_session")
@@ -148,6 +148,15 @@ def too_deep(step: Step) -> DepthError:
     plan = step.callee
     message = f"the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
     return DepthError(f"{step.where}: {message}")
+
+
+def unbounded(step: Step, levels: int) -> DepthError:
+    """The error of a recursion that waits on the outside world, and that nothing in the plan bounds."""
+    name = step.callee.name
+    return DepthError(
+        f"{step.where}: the recursion of {name} went past {levels:,} levels, and each waits on the outside "
+        f'world; write ONCE (as ONCE: "url") or MAX_DEPTH into {name}, or raise the setting max_depth'
+    )
 
 
 class CutOff:

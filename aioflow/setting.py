@@ -68,8 +68,8 @@ class SettingPort:
         return _describe(self.annotation)
 
 
-# The kinds of settings that stand in the header of a plan. Who brings one enters it when it is imported; that is
-# done when the first plan has such a setting.
+# The kinds of settings in the header of a plan. The package that brings one enters it here when it is
+# imported, which happens when the first plan has such a setting.
 plan_settings: dict[str, Any] = {}
 _BROUGHT_BY = {"once": "aioflow.expressions"}
 

@@ -253,7 +253,7 @@ class Stream:
     @property
     def is_awaited(self) -> bool:
         """Whether its reader waits for rows, of which there are none."""
-        return self._reader is not None
+        return self._reader is not None and not self._reader.done()
 
     @property
     def has_rows(self) -> bool:

@@ -333,8 +333,7 @@ def endless(header: str = "", statement: str = "recursion_ask (x : asked)") -> s
 
 def reach_bottom(plan: str, max_depth: int | None = None) -> int:
     async def main() -> int:
-        settings = {} if max_depth is None else {"max_depth": max_depth}
-        async with Engine(**settings) as engine:
+        async with Engine() if max_depth is None else Engine(max_depth=max_depth) as engine:
             return len(await engine.run(loads(plan, plan="pages"), x=[{"n": 0}]))
 
     return run(main())

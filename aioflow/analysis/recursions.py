@@ -1,4 +1,4 @@
-"""Mistakes in how plans call each other: a recursion whose levels cannot end, a COMMIT that nobody heeds."""
+"""Mistakes in how plans call each other: levels that cannot end, a COMMIT that would be ignored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _check_dependent_calls(
         for other in sorted(downstream(readers, successors) & set(recursive) - {index}):
             found = statements[other]
             assert found is not None
-            message = f"this call of {found.target.name} waits for results of the recursion that it belongs to: {_BOTH}"
+            message = f"this call of {found.target.name} waits for results of its own recursion: {_BOTH}"
             findings.at(plan, other)(Diagnostic(message, found.statement.name_span))
 
 

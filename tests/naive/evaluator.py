@@ -136,7 +136,7 @@ class Evaluator:
     def entering(
         self, plan: Plan, inputs: Sequence[Bag], recursion: Recursion, passed: frozenset[int] | None = None
     ) -> list[Bag]:
-        """The inputs of a call without the tuples whose ONCE value was worked on, or will be by another way."""
+        """The inputs of a call without the tuples whose ONCE value another call works on."""
         if passed is None:
             passed = frozenset(place for place in range(len(inputs)) if self._comes_back(plan.key, place))
         if plan.once is None:

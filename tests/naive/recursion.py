@@ -170,7 +170,7 @@ def mutual(
 
 
 def reachable(random: Random, name: str) -> tuple[list[PlanText], list[Signature]]:
-    """Every node of a graph with cycles: only ONCE makes an end; with MAX_DEPTH it goes by the shortest way."""
+    """Every node of a graph with cycles: only ONCE makes an end; with MAX_DEPTH by the shortest way."""
     names = random.choice((("n",), ("n", "a")))
     top = Var("top", names)
     writer = Writer(random, name, (top,))
