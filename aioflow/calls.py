@@ -170,18 +170,7 @@ class Call:
         """The steps with their streams; the input variables whose stream a step could simply take over."""
         routine, session = self.routine, self.session
         schemas = routine.schemas(tuple([stream.schema for stream in inputs]))
-        adopted: set[int] = set()
-        taken: dict[tuple[int, int], Stream] = {}
-        for stream, variable in zip(inputs, routine.inputs, strict=True):
-            readers = routine.readers[variable]
-            if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
-                reading = routine.steps[readers[0].number]
-                if reading.needs_no_task and self.may_inline:
-                    continue
-                if reading.is_call and sees_every_row(session, reading.callee, recursive=reading.recursive):
-                    continue  # its own stream must see every row
-                adopted.add(variable)
-                taken[readers[0].number, readers[0].port] = stream
+        taken = self._adopted(inputs)
         for number, step in enumerate(routine.steps):
             if number in routine.merged:
                 self.gates.append(None)
@@ -198,8 +187,6 @@ class Call:
                 stream = taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
                 stream.listener = gate.consider
                 stream.is_bystander = number in bystanders
-                for source in stream.sources:
-                    source.readers_changed()
                 stream.hold()  # who waits for space in one that was taken over need not wait any more
                 if stream.schema is None:
                     stream.schema = schemas[variable]
@@ -211,7 +198,26 @@ class Call:
                 for stream in streams:
                     stream.siblings = streams
             self.gates.append(gate)
-        return adopted
+        for stream in taken.values():
+            for source in stream.sources:
+                source.readers_changed()
+        return {routine.steps[number].inputs[port] for number, port in taken}
+
+    def _adopted(self, inputs: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
+        """The streams of the caller that a step can read instead of one of its own, by step and port."""
+        routine = self.routine
+        taken: dict[tuple[int, int], Stream] = {}
+        for stream, variable in zip(inputs, routine.inputs, strict=True):
+            readers = routine.readers[variable]
+            if len(readers) != 1 or readers[0].kind != "input" or not stream.can_be_adopted:
+                continue
+            reading = routine.steps[readers[0].number]
+            if reading.needs_no_task and self.may_inline:
+                continue
+            if reading.is_call and sees_every_row(self.session, reading.callee, recursive=reading.recursive):
+                continue  # its own stream must see every row
+            taken[readers[0].number, readers[0].port] = stream
+        return taken
 
     def _gate(self, step: Step) -> CallStep | OperatorStep:
         around = self.surroundings

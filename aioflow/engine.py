@@ -79,8 +79,8 @@ class Engine:
     `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
     permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
     operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
-    outside world and has neither MAX_DEPTH nor ONCE. `configuration` holds the tables that services read (`http`,
-    `host`, …; see `aioflow.configuration`); `services` stands in for services, by class.
+    outside world and has neither MAX_DEPTH nor ONCE. `configuration` holds the tables that services read
+    (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by class.
     """
 
     def __init__(

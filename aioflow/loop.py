@@ -152,10 +152,12 @@ class Loop:
             checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
             return
         full: list[Space] = []
+        self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
             if not self._queue or full or self.session.failure is not None:
                 break
             self._run_level(full)
+        self._scheduled = False
         if self.session.failure is not None:
             return
         if full:
