@@ -72,8 +72,9 @@ class Checkpoints:
     def _reopen(self) -> None:
         self._open.set()
         waiting, self._waiting = self._waiting, []
-        for callback in waiting:
-            self._session.guard(callback)
+        if not self._session.stopping:
+            for callback in waiting:
+                self._session.guard(callback)
 
     async def _quiet(self) -> None:
         """Wait until no row is under way."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aioflow.outlet import Outlet, Space
+from aioflow.outlet import Outlet, Space, Target
 from aioflow.recursion import Once, Turn
-from aioflow.relation import Row
+from aioflow.relation import Row, Schema
 from aioflow.spill import Memory, RowQueue
 from aioflow.stream import Stream
 
@@ -53,6 +53,12 @@ class EntryStream(Stream):
         if self._relay is not None:
             self._relay.end()
 
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        accepted = super().accept(outlet, schema)
+        if self._relay is not None and self._relay.schema is None and self.schema is not None:
+            self._relay.open(self.schema)
+        return accepted
+
     def push(self, rows: Sequence[Row], full: list[Space]) -> None:
         if self.closed or self.discarding:
             return
@@ -88,10 +94,8 @@ class EntryStream(Stream):
             return
         if self._relay is None:
             super().push(rows, full)
-            return
-        if self._relay.schema is None and self.schema is not None:
-            self._relay.open(self.schema)
-        self._relay.pass_on(rows, full)
+        else:
+            self._relay.pass_on(rows, full)
 
     def finish(self) -> None:
         self._note_over()
