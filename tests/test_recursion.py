@@ -13,6 +13,7 @@ from aioflow import Engine, InputError, PlanError, Row, Stream, loads, operator
 from aioflow.errors import DepthError
 from aioflow.function import function
 from aioflow.operator import attributes, same_as_input
+from aioflow.plugins import load_operators
 from aioflow.session import MODES, Mode
 from aioflow.testing import run, run_plan
 
@@ -351,6 +352,18 @@ def test_the_bound_of_such_recursions_can_be_set() -> None:
         reach_bottom(endless(), 7)
     with pytest.raises(InputError, match="max_depth must be at least 1, not 0"):
         Engine(max_depth=0)
+
+
+@pytest.mark.parametrize("name", ["wrapper", "dbquery"])
+def test_operators_of_the_library_that_ask_the_outside_world(name: str) -> None:
+    found = load_operators().get(name)
+    assert found is not None
+    assert found.has("outside", {})
+
+
+def test_a_function_that_waits_asks_the_outside_world() -> None:
+    with pytest.raises(DepthError, match="the recursion of pages went past 7 levels"):
+        reach_bottom(endless(statement='apply (x, "recursion_page" : found) project (found, "n" : asked)'), 7)
 
 
 def test_a_statement_of_a_called_plan_counts_as_well() -> None:
