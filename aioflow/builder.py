@@ -82,13 +82,13 @@ class PlanBuilder:
         return ParameterReference(name)
 
     def max_depth(self, depth: int, *, stop: bool = False) -> None:
-        """Let a recursion go at most so deep: an error then, or just an end with `stop`."""
+        """Let a recursion go at most so deep: then an error, or with `stop` an end and a warning."""
         if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
             raise InputError(f"max_depth takes a whole number of at least 1, not {depth!r}")
         self._max_depth, self._stop = depth, stop
 
     def once(self, attributes: str) -> None:
-        """Do not unfold a recursion again for values of these attributes that it has seen."""
+        """Have a recursion work once on each value of these attributes or expressions."""
         if not isinstance(attributes, str):
             raise InputError(f"once takes a text with attributes, not {attributes!r}")
         self._once = attributes

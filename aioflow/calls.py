@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aioflow.context import Position
-from aioflow.errors import DepthError
 from aioflow.events import CallEnded, CallStarted
 from aioflow.executor import OperatorStep
 from aioflow.failures import CallFailures, FailureSink
@@ -14,11 +13,12 @@ from aioflow.graph import Routine
 from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
-from aioflow.once import OnceStream
-from aioflow.outlet import Outlet, Target, has_readers
+from aioflow.once import EntryStream
+from aioflow.outlet import Outlet, Target, has_readers, is_needed, nobody_needs
+from aioflow.plan import Plan
+from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep, unbounded
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
-from aioflow.spill import KeySet
 from aioflow.step import Step
 from aioflow.stream import Stream
 from aioflow.vouched import Vouched
@@ -28,7 +28,7 @@ from aioflow.wholeness import WHOLE, Marks
 class Surroundings:
     """What a call inherits from where it is made."""
 
-    __slots__ = ("depths", "once", "ordered", "sink", "urgent")
+    __slots__ = ("depths", "level", "ordered", "recursion", "sink", "urgent")
 
     def __init__(
         self,
@@ -36,13 +36,78 @@ class Surroundings:
         ordered: bool = False,
         urgent: bool = False,
         depths: Mapping[str, int] | None = None,
-        once: Mapping[str, KeySet] | None = None,
+        recursion: Recursion | None = None,
+        level: int = 1,
     ) -> None:
         self.sink = sink
         self.ordered = ordered
         self.urgent = urgent
-        self.depths = depths or {}
-        self.once = once or {}
+        self.depths = depths or {}  # by plan: how many calls of it lead here
+        self.recursion = recursion
+        self.level = level  # how many recursive calls lead here, and the outermost; where that counts
+
+
+class Entrance:
+    """How tuples enter a call; `around` is what the call inherits if it is a recursive one."""
+
+    __slots__ = ("_handed_down", "_looks", "_plan", "_recursive", "_session", "level", "recursion", "share")
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        handed_down: frozenset[int] = frozenset(),
+        around: Surroundings | None = None,
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._handed_down = handed_down
+        self._recursive = around is not None
+        if around is not None:
+            self.recursion, self.level = around.recursion, around.level + 1
+        else:
+            recursive = plan.once is not None or session.graph.calls.recurs(plan)
+            levelled = session.graph.calls.is_levelled(plan)
+            self.recursion = Recursion(session.memory, levelled) if recursive else None
+            self.level = 1
+        levels = self.recursion.levels if self.recursion is not None else None
+        self.share: LevelShare | None = None
+        if levels is not None:
+            self.share = LevelShare(levels, self.level, len(plan.inputs) - len(handed_down))
+        self._looks = sees_every_row(session, plan, recursive=self._recursive)
+
+    def new_stream(self, port: int, capacity: int | None) -> Stream:
+        """An input of the call."""
+        session = self._session
+        rows = capacity or session.capacity_rows
+        if self.recursion is None or not self._looks or port in self._handed_down:
+            return Stream(rows, session.memory)
+        once = None
+        if self._plan.once is not None:
+            once = Once(session.graph.once_keys(self._plan), self.recursion.seen(self._plan))
+        turn = None
+        if self._recursive:
+            turn = Turn(session, self.recursion.levels, self.level)
+        return EntryStream(rows, session.memory, once, turn, self.share.one_known if self.share else None)
+
+    def unfolded(self) -> None:
+        """The steps of the call are connected."""
+        if self.share is not None:
+            self.share.one_known()
+
+    def close(self) -> None:
+        """The call has ended."""
+        if self.share is not None:
+            self.share.give_up()
+        if self.recursion is not None and not self._recursive:
+            self.recursion.close()
+
+
+def sees_every_row(session: Session, plan: Plan, *, recursive: bool) -> bool:
+    """Whether the tuples that enter a call of a plan are looked at on their way in."""
+    if plan.once is not None or (recursive and session.checkpoints is not None):
+        return True
+    return session.graph.calls.is_levelled(plan)
 
 
 class Call:
@@ -86,13 +151,14 @@ class Call:
         inputs: Sequence[Stream],
         outputs: Sequence[Sequence[Target]],
         closed: frozenset[int] = frozenset(),
+        untaken: frozenset[int] = frozenset(),
     ) -> None:
         """Make the steps and connect them: inputs are the caller's streams, outputs its readers.
 
-        `closed` are outputs whose readers have all left.
+        `closed` are outputs whose readers have all left, `untaken` those that nobody ever needed.
         """
         self.completion.enter()  # until all is connected
-        adopted = self._make_gates(inputs)
+        adopted = self._make_gates(inputs, self.routine.bystanders(untaken))
         targets = self._targets(outputs)
         self._make_outlets(targets, closed)
         if closed:  # first: what nobody reads need not begin
@@ -110,36 +176,28 @@ class Call:
                 gate.consider()
         self.completion.leave()
 
-    def _make_gates(self, inputs: Sequence[Stream]) -> set[int]:
+    def _make_gates(self, inputs: Sequence[Stream], bystanders: frozenset[int]) -> set[int]:
         """The steps with their streams; the input variables whose stream a step could simply take over."""
         routine, session = self.routine, self.session
         told = [None if stream.schema is None or stream.schema.open else stream.schema for stream in inputs]
         schemas = routine.schemas(tuple(told))
-        adopted: set[int] = set()
-        taken: dict[tuple[int, int], Stream] = {}
-        for stream, variable in zip(inputs, routine.inputs, strict=True):
-            readers = routine.readers[variable]
-            if len(readers) == 1 and readers[0].kind == "input" and stream.can_be_adopted:
-                reading = routine.steps[readers[0].number]
-                if reading.needs_no_task and self.may_inline:
-                    continue
-                if reading.is_call and reading.callee.once is not None:
-                    continue  # its own stream must see every row
-                adopted.add(variable)
-                taken[readers[0].number, readers[0].port] = stream
+        taken = self._adopted(inputs)
         for number, step in enumerate(routine.steps):
             if number in routine.merged:
                 self.gates.append(None)
                 continue
             self.completion.enter()
             if step.needs_no_task and self.may_inline:
-                self.gates.append(InlineStep(session, step, self.iteration, self.completion))
+                inline = InlineStep(session, step, self.iteration, self.completion)
+                inline.is_bystander = number in bystanders
+                self.gates.append(inline)
                 continue
             gate = self._gate(step)
             streams = []
             for port, variable in enumerate(step.inputs):
-                stream = taken.get((number, port)) or gate.new_stream(routine.buffers[variable])
+                stream = taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
                 stream.listener = gate.consider
+                stream.is_bystander = number in bystanders
                 stream.hold()  # who waits for space in one that was taken over need not wait any more
                 if stream.schema is None:
                     stream.schema = schemas[variable]
@@ -151,7 +209,26 @@ class Call:
                 for stream in streams:
                     stream.siblings = streams
             self.gates.append(gate)
-        return adopted
+        for stream in taken.values():
+            for source in stream.sources:
+                source.readers_changed()
+        return {routine.steps[number].inputs[port] for number, port in taken}
+
+    def _adopted(self, inputs: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
+        """The streams of the caller that a step can read instead of one of its own, by step and port."""
+        routine = self.routine
+        taken: dict[tuple[int, int], Stream] = {}
+        for stream, variable in zip(inputs, routine.inputs, strict=True):
+            readers = routine.readers[variable]
+            if len(readers) != 1 or readers[0].kind != "input" or not stream.can_be_adopted:
+                continue
+            reading = routine.steps[readers[0].number]
+            if reading.needs_no_task and self.may_inline:
+                continue
+            if reading.is_call and sees_every_row(self.session, reading.callee, recursive=reading.recursive):
+                continue  # its own stream must see every row
+            taken[readers[0].number, readers[0].port] = stream
+        return taken
 
     def _gate(self, step: Step) -> CallStep | OperatorStep:
         around = self.surroundings
@@ -215,34 +292,25 @@ class Call:
         for outlet, variable in zip(outlets, step.outputs, strict=True):
             readers = self.routine.readers[variable] if variable is not None else ()
             if any(reader.kind == "output" and reader.number in closed for reader in readers):
-                outlet.was_read = True
+                outlet.mark_left()
 
 
 class CallStep(Gate):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_seen", "_watches", "ordered", "urgent")
+    __slots__ = ("_call", "_entrance", "_watches", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
-        self._seen: KeySet | None = None
+        around = call.surroundings if step.recursive else None
+        self._entrance = Entrance(call.session, step.callee, step.handed_down, around)
         self._watches: list[Watch] = []
         self.urgent = urgent
         self.ordered = call.surroundings.ordered or step.resolved.ordered
 
-    def new_stream(self, capacity: int | None) -> Stream:
-        session = self.session
-        rows = capacity or session.capacity_rows
-        plan = self.step.callee
-        if plan.once is None:
-            return Stream(rows, session.memory)
-        known = self._call.surroundings.once.get(plan.key) if self.step.recursive else None
-        if known is None:
-            if self._seen is None:
-                self._seen = KeySet(session.memory)
-            return OnceStream(rows, session.memory, plan.once, self._seen, filters=False)
-        return OnceStream(rows, session.memory, plan.once, known, filters=True)
+    def new_stream(self, port: int, capacity: int | None) -> Stream:
+        return self._entrance.new_stream(port, capacity)
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         if not self.step.enable:
@@ -251,7 +319,7 @@ class CallStep(Gate):
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
         outlet = Outlet([*self._vouched(targets), *self._watches], self.unread)
-        outlet.was_read = has_readers(targets)
+        outlet.was_read, outlet.was_needed = has_readers(targets), is_needed(targets)
         return outlet
 
     def _vouched(self, targets: Sequence[Target]) -> Sequence[Target]:
@@ -271,11 +339,8 @@ class CallStep(Gate):
         if self.ended or self.session.stopping or self._end_unread():
             return
         inside = self._inside()
-        if inside is None:
-            self._too_deep()
+        if self._is_too_deep(inside):
             return
-        for stream in self.streams:
-            stream.dead = False  # beside a live input a dead one counts as empty
         session = self.session
         tail = self.step.tail is not None and not self.ordered
         routine = session.graph.callee(self.step, self._call.routine, tail)
@@ -290,60 +355,84 @@ class CallStep(Gate):
             session.publish(CallStarted(*place, self.iteration))
         closed = frozenset([number for number, outlet in enumerate(self.outlets) if outlet.unread])
         completion.enter()
-        child.open(self.streams, [outlet.targets for outlet in self.outlets], closed)
+        child.open(self.streams, [outlet.targets for outlet in self.outlets], closed, self._untaken())
         for outlet in self.outlets:
             outlet.end(dead=True)  # handed over: what the child's outlets say counts
         completion.leave()
+        self._entrance.unfolded()
         if tail:
             self.ended = True
             self.completion.leave()
 
+    def _untaken(self) -> frozenset[int]:
+        """The outputs that nobody needs. A call for its signals, or for no result at all, is all needed."""
+        if self.step.enable or self.step.done or not any(outlet.was_read for outlet in self.outlets):
+            return frozenset()
+        return frozenset([number for number, outlet in enumerate(self.outlets) if not outlet.was_needed])
+
     def _loop(self, routine: Routine, inside: Surroundings) -> None:
         """Leave this and all further levels to a work list."""
-        plan = routine.plan
         outputs = [outlet.targets for outlet in self.outlets]
-        seen = inside.once.get(plan.key)
-        depth = inside.depths.get(plan.key, 1)
-        loop = Loop(self.session, routine, self.completion, outputs, depth, seen, self.step.where)
-        hand_over(self.streams[0], [loop])
+        stream = self.streams[0]
+        loop = Loop(
+            self.session,
+            routine,
+            self.completion,
+            outputs,
+            self.step,
+            inside.recursion,
+            inside.level,
+            stream.is_bystander,
+        )
+        hand_over(stream, [loop])
+        self._entrance.unfolded()
         loop.mark_left(self.outlets)
         for outlet in self.outlets:
             outlet.end(dead=True)
         self.ended = True
         self.completion.leave()
 
-    def _inside(self) -> Surroundings | None:
-        """What the call's steps inherit; None if that would be too deep."""
+    def _inside(self) -> Surroundings:
+        """What the call's steps inherit."""
         plan, around, recursive = self.step.callee, self._call.surroundings, self.step.recursive
         sink = self._sink()
         same = sink is around.sink and self.urgent == around.urgent and self.ordered == around.ordered
-        if same and recursive and plan.max_depth is None and self._seen is None:
+        if same and recursive and not self.step.counts_levels:
             return around
         depths = dict(around.depths) if recursive else {}
         if plan.max_depth is not None:
             depths[plan.key] = depths.get(plan.key, 0) + 1
-            if depths[plan.key] > plan.max_depth:
-                return None
-        once = dict(around.once) if recursive else {}
-        if self._seen is not None:
-            once[plan.key] = self._seen
-        return Surroundings(sink, self.ordered, self.urgent, depths, once)
+        entrance = self._entrance
+        return Surroundings(sink, self.ordered, self.urgent, depths, entrance.recursion, entrance.level)
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:
             return CallFailures(self.errors)
         return self._call.surroundings.sink
 
-    def _too_deep(self) -> None:
-        plan = self.step.callee
-        if plan.stop_at_max_depth:
-            self.end_dead()
-            return
-        self.session.fail(
-            DepthError(
-                f"{self.step.where}: the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
-            )
-        )
+    def _is_too_deep(self, inside: Surroundings) -> bool:
+        """Whether the call must not unfold; the recursion is then cut off, or the run fails."""
+        plan, session = self.step.callee, self.session
+        if plan.max_depth is not None and inside.depths[plan.key] > plan.max_depth:
+            if plan.stop_at_max_depth:
+                self._cut_off()
+            else:
+                session.fail(too_deep(self.step))
+            return True
+        if self.step.is_limited and inside.level > session.max_depth:
+            session.fail(unbounded(self.step, session.max_depth))
+            return True
+        return False
+
+    def _cut_off(self) -> None:
+        for port, stream in enumerate(self.streams):
+            if port in self.step.handed_down:
+                stream.discard()
+            else:
+                hand_over(stream, [CutOff(self.session, self.step)])
+        for outlet in self.outlets:
+            outlet.end(dead=True)
+        self._finish(dead=True)
 
     def _child_ended(self) -> None:
         self.session.call_soon(self._end_call)
@@ -362,8 +451,7 @@ class CallStep(Gate):
             self.errors.mark(marks)
             self.errors.end(dead)
         self.settle_signals(not dead, marks)
-        if self._seen is not None:
-            self._seen.close()
+        self._entrance.close()
         self.completion.leave()
 
     def end_dead(self) -> None:
@@ -382,8 +470,8 @@ class CallStep(Gate):
 
     def _end_unread(self) -> bool:
         """End a call that has not unfolded if nobody reads its outputs any more."""
-        left = [outlet.unread for outlet in self.outlets if outlet.was_read]
-        if self.is_pinned or self.ended or not left or not all(left):
+        was_read = any(outlet.was_read for outlet in self.outlets)
+        if self.is_pinned or self.ended or not was_read or not nobody_needs(self.outlets):
             return False
         self._let_begin()
         self.ended = True

@@ -1,13 +1,15 @@
 """Checkpoints of a plan that commits as it streams: moments at which no row is under way.
 
-For a checkpoint the sources are held back until everything that came in has been worked on. What the run's
-services hold then belongs together: of no tuple one consequence is there and another missing.
+For a checkpoint the sources are held back until everything that came in has been worked on. The inputs of
+recursive calls are held back too: a recursion would otherwise be at work until its end. Rows that rest until
+an input ends, as in a sort, are not under way. The services of the run then hold what belongs together: of no
+tuple in a call one consequence is there and another missing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -27,6 +29,16 @@ class Checkpoints:
         self._session = session
         self._open = asyncio.Event()
         self._open.set()
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no checkpoint is being made."""
+        return self._open.is_set()
+
+    def when_open(self, callback: Callable[[], None]) -> None:
+        """Call back after the checkpoint that is being made."""
+        self._waiting.append(callback)
 
     async def gate(self) -> None:
         """Passed by a source with whatever it brings into the run."""
@@ -52,10 +64,17 @@ class Checkpoints:
                     await self._quiet()
                     await services.checkpoint()
                 finally:
-                    self._open.set()
+                    self._reopen()
                 await services.after_checkpoint()
         except Exception as error:
             self._session.fail(error)
+
+    def _reopen(self) -> None:
+        self._open.set()
+        waiting, self._waiting = self._waiting, []
+        if not self._session.stopping:
+            for callback in waiting:
+                self._session.guard(callback)
 
     async def _quiet(self) -> None:
         """Wait until no row is under way."""

@@ -81,9 +81,10 @@ class Engine:
 
     `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
     permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
-    operators that must remember go to disk. `configuration` holds the tables that services read (`http`,
-    `host`, …; see `aioflow.configuration`); `services` stands in for services, by class. `clock` tells when a
-    run started, for those who test what takes days.
+    operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
+    outside world and has neither MAX_DEPTH nor ONCE. `configuration` holds the tables that services read
+    (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by class. `clock`
+    tells when a run started, for those who test what takes days.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Engine:
         *,
         capacity_rows: int = 256,
         memory_bytes: int = 32 * MEBIBYTE,
+        max_depth: int = 10_000,
         mode: Mode = "D+S+",
         partitions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
@@ -104,6 +106,7 @@ class Engine:
             ("workers", workers),
             ("capacity_rows", capacity_rows),
             ("memory_bytes", memory_bytes),
+            ("max_depth", max_depth),
         ):
             if value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
@@ -111,6 +114,7 @@ class Engine:
         self.budget = Budget(workers, partitions)
         self.memory = Memory(memory_bytes)
         self.capacity_rows = capacity_rows
+        self.max_depth = max_depth
         self.mode: Mode = mode
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
@@ -219,6 +223,7 @@ class Engine:
             info if use is None else replace(info, writes=True, store=use.name),
             mode,
             self.capacity_rows,
+            self.max_depth,
             tuple(self._listeners),
             self.timing,
             self.services,
@@ -293,6 +298,7 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
             "workers",
             "capacity_rows",
             "memory_bytes",
+            "max_depth",
             "partitions",
             "registry",
             "timing",

@@ -18,7 +18,7 @@ from aioflow.failures import FailureSink, HeldResults, describe, failed_row, ope
 from aioflow.gate import Gate
 from aioflow.host import Host
 from aioflow.operator import BatchFunction
-from aioflow.outlet import Outlet
+from aioflow.outlet import Outlet, nobody_needs
 from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
 from aioflow.session import Session
 from aioflow.signals import Completion
@@ -84,7 +84,7 @@ class OperatorStep(Gate):
         self._held: HeldResults | None = None
         self._release: Release | None = None
 
-    def new_stream(self, capacity: int | None) -> Stream:
+    def new_stream(self, port: int, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
 
     def listen_for_marks(self) -> None:
@@ -99,6 +99,8 @@ class OperatorStep(Gate):
 
     @property
     def is_idle(self) -> bool:
+        if not self.running:
+            return False  # it has rows, and begins in a moment
         if not self.streams:
             return True  # a source: whatever it brings passes a gate
         # Who works on many tuples at once has one task that waits for the next, and one for each tuple.
@@ -124,6 +126,7 @@ class OperatorStep(Gate):
             self.spawn_run()
 
     def spawn_run(self) -> None:
+        self.session.active[self] = None
         self.task = self.session.spawn(self._run())
         self.task.add_done_callback(self._task_ended)
 
@@ -145,7 +148,6 @@ class OperatorStep(Gate):
         if session.listeners:
             session.publish(StepStarted(*self.place()))
         totals.activations += 1
-        session.active[self] = None
         well = True
         try:
             try:
@@ -446,11 +448,7 @@ class OperatorStep(Gate):
     def unread(self) -> None:
         """Nobody reads an output any more: stop, if nobody reads any, and nothing else needs the step."""
         outlets = [*self.outlets, *([self.errors] if self.errors is not None else ())]
-        if (
-            self.is_pinned
-            or self.ended
-            or not all(outlet.unread or not outlet.was_read for outlet in outlets)
-        ):
+        if self.is_pinned or self.ended or not nobody_needs(outlets):
             return
         if not self.unneeded:
             self.unneeded = True

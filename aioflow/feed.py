@@ -7,35 +7,26 @@ from contextlib import aclosing
 from itertools import islice
 
 from aioflow.errors import AioflowError, InputError
-from aioflow.once import OnceStream
 from aioflow.outlet import Outlet
 from aioflow.plan import InputDeclaration
 from aioflow.relation import Relation
 from aioflow.rows import Intake, RowsIn, batches_of
 from aioflow.session import Session
-from aioflow.spill import KeySet
 from aioflow.stream import Stream
 
 _BATCH_ROWS = 256
 
 
 class Feed:
-    """One input of a run; `stream` is what the plan reads."""
+    """One input of a run, which feeds the stream that the plan reads."""
 
-    def __init__(
-        self, session: Session, declaration: InputDeclaration, rows: RowsIn, seen: KeySet | None
-    ) -> None:
+    def __init__(self, session: Session, declaration: InputDeclaration, rows: RowsIn, stream: Stream) -> None:
         self._session = session
         self._name = declaration.name
         self._rows = rows
         self._intake = Intake(declaration.name, declaration.schema)
         self._task: asyncio.Task[None] | None = None
-        once = session.graph.program.main.once
-        if once is None or seen is None:
-            self.stream = Stream(session.capacity_rows, session.memory)
-        else:
-            self.stream = OnceStream(session.capacity_rows, session.memory, once, seen, filters=False)
-        self._outlet = Outlet([self.stream], self._unread)
+        self._outlet = Outlet([stream], self._unread)
         schema = self._intake.peek(rows)
         if schema is not None:
             self._outlet.open(schema)

@@ -74,9 +74,15 @@ class Gate:
                 ended = False
             elif not stream.dead:
                 alive = True
-        if self.step.recursive and not has_rows:
-            alive = False  # a recursive call unfolds for a tuple only
-        if (ended and not alive) or (self.waits and any(signal.state == "never" for signal in self.waits)):
+        over = ended
+        if self.step.recursive:
+            # It unfolds for a tuple only, and not for one that is merely handed down from level to level.
+            entries = [
+                stream for port, stream in enumerate(self.streams) if port not in self.step.handed_down
+            ]
+            has_rows = alive = any(stream.has_rows for stream in entries)
+            over = all(stream.ended for stream in entries)
+        if (over and not alive) or (self.waits and any(signal.state == "never" for signal in self.waits)):
             self._let_begin()
             self.session.call_soon(self._end_dead)
         elif self._may_begin(has_rows, ended):

@@ -5,20 +5,24 @@ A `Routine` is a plan made ready for one set of parameter values; each call of i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.declarations import Keys, keys_of
+from aioflow.analysis.fitting import has_trait
 from aioflow.analysis.infer import Inference
 from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
 from aioflow.analysis.stores import ReadBack, reads_after_writes
 from aioflow.analysis.wiring import topological_order
 from aioflow.dataclass import dataclass
-from aioflow.errors import Diagnostic, PlanError, SettingError
-from aioflow.operator import Operator, Registry, Trait
+from aioflow.errors import Diagnostic, PlanError
+from aioflow.operator import Operator, Registry
 from aioflow.plan import Plan, Program
+from aioflow.relation import Schema
 from aioflow.step import Schemas, Step
 from aioflow.tail import TailCalls
 
@@ -54,6 +58,7 @@ class Routine:
     inference: Inference = field(repr=False)
     order: tuple[int, ...] = ()  # steps that are no calls, each after those it reads; for a loop
     is_loop: bool = False  # every level is a function of its input's rows
+    _bystanders: dict[frozenset[int], frozenset[int]] = field(default_factory=dict, repr=False)
     _schemas: dict[Schemas, Schemas] = field(default_factory=dict, repr=False)
     _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
 
@@ -69,6 +74,32 @@ class Routine:
         self._latest = inputs, known
         return known
 
+    def bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
+        """The steps that lead to outputs of the plan which its caller does not take, and to nothing else.
+
+        They get what there is, but keep nothing at work that feeds them.
+        """
+        found = self._bystanders.get(untaken)
+        if found is None:
+            found = self._bystanders[untaken] = self._find_bystanders(untaken)
+        return found
+
+    def _find_bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
+        written = [[*_written(step), *(() if step.errors is None else (step.errors,))] for step in self.steps]
+        readers = [[reader for variable in names for reader in self.readers[variable]] for names in written]
+        edges = [[each.number for each in found if each.kind != "output"] for found in readers]
+        bystanders: set[int] = set()
+        for number in reversed(topological_order(edges)):
+            step = self.steps[number]
+            if step.pinned or step.pinned_until_enabled or not readers[number]:
+                continue  # a result that the plan itself never reads was meant so
+            if all(
+                reader.number in (untaken if reader.kind == "output" else bystanders)
+                for reader in readers[number]
+            ):
+                bystanders.add(number)
+        return frozenset(bystanders)
+
 
 class Graph:
     """A checked program made ready to run."""
@@ -82,6 +113,8 @@ class Graph:
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
+        self._outside: dict[str, bool] = {}
+        self._keys: dict[tuple[str, Schema], Keys | None] = {}
         self._read_back: ReadBack | None = None
         self._numbers: dict[tuple[Step, str], int] = {}
         self._places = {plan.key: place for place, plan in enumerate(program)}
@@ -145,8 +178,24 @@ class Graph:
     def has_effects(self, plan: Plan) -> bool:
         """Whether a call of the plan may change the world."""
         if not self._effects:
-            self._effects = self._find_effects()
+            self._effects = self._anywhere(_changes_the_world)
         return self._effects[plan.key]
+
+    def asks_outside(self, plan: Plan) -> bool:
+        """Whether a call of the plan may wait on the outside world for each of its tuples."""
+        if not self._outside:
+            self._outside = self._anywhere(_asks_outside)
+        return self._outside[plan.key]
+
+    def once_keys(self, plan: Plan) -> Callable[[Schema], Keys | None]:
+        """Gives, for the schema of an input, what ONCE takes from each row; None if it is not about it."""
+        return partial(self._once_keys, plan)
+
+    def _once_keys(self, plan: Plan, schema: Schema) -> Keys | None:
+        key = (plan.key, schema)
+        if key not in self._keys:
+            self._keys[key] = keys_of(plan, schema)
+        return self._keys[key]
 
     def sees_own_writes(self, plan: Plan, index: int) -> bool:
         """Whether a statement reads a store after a write of the same run may have happened."""
@@ -186,16 +235,19 @@ class Graph:
         for plan in self.program:
             for resolved in self.resolved(plan):
                 target = resolved.target
-                if isinstance(target, Operator) and _has(target, "endless", resolved.settings, unknown=False):
+                if isinstance(target, Operator) and has_trait(
+                    target, "endless", resolved.settings, unknown=False
+                ):
                     message = f"{target.name} never ends: the plan cannot run in mode {mode}, only in D+S+"
                     mistakes.append(Diagnostic(message, resolved.statement.name_span))
         if mistakes:
             raise PlanError(mistakes)
 
-    def _find_effects(self) -> dict[str, bool]:
-        direct = {plan.key: any(map(_changes_the_world, self.resolved(plan))) for plan in self.program}
+    def _anywhere(self, holds: Callable[[Resolved], bool]) -> dict[str, bool]:
+        """For each plan whether something holds for a statement of it, or of what it calls."""
+        direct = {plan.key: any(map(holds, self.resolved(plan))) for plan in self.program}
         changed = True
-        while changed:  # until no plan learns of another one's effects
+        while changed:  # until no plan learns anything from another one
             changed = False
             for name, callees in self.calls.callees.items():
                 if not direct[name] and any(direct[callee] for callee in callees):
@@ -207,17 +259,12 @@ def _changes_the_world(resolved: Resolved, settings: Mapping[str, Any] | None = 
     target = resolved.target
     if isinstance(target, Plan):
         return False
-    return _has(target, "effects", resolved.settings if settings is None else settings, unknown=True)
+    return has_trait(target, "effects", resolved.settings if settings is None else settings, unknown=True)
 
 
-def _has(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, unknown: bool) -> bool:
-    """Whether an operator with these settings has a trait; `unknown` when a parameter decides it."""
-    if not callable(getattr(operator, trait)):
-        return operator.has(trait, {})
-    try:
-        return operator.has(trait, operator.bind(settings, (None,) * len(operator.inputs)))
-    except SettingError:
-        return unknown
+def _asks_outside(resolved: Resolved) -> bool:
+    target = resolved.target
+    return isinstance(target, Operator) and has_trait(target, "outside", resolved.settings, unknown=True)
 
 
 class _Builder:
@@ -292,7 +339,7 @@ class _Builder:
             _whole_number(substitute(resolved.workers, values)),
             _whole_number(substitute(resolved.buffer, values)),
             self.scope,
-            recursive=isinstance(target, Plan) and self.graph.calls.is_recursive(self.plan, target),
+            **(self._recursion(resolved, target) if isinstance(target, Plan) else {}),
             # Who waits for a signal needs it, whatever becomes of the statement's results.
             pinned=effects or any(name in self.awaited for name in resolved.done),
             pinned_until_enabled=any(name in self.awaited for name in resolved.enable),
@@ -300,6 +347,18 @@ class _Builder:
             sees_own_writes=self.graph.sees_own_writes(self.plan, index),
             is_read_back=self.graph.is_read_back(self.plan, index),
         )
+
+    def _recursion(self, resolved: Resolved, callee: Plan) -> dict[str, Any]:
+        """What a call is in the recursion that it belongs to, or begins."""
+        calls = self.graph.calls
+        recursive = calls.is_recursive(self.plan, callee)
+        limited = recursive and calls.is_unbounded(callee) and self.graph.asks_outside(callee)
+        return {
+            "recursive": recursive,
+            "handed_down": calls.handed_down(self.plan, resolved.statement, callee),
+            "counts_levels": limited or callee.max_depth is not None or calls.is_levelled(callee),
+            "is_limited": limited,
+        }
 
     def _readers(self, steps: Sequence[Step]) -> tuple[tuple[Reader, ...], ...]:
         readers: list[list[Reader]] = [[] for _ in self.variables]

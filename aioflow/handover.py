@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.once import OnceStream
+from aioflow.once import EntryStream
 from aioflow.outlet import Outlet, Target
 from aioflow.stream import Stream
 
@@ -16,14 +16,14 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         stream.discard()
         return
     # A stream that must see every row stays between: when all readers have left, so does it.
-    relay = Outlet(targets, stream.close if isinstance(stream, OnceStream) else None)
+    relay = Outlet(targets, stream.let_go if isinstance(stream, EntryStream) else None)
     if not any(target.reads for target in targets):  # they have left before it began
         stream.close()
         relay.end()
         return
     if stream.schema is not None:
         relay.open(stream.schema)
-    if isinstance(stream, OnceStream):
+    if isinstance(stream, EntryStream):
         stream.forward_to(relay)
         return
     for source in tuple(stream.sources):

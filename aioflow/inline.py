@@ -37,6 +37,7 @@ class InlineStep:
         "completion",
         "dead",
         "ended",
+        "is_bystander",
         "iteration",
         "outlet",
         "received",
@@ -57,6 +58,7 @@ class InlineStep:
         self.sources: list[Outlet] = []
         self.received = 0
         self.ended = False
+        self.is_bystander = False
         self.dead = True
         self._function: Callable[[Sequence[Row]], Batch] | None = None
         self._schema: Schema | None = None
@@ -210,6 +212,7 @@ class InlineStep:
         self._unblock()
         for source in tuple(self.sources):
             source.drop(self)
+        self.outlet.end()  # bystanders may be left
         self._report()
         self.completion.leave()
 

@@ -12,15 +12,14 @@ from collections import deque
 from collections.abc import Sequence
 
 from aioflow.dataclass import dataclass
-from aioflow.errors import DepthError
 from aioflow.failures import batch_error, operator_error
 from aioflow.graph import Routine
-from aioflow.outlet import Outlet, Space, Target, when_freed
-from aioflow.relation import Row, Schema, value_identities
+from aioflow.outlet import Outlet, Space, Target, nobody_needs, when_freed
+from aioflow.recursion import Once, Recursion, too_deep
+from aioflow.relation import Row, Schema
 from aioflow.reordered import Reordered
 from aioflow.session import Session, Totals
 from aioflow.signals import Completion
-from aioflow.spill import KeySet
 from aioflow.step import Bound, Step
 from aioflow.wholeness import Marks
 
@@ -49,6 +48,15 @@ class _Level:
     calls: tuple[tuple[int, Schema], ...]  # variables that the recursive calls read
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """Rows that are to enter a level."""
+
+    schema: Schema
+    rows: Sequence[Row]
+    level: int
+
+
 class Loop:
     """All levels of a recursion from the second on; it reads what its first call was to read."""
 
@@ -58,22 +66,28 @@ class Loop:
         routine: Routine,
         completion: Completion,
         outputs: Sequence[Sequence[Target]],
-        depth: int,
-        seen: KeySet | None,
-        where: str,
+        step: Step,
+        recursion: Recursion | None,
+        level: int,
+        is_bystander: bool,
     ) -> None:
         self.session = session
         self.sources: list[Outlet] = []
         self._routine = routine
         self._completion = completion
-        self._depth = depth
-        self._seen = seen
-        self._where = where
+        self._step = step  # the call that it begins with
+        self.is_bystander = is_bystander
+        self._level = level
+        self._levels_in_turn = recursion.levels if recursion is not None else None
+        plan, self._once = routine.plan, None
+        if recursion is not None and plan.once is not None:
+            self._once = Once(session.graph.once_keys(plan), recursion.seen(plan))
         self._schema: Schema | None = None
         self._producers = 0
         self._ended = False
         self._levels: dict[Schema, _Level] = {}
-        self._queue: deque[tuple[Schema, Sequence[Row], int]] = deque()
+        self._queue: deque[_Entry] = deque()
+        self._early: dict[int, list[_Entry]] = {}  # by level: what came before its turn
         self._scheduled = False
         self._blocked: list[asyncio.Future[None]] = []
         # These hold the readers while levels of other schemas may still come.
@@ -99,7 +113,7 @@ class Loop:
         if self._ended:
             return
         assert self._schema is not None
-        self._queue.append((self._schema, rows, self._depth))
+        self._add(_Entry(self._schema, rows, self._level))
         self._schedule()
         if len(self._queue) >= _WAITING_AT_MOST:
             full.append(self)
@@ -139,11 +153,17 @@ class Loop:
         self._scheduled = False
         if self._ended or self.session.stopping:
             return
+        checkpoints = self.session.checkpoints
+        if checkpoints is not None and not checkpoints.is_open:
+            checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
+            return
         full: list[Space] = []
+        self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
             if not self._queue or full or self.session.failure is not None:
                 break
             self._run_level(full)
+        self._scheduled = False
         if self.session.failure is not None:
             return
         if full:
@@ -151,14 +171,52 @@ class Loop:
             when_freed(full, lambda: self.session.guard(self._run))
         elif self._queue:
             self._schedule()
-        elif not self._producers:
+        elif not self._producers and not self._early:
             self._finish()
             return
         if len(self._queue) < _WAITING_AT_MOST:
             self._unblock()
 
+    def _add(self, entry: _Entry) -> None:
+        """Put rows where they wait for their level."""
+        levels = self._levels_in_turn
+        if levels is not None:
+            levels.enter(entry.level)
+            if not levels.is_open(entry.level):
+                if entry.level not in self._early:
+                    levels.when_open(entry.level, lambda: self._take_up(entry.level))
+                self._early.setdefault(entry.level, []).append(entry)
+                return
+        self._queue.append(entry)
+
+    def _take_up(self, level: int) -> None:
+        self._queue.extend(self._early.pop(level, ()))
+        self._schedule()
+
     def _run_level(self, full: list[Space]) -> None:
-        schema, rows, depth = self._queue.popleft()
+        entry = self._queue.popleft()
+        rows = entry.rows
+        if entry.level > self._level:  # what the first call reads was looked at on its way here
+            rows = self._entering(entry)
+        if rows:
+            self._work(entry.schema, rows, entry.level, full)
+        if self._levels_in_turn is not None:
+            self._levels_in_turn.leave(entry.level)
+
+    def _entering(self, entry: _Entry) -> Sequence[Row]:
+        """The rows that a level works on: values that are new, and none past MAX_DEPTH."""
+        plan, rows = self._routine.plan, entry.rows
+        if self._once is not None:
+            rows = self._once.fresh(entry.schema, rows)
+        if not rows or plan.max_depth is None or entry.level <= plan.max_depth:
+            return rows
+        if plan.stop_at_max_depth:
+            self.session.cut_off(self._step, len(rows))
+        else:
+            self.session.fail(too_deep(self._step))
+        return ()
+
+    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Space]) -> None:
         self.session.calls += 1
         level = self._levels.get(schema) or self._prepare(schema)
         if level is None:
@@ -184,21 +242,7 @@ class Loop:
                 outlet.pass_on(values[variable], full)
         for variable, next_schema in level.calls:
             if values[variable]:
-                self._call(next_schema, values[variable], depth + 1)
-
-    def _call(self, schema: Schema, rows: Sequence[Row], depth: int) -> None:
-        plan = self._routine.plan
-        if self._seen is not None and plan.once is not None and plan.once in schema:
-            column = schema.position(plan.once)
-            rows = self._seen.add_new(value_identities([row[column] for row in rows]), rows)
-            if not rows:
-                return
-        if plan.max_depth is not None and depth > plan.max_depth:
-            if not plan.stop_at_max_depth:
-                message = f"the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
-                self.session.fail(DepthError(f"{self._where}: {message}"))
-            return
-        self._queue.append((schema, rows, depth))
+                self._add(_Entry(next_schema, values[variable], number + 1))
 
     def _prepare(self, schema: Schema) -> _Level | None:
         """Bind the steps of a level to the schema of its input."""
@@ -219,7 +263,7 @@ class Loop:
                 works.append(_Work(step, bound, given, step.inputs[0], result, self.session.totals_of(step)))
             level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
         except Exception as error:
-            self.session.fail(operator_error(self._where, error, None, None))
+            self.session.fail(operator_error(self._step.where, error, None, None))
             return None
         self._levels[schema] = level
         return level
@@ -235,7 +279,7 @@ class Loop:
         return tuple(outlets)
 
     def _calls(self, schemas: dict[int, Schema]) -> tuple[tuple[int, Schema], ...]:
-        calls = [step for step in self._routine.steps if step.is_call]
+        calls = [step for step in self._routine.steps if step.is_call and not step.handed_down]
         return tuple((step.inputs[0], schemas[step.inputs[0]]) for step in calls)
 
     # --- ending ---------------------------------------------------------------------------------
@@ -265,18 +309,27 @@ class Loop:
     def mark_left(self, outlets: Sequence[Outlet]) -> None:
         """Readers may have left between the call's beginning and its unfolding."""
         for anchor, outlet in zip(self._anchors, outlets, strict=True):
-            anchor.was_read = outlet.was_read
+            anchor.was_read, anchor.was_needed = outlet.was_read, outlet.was_needed
         if any(anchor.unread for anchor in self._anchors):
             self._unread()
 
     def _unread(self) -> None:
         """If nobody reads any output any more, nobody needs the input."""
-        if self._ended or not all(anchor.unread or not anchor.was_read for anchor in self._anchors):
+        if self._ended or not nobody_needs(self._anchors):
             return
-        self._queue.clear()
+        self._forget()
         for source in tuple(self.sources):
             source.drop(self)
         self._finish()
+
+    def _forget(self) -> None:
+        """Let go of what nobody needs; other work lists of the recursion may wait for its level."""
+        waiting = [*self._queue, *(entry for entries in self._early.values() for entry in entries)]
+        self._queue.clear()
+        self._early.clear()
+        if self._levels_in_turn is not None:
+            for entry in waiting:
+                self._levels_in_turn.leave(entry.level)
 
     def _unblock(self) -> None:
         for freed in self._blocked:

@@ -37,7 +37,7 @@ BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
 StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
 # Bound settings and the run's services -> what is missing before the statement can run.
 Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
-Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless"]
+Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless", "ends_early", "outside"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
 # Places of inputs, or bound settings -> these.
 Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
@@ -86,6 +86,8 @@ class Operator:
     reads: Callable[[Settings], frozenset[str] | None] | None = field(default=None, repr=False)
     depends_on_arrival: bool | Callable[[Settings], bool] = False
     endless: bool | Callable[[Settings], bool] = False
+    ends_early: bool | Callable[[Settings], bool] = False
+    outside: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
     needs_whole: Places = ()
     orders: bool = False
@@ -208,6 +210,8 @@ def operator(
     reads: Callable[[Settings], frozenset[str] | None] | None = None,
     depends_on_arrival: bool | Callable[[Settings], bool] = False,
     endless: bool | Callable[[Settings], bool] = False,
+    ends_early: bool | Callable[[Settings], bool] = False,
+    outside: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
     needs_whole: Places = (),
     orders: bool = False,
@@ -241,6 +245,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     no task, and tuples that fail are found by calling it for single ones. `reads` gives the attributes of
     its input that it needs, None for all: who produces them can ask with `context.reads_attribute` and
     save itself the others.
+    `endless` marks what never ends, `ends_early` what may end before its input does, `outside` what waits on
+    the outside world for each tuple.
     `emits_to` is the setting that names an output of the run, which the plan must not declare itself.
     `input_names` is the setting that has the names of the statement's inputs, unless the plan sets it.
     `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.

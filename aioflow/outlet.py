@@ -55,6 +55,7 @@ class Outlet:
 
     __slots__ = (
         "_full",
+        "_has_left",
         "_since_pause",
         "_told",
         "ended",
@@ -63,6 +64,7 @@ class Outlet:
         "schema",
         "sent",
         "targets",
+        "was_needed",
         "was_read",
     )
 
@@ -70,11 +72,13 @@ class Outlet:
         self.targets: list[Target] = list(targets)
         self.on_unread = on_unread
         self.was_read = has_readers(self.targets)
+        self.was_needed = is_needed(self.targets)
         self.schema: Schema | None = None
         self._told = False  # whether the readers know the schema
         self.sent = 0
         self.marks = WHOLE
         self.ended = False
+        self._has_left = False
         self._since_pause = 0
         self._full: Sequence[Space] = ()
         for target in self.targets:
@@ -82,8 +86,15 @@ class Outlet:
 
     @property
     def unread(self) -> bool:
-        """Whether all readers have left. A variable that never had one is not unread."""
-        return self.was_read and not (self.targets and any(target.reads for target in self.targets))
+        """Whether all readers have left. A variable that never had one is not unread.
+
+        Once somebody needed the rows, bystanders, whose own results nobody takes, keep nothing at work.
+        """
+        if not self.was_read:
+            return False
+        return not any(
+            target.reads and not (self.was_needed and is_bystander(target)) for target in self.targets
+        )
 
     def open(self, schema: Schema) -> None:
         """Tell the readers which attributes the rows have; an open schema is told with the first row.
@@ -153,6 +164,7 @@ class Outlet:
 
     def drop(self, reader: object) -> None:
         """A reader has left."""
+        self._has_left |= is_needed((reader,))
         # A new list: the old one may be in the midst of being walked.
         self.targets = [target for target in self.targets if not target.serves(reader)]
         if self.unread and self.on_unread is not None and not self.ended:
@@ -169,6 +181,32 @@ class Outlet:
                 target.mark(self.marks)
         kept = [target for target in self.targets if not target.serves(reader)]
         self.targets = kept + accepted
+        self.readers_changed()
+
+    def readers_changed(self) -> None:
+        """Others read in the place of a reader: perhaps nobody who needs the rows ever did."""
+        if not self._has_left:
+            self.was_needed = is_needed(self.targets)
+
+    def mark_left(self) -> None:
+        """An output that all readers have left is not one that never had any."""
+        self.was_read = self.was_needed = self._has_left = True
+
+
+def nobody_needs(outlets: Sequence[Outlet]) -> bool:
+    """Whether all who need rows of these have left; if nobody ever needed any, all who read them."""
+    looked_at = [outlet for outlet in outlets if outlet.was_needed]
+    return all(outlet.unread for outlet in looked_at or [outlet for outlet in outlets if outlet.was_read])
+
+
+def is_bystander(reader: object) -> bool:
+    """Whether somebody reads for a step whose own results nobody takes."""
+    return getattr(reader, "is_bystander", False)
+
+
+def is_needed(targets: Iterable[object]) -> bool:
+    """Whether anybody reads the rows whose own results somebody takes."""
+    return any(not getattr(target, "only_watches", False) and not is_bystander(target) for target in targets)
 
 
 def has_readers(targets: Iterable[Target]) -> bool:

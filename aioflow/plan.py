@@ -153,6 +153,7 @@ class Plan:
     options: tuple[Option, ...] = ()
     span: Span | None = _place()
     name_span: Span | None = _place()
+    once_span: Span | None = _place()
     comments: tuple[str, ...] = _comments()
     # By the line that they stand before or behind: "{", "INPUT", …, "BODY", "BODY {", "BODY }";
     # behind also "PLAN" and "}".

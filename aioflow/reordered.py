@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aioflow.outlet import Outlet, Space, Target
+from aioflow.outlet import Outlet, Space, Target, is_bystander
 from aioflow.relation import Row, Schema, picker
 from aioflow.wholeness import Marks
 
@@ -36,6 +36,10 @@ class Reordered:
     @property
     def reads(self) -> bool:
         return True
+
+    @property
+    def is_bystander(self) -> bool:
+        return is_bystander(self._target)
 
     def serves(self, reader: object) -> bool:
         return self._target.serves(reader)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from aioflow.calls import Call, Surroundings
+from aioflow.calls import Call, Entrance, Surroundings
 from aioflow.checkpoints import Checkpoints
 from aioflow.errors import DeadlineError, InputError, declared_output
 from aioflow.events import RunEnded, RunStarted
@@ -17,7 +17,6 @@ from aioflow.relation import Row, Schema
 from aioflow.rows import RowsIn
 from aioflow.session import Session
 from aioflow.signals import Completion
-from aioflow.spill import KeySet
 from aioflow.statistics import RunStatistics, channel_statistics, step_statistics
 
 
@@ -77,15 +76,20 @@ class Run:
         session = self.session
         routine = session.graph.routine(session.graph.root)
         plan = routine.plan
-        seen = KeySet(session.memory) if plan.once is not None else None
-        around = Surroundings(
-            depths={plan.key: 1} if plan.max_depth is not None else {},
-            once={plan.key: seen} if seen is not None else {},
-        )
+        calls = session.graph.calls
+        handed_down = [place for place in range(len(plan.inputs)) if calls.is_handed_down(plan, place)]
+        entrance = Entrance(session, plan, frozenset(handed_down))
+        depths = {plan.key: 1} if plan.max_depth is not None else {}
+        around = Surroundings(depths=depths, recursion=entrance.recursion)
         call = Call(session, routine, Completion(self._completed), around)
-        feeds = [Feed(session, declared, self._inputs[declared.name], seen) for declared in plan.inputs]
+        streams = [entrance.new_stream(place, None) for place in range(len(plan.inputs))]
+        feeds = [
+            Feed(session, declared, self._inputs[declared.name], stream)
+            for declared, stream in zip(plan.inputs, streams, strict=True)
+        ]
         targets = [self._targets(name) for name in self.outputs]
-        call.open([feed.stream for feed in feeds], targets, self._left_out())
+        call.open(streams, targets, self._left_out())
+        entrance.unfolded()
         for feed in feeds:
             feed.start()
 
@@ -153,6 +157,7 @@ class Run:
         try:
             await session.stop()
             session.warn_of_skipped()
+            session.warn_of_cuts()
             self._warn_of_marks()
             if session.failure is None:
                 session.look_for_silence()

@@ -254,6 +254,7 @@ class EngineSettings:
     workers: int | None = None
     capacity: int | None = None
     memory: int | None = field(default=None, metadata={"unit": "bytes"})
+    max_depth: int | None = None
     mode: str | None = None
 
 
@@ -267,12 +268,16 @@ _one_at_least = at_least(1, "a whole number")
 ENGINE = Section(
     "",
     EngineSettings,
-    refine={"workers": _one_at_least, "capacity": _one_at_least, "memory": _one_at_least, "mode": _mode},
+    refine={
+        **dict.fromkeys(("workers", "capacity", "memory", "max_depth"), _one_at_least),
+        "mode": _mode,
+    },
 )
 ENGINE_ARGUMENTS = {
     "workers": "workers",
     "capacity": "capacity_rows",
     "memory": "memory_bytes",
+    "max_depth": "max_depth",
     "mode": "mode",
 }
 

@@ -83,6 +83,9 @@ class Active(Protocol):
 class Gatekeeper(Protocol):
     """Holds sources back while a checkpoint is made."""
 
+    @property
+    def is_open(self) -> bool: ...
+    def when_open(self, callback: Callable[[], None]) -> None: ...
     async def gate(self) -> None: ...
     def gated(self, source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]: ...
 
@@ -136,6 +139,7 @@ class Session:
         info: RunInfo,
         mode: Mode,
         capacity_rows: int,
+        max_depth: int,
         listeners: Sequence[Listener],
         timing: bool,
         services: Services,
@@ -146,6 +150,7 @@ class Session:
         self.info = info
         self.mode = mode
         self.capacity_rows = capacity_rows
+        self.max_depth = max_depth
         self.listeners = listeners
         self.timing = timing
         self.services = services.for_run(info, self.warn, self.find_nothing)
@@ -163,6 +168,7 @@ class Session:
         self.warnings: list[str] = []
         self.nothing_found: list[str] = []
         self.notes: list[str] = []
+        self._cut_off: dict[str, tuple[Step, int]] = {}  # by plan: where first, and how many tuples
         self.calls = 0
         self.firings = 0
         self.inline_depth = 0
@@ -273,6 +279,19 @@ class Session:
             if totals.unasked and totals.unasked == totals.rows_in:
                 number = "the only tuple" if totals.rows_in == 1 else f"all {totals.rows_in:,} tuples"
                 self.find_nothing(f"{totals.step.where}: {number} failed, the first: {totals.first_unasked}")
+
+    def cut_off(self, step: Step, tuples: int) -> None:
+        """Tuples of a recursive call are not followed, because MAX_DEPTH stops it."""
+        first, count = self._cut_off.get(step.callee.key, (step, 0))
+        self._cut_off[step.callee.key] = first, count + tuples
+
+    def warn_of_cuts(self) -> None:
+        """A recursion that was cut off looks whole otherwise."""
+        for step, count in self._cut_off.values():
+            plan = step.callee
+            number = "1 tuple was" if count == 1 else f"{count:,} tuples were"
+            cut = f"MAX_DEPTH: {plan.max_depth} cut the recursion of {plan.name} off"
+            self.warn(f"{step.where}: {cut}: {number} not followed")
 
     def publish(self, event: Event) -> None:
         for listener in self.listeners:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 
 from aioflow.dataclass import dataclass
@@ -65,6 +66,19 @@ class SettingPort:
     @property
     def type_name(self) -> str:
         return _describe(self.annotation)
+
+
+# The kinds of settings in the header of a plan. The package that brings one enters it here when it is
+# imported, which happens when the first plan has such a setting.
+plan_settings: dict[str, Any] = {}
+_BROUGHT_BY = {"once": "aioflow.expressions"}
+
+
+def bind_plan_setting(name: str, value: Any, schema: Schema | None) -> Any:
+    """The value of a setting in the header of a plan, for an input of this schema."""
+    if name not in plan_settings:
+        import_module(_BROUGHT_BY[name])
+    return plan_settings[name].bind(value, (schema,))
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:

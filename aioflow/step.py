@@ -60,6 +60,9 @@ class Step:
     buffer: int | None
     scope: Scope
     recursive: bool = False
+    handed_down: frozenset[int] = frozenset()  # inputs of a call that unfold no level
+    counts_levels: bool = False  # a call that is to know its depth
+    is_limited: bool = False  # a recursive call that only the engine's limit may bound
     urgent: bool = False
     urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
     pinned: bool = False  # never stopped for want of readers

@@ -43,6 +43,7 @@ class Stream:
         "ended",
         "exhausted",
         "holding",
+        "is_bystander",
         "limit",
         "listener",
         "marks",
@@ -72,6 +73,7 @@ class Stream:
         self.dead = True  # so far no producer has ended live
         self.closed = False  # the reader wants no more
         self.discarding = False  # the reader never will: its step ended dead
+        self.is_bystander = False  # nobody takes the results of the step that reads it
         self.holding = True  # accept everything: the reader is not ready for this input
         self.listener: Callable[[], None] | None = None
         self.siblings: Sequence[Stream] = ()
@@ -306,7 +308,7 @@ class Stream:
     @property
     def is_awaited(self) -> bool:
         """Whether its reader waits for rows, of which there are none."""
-        return self._reader is not None
+        return self._reader is not None and not self._reader.done()
 
     @property
     def has_rows(self) -> bool:

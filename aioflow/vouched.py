@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.outlet import Outlet, Space, Target
+from aioflow.outlet import Outlet, Space, Target, is_bystander
 from aioflow.relation import Row, Schema
 from aioflow.wholeness import Marks
 
@@ -17,6 +17,10 @@ class Vouched:
     def __init__(self, target: Target) -> None:
         self._target = target
         self.only_watches = getattr(target, "only_watches", False)
+
+    @property
+    def is_bystander(self) -> bool:
+        return is_bystander(self._target)
 
     @property
     def reads(self) -> bool:

@@ -96,7 +96,7 @@ def _query_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
     return None if inputs[0] is None else inputs[0].add(declared)
 
 
-@operator(schema=_query_schema, firing="tuple", store=_uses("read"), requires=_missing)
+@operator(schema=_query_schema, firing="tuple", outside=True, store=_uses("read"), requires=_missing)
 async def dbquery(
     rel: Stream | None = None,
     *,

@@ -36,11 +36,16 @@ def _apply_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
     return None if inputs[0] is None or returns is None else inputs[0].add(returns)
 
 
+def _waits(settings: Settings) -> bool:
+    return bool(settings["function"].is_async or settings["function"].blocking)
+
+
 @operator(
     schema=_apply_schema,
     firing="tuple",
     effects=lambda settings: not settings["function"].pure,
     endless=lambda settings: settings["function"].endless,
+    outside=_waits,
 )
 async def apply(
     rel: Stream,

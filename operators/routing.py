@@ -71,7 +71,7 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
         yield To(taken, passed.schema)
 
 
-@operator(schema=same_as_input, depends_on_arrival=True)
+@operator(schema=same_as_input, depends_on_arrival=True, ends_early=True)
 async def limit(rel: Stream, *, count: Count, offset: Count = _NONE) -> AsyncGenerator[Batch, None]:
     """Pass the first tuples and stop everything upstream that nobody else needs.
 

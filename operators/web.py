@@ -21,7 +21,12 @@ def _wrapper_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
     return None if inputs[0] is None else inputs[0].add(results)
 
 
-@operator(schema=_wrapper_schema, firing="tuple", effects=lambda settings: bool(settings["name"].has_effects))
+@operator(
+    schema=_wrapper_schema,
+    firing="tuple",
+    effects=lambda settings: bool(settings["name"].has_effects),
+    outside=True,
+)
 async def wrapper(
     rel: Stream | None = None, *, name: WrapperName, outer: bool = False, context: Context
 ) -> AsyncGenerator[Batch | Release, None]:

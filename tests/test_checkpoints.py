@@ -138,3 +138,126 @@ def test_a_reader_that_leaves_keeps_what_was_committed_and_loses_the_rest() -> N
     run(leave())
     assert Notes.committed
     assert all(one == two for one, two in Notes.committed)
+
+
+# --- recursion ----------------------------------------------------------------------------------
+
+
+async def recurred(plan: str, count: int) -> list[int]:
+    """The first results of a recursion, each of whose levels takes a while."""
+    found: list[int] = []
+    async with Engine() as engine, engine.stream(loads(plan), x=[{"n": 0}]) as stream:
+        async for record in stream:
+            found.append(record["n"])
+            if record["n"] >= count:
+                return found
+    return found
+
+
+def recursive(
+    statements: str, call: str = "watch (next : rest)", union: str = "union (two, rest : noted)"
+) -> str:
+    return f"""
+    PLAN watch
+    {{
+      INPUT: x
+      OUTPUT: noted
+      COMMIT: batch
+      BODY
+      {{
+        note_one (x : one)
+        {statements}
+        note_two (x : two)
+        project (two, "n + 1 as n" : next)
+        {call}
+        {union} {{ALL}}
+        log (one)
+      }}
+    }}
+    """
+
+
+RESTING = """
+        sort (one, "n" : sorted) log (sorted)
+        pack (one, "all" : packed) log (packed)
+        select (one, "n < 0" : none)
+        minus (one, none : held) log (held)
+"""
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("statements", "call", "union"),
+    [
+        ("", "watch (next : rest)", "union (two, rest : noted)"),
+        ("", 'watch (next : below) select (below, "n >= 0" : rest)', "union (two, rest : noted)"),
+        ("", "distinct (next : more) watch (more : rest)", "union (rest, two : noted)"),
+        (RESTING, "watch (next : rest)", "union (two, rest : noted)"),
+    ],
+    ids=["tail call", "no tail call", "step before the call", "rows that rest"],
+)
+def test_an_endless_recursion_commits_as_it_goes_on(
+    seed: int, statements: str, call: str, union: str
+) -> None:
+    plan = recursive(statements, call, union)
+    run(recurred(plan, 30), seed=seed)
+    assert len(Notes.committed) > 3
+    for one, two in Notes.committed:
+        assert one == two
+    whole = sum((one for one, _ in Notes.committed), Counter())
+    assert whole == Counter({(number,): 1 for number in range(len(whole))})
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_recursion_that_starts_in_a_called_plan_commits_as_well(seed: int) -> None:
+    """Each level gives several tuples to the next, which come one by one."""
+    plan = """
+    PLAN main { INPUT: x OUTPUT: noted COMMIT: batch BODY { spread (x : noted) } }
+    PLAN spread { INPUT: x OUTPUT: noted BODY {
+        note_one (x : one)
+        note_two (x : two)
+        project (two, "2 * n + 1 as n" : odd)
+        project (two, "2 * n + 2 as n" : even)
+        union (odd, even : next) {ALL}
+        spread (next : rest)
+        union (two, rest : noted) {ALL}
+        log (one)
+    } }
+    """
+
+    async def main() -> None:
+        async with Engine() as engine, engine.stream(loads(plan, plan="main"), x=[{"n": 0}]) as stream:
+            async for record in stream:
+                if record["n"] > 100_000:
+                    return
+
+    run(main(), seed=seed)
+    assert len(Notes.committed) > 3
+    assert all(one == two for one, two in Notes.committed)
+
+
+COUNTING = """
+PLAN main { INPUT: x OUTPUT: noted COMMIT: batch BODY {
+    count_up (x : all)
+    note_one (all : one)
+    note_two (all : noted)
+    log (one)
+} }
+PLAN count_up { INPUT: x OUTPUT: all BODY {
+    project (x, "n + 1 as n" : next)
+    count_up (next : rest)
+    union (x, rest : all) {ALL}
+} }
+"""
+
+
+def test_a_work_list_rests_at_a_checkpoint() -> None:
+    async def main() -> None:
+        async with Engine() as engine, engine.stream(loads(COUNTING, plan="main"), x=[{"n": 0}]) as stream:
+            async for record in stream:
+                if record["n"] > 2000:
+                    return
+
+    run(main())
+    assert len(Notes.committed) > 1
+    assert all(one == two for one, two in Notes.committed)

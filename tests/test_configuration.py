@@ -239,11 +239,13 @@ def test_a_path_is_relative_to_the_file_that_names_it(
 
 
 def test_what_the_engine_takes(here: Path) -> None:
-    write(here / "aioflow.toml", 'workers = 2\ncapacity = 3\nmemory = "2MB"\nmode = "d+s-"\n')
+    text = 'workers = 2\ncapacity = 3\nmemory = "2MB"\nmax_depth = 40\nmode = "d+s-"\n'
+    write(here / "aioflow.toml", text)
     assert read_configuration().engine_arguments() == {
         "workers": 2,
         "capacity_rows": 3,
         "memory_bytes": 2_000_000,
+        "max_depth": 40,
         "mode": "D+S-",
     }
 

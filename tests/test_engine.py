@@ -420,7 +420,9 @@ def test_a_source_that_fails_ends_the_run_with_its_name() -> None:
 
 
 def test_deep_recursion_ends_at_max_depth_by_name() -> None:
-    plan = loads("PLAN loop { INPUT: x OUTPUT: out MAX_DEPTH: 1000 BODY { loop (x : out) } }")
+    plan = loads(
+        """PLAN loop { INPUT: x OUTPUT: out MAX_DEPTH: 1000 BODY { project (x, "n" : y) loop (y : out) } }"""
+    )
     with pytest.raises(DepthError, match="the recursion of loop went past MAX_DEPTH: 1000"):
         aioflow.run(plan, x=numbers(1))
 

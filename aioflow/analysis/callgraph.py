@@ -1,11 +1,11 @@
-"""Which plans of a program call which, and which of those calls are recursive."""
+"""Which plans of a program call which, which of those calls are recursive, and what bounds a recursion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from aioflow.analysis.cycles import components
-from aioflow.plan import Plan, Program
+from aioflow.plan import Plan, Program, Statement, Variable
 
 
 class CallGraph:
@@ -26,6 +26,56 @@ class CallGraph:
         self.callees: Mapping[str, tuple[str, ...]] = {
             plan.key: tuple(plans[place].key for place in edge)
             for plan, edge in zip(plans, edges, strict=True)
+        }
+        recursions = {self._component[plan.key] for plan in plans if self.recurs(plan)}
+        once = {self._component[plan.key] for plan in plans if plan.once is not None}
+        bounded = {self._component[plan.key] for plan in plans if plan.max_depth is not None}
+        self._levelled = recursions & once & bounded
+        self._unbounded = recursions - once - bounded
+        self._handed_down = self._find_handed_down(plans)
+
+    def is_levelled(self, plan: Plan) -> bool:
+        """Whether a level of the plan's recursion begins when the one above it has ended.
+
+        So it is where ONCE and MAX_DEPTH meet in one recursion: only then does it matter which way leads
+        to a value first.
+        """
+        return self._component[plan.key] in self._levelled
+
+    def is_unbounded(self, plan: Plan) -> bool:
+        """Whether a plan belongs to a recursion that has neither ONCE nor MAX_DEPTH."""
+        return self._component[plan.key] in self._unbounded
+
+    def is_handed_down(self, plan: Plan, place: int) -> bool:
+        """Whether an input of a plan comes back to itself unchanged, over one or several calls."""
+        return (plan.key, place) in self._handed_down
+
+    def handed_down(self, caller: Plan, statement: Statement, callee: Plan) -> frozenset[int]:
+        """The inputs of a call that only hand on what the recursion was given; they unfold no level."""
+        if not self.is_recursive(caller, callee):
+            places = range(len(callee.inputs))
+            return frozenset(place for place in places if self.is_handed_down(callee, place))
+        own = _inputs_given_on(caller, statement)
+        return frozenset(place for place, given in own if self.is_handed_down(caller, given))
+
+    def _find_handed_down(self, plans: Sequence[Plan]) -> set[tuple[str, int]]:
+        """The inputs that lie on a cycle of recursive calls which give them on unchanged."""
+        by_key = {plan.key: plan for plan in plans}
+        nodes = [(plan.key, place) for plan in plans for place in range(len(plan.inputs))]
+        numbers = {node: number for number, node in enumerate(nodes)}
+        edges: list[list[int]] = [[] for _ in nodes]
+        for plan in plans:
+            for statement in plan.statements:
+                callee = by_key.get(statement.operator.lower())
+                if callee is not None and self.is_recursive(plan, callee):
+                    for place, given in _inputs_given_on(plan, statement):
+                        if place < len(callee.inputs):
+                            edges[numbers[plan.key, given]].append(numbers[callee.key, place])
+        found = components(edges)
+        return {
+            nodes[number]
+            for number, successors in enumerate(edges)
+            if any(found[successor] == found[number] for successor in successors)
         }
 
     def is_recursive(self, caller: Plan, callee: Plan) -> bool:
@@ -50,6 +100,17 @@ class CallGraph:
             key = callers[0]
         return main.key not in self._calls
 
+    def reached_from(self, plan: Plan) -> set[str]:
+        """The plans that a call of this one may call, over others too."""
+        found: set[str] = set()
+        pending = [plan.key]
+        while pending:
+            for callee in self.callees[pending.pop()]:
+                if callee not in found:
+                    found.add(callee)
+                    pending.append(callee)
+        return found
+
     def always_inside(self, caller: Plan, callee: Plan, main: Plan) -> bool:
         """Whether every call of `callee` made by `caller` happens inside an earlier call of `callee`."""
         if not self.is_recursive(caller, callee):
@@ -70,6 +131,13 @@ class CallGraph:
                     found.add(callee)
                     pending.append(callee)
         return found
+
+
+def _inputs_given_on(plan: Plan, statement: Statement) -> Iterator[tuple[int, int]]:
+    """Which inputs of a statement are inputs of the plan: the place there and the place here."""
+    own = {declaration.name: place for place, declaration in enumerate(plan.inputs)}
+    given = [argument.name for argument in statement.arguments if isinstance(argument, Variable)]
+    return ((place, own[name]) for place, name in enumerate(given) if name in own)
 
 
 def _callees(plan: Plan, places: Mapping[str, int]) -> list[int]:

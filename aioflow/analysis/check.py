@@ -28,6 +28,7 @@ from aioflow.analysis.reachability import (
     warn_of_one_sided_waits,
     warn_of_unused,
 )
+from aioflow.analysis.recursions import check_commits, check_levels
 from aioflow.analysis.repair import supply_missing_colons, without_excess
 from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
 from aioflow.analysis.stores import check_stores, warn_of_late_acts
@@ -72,6 +73,8 @@ class _Check:
         for found in self.item_problems:
             self.findings.in_item(found)
         self._check_arguments(inputs, parameters)
+        check_commits(self.program, self.calls, self.findings)
+        check_levels(self.program, self.resolved, self.wirings, self.calls, self.findings)
         inference = Inference(self.program, self.registry, lambda plan: self.resolved[plan.key])
         roots = {}
         for plan in self.program:
@@ -146,7 +149,7 @@ class _Check:
                 for problem in problems:
                     shown = replace(problem, message=problem.message + suffix)
                     self.findings.at(plan, index)(shown)
-            if (plan.key, -1) not in reported and check_once(activation, self.findings.at(plan)):
+            if (plan.key, -1) not in reported and check_once(activation, self.calls, self.findings.at(plan)):
                 reported.add((plan.key, -1))
 
     # --- warnings -------------------------------------------------------------------------------

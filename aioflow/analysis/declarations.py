@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from aioflow.analysis.callgraph import CallGraph
 from aioflow.analysis.findings import Findings
@@ -11,10 +11,15 @@ from aioflow.analysis.fitting import inside_literal
 from aioflow.analysis.infer import Activation, reachable
 from aioflow.analysis.parameters import BUILT_IN, Reference, references
 from aioflow.analysis.resolve import UNIVERSAL_OPTIONS, Report, Resolved
-from aioflow.errors import Diagnostic, declared_output, suggestion
+from aioflow.errors import Diagnostic, SettingError, declared_output, suggestion
 from aioflow.operator import Operator
 from aioflow.plan import Constant, Plan, Setting, Statement, Word
+from aioflow.relation import Row, Schema
+from aioflow.setting import bind_plan_setting
 from aioflow.source import Span
+
+# From rows what makes two of them the same.
+Keys: TypeAlias = Callable[[Sequence[Row]], Sequence[Hashable]]
 
 
 def check_declarations(plan: Plan, findings: Findings) -> None:
@@ -48,28 +53,73 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
             report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
 
 
+# --- ONCE -----------------------------------------------------------------------------------------
+
+
+def keys_of(plan: Plan, schema: Schema) -> Keys | None:
+    """What ONCE takes from the rows of an input; None if they have not all attributes that it names."""
+    unbound = bind_plan_setting("once", plan.once, None)
+    if not all(name in schema for name in unbound.names):
+        return None
+    keys: Keys = bind_plan_setting("once", plan.once, schema).of
+    return keys
+
+
 def _check_once_alone(plan: Plan, once: str, report: Report) -> None:
     if not once.strip():
-        report(Diagnostic("ONCE names no attribute", plan.name_span))
-    elif "," in once or once != once.strip():
-        report(Diagnostic(f"ONCE takes the name of one attribute, not {once!r}", plan.name_span))
+        report(Diagnostic("ONCE names no attribute", plan.once_span or plan.name_span))
+    else:
+        try:
+            bind_plan_setting("once", once, None)
+        except SettingError as error:
+            report(_wrong_once(plan, error))
     if not plan.inputs:
-        report(Diagnostic("ONCE needs an input: its attribute is looked for there", plan.name_span))
+        message = "ONCE needs an input: its attributes are looked for there"
+        report(Diagnostic(message, plan.once_span or plan.name_span))
 
 
-def check_once(activation: Activation, report: Report) -> bool:
-    """Report an attribute of ONCE that no input has; True when that is so."""
+def check_once(activation: Activation, calls: CallGraph, report: Report) -> bool:
+    """Report a ONCE that suits none of the inputs which it looks at; True when that is so."""
     plan = activation.plan
-    if plan.once is None or not plan.inputs or None in activation.inputs:
+    places = [place for place in range(len(plan.inputs)) if not calls.is_handed_down(plan, place)]
+    inputs = [activation.inputs[place] for place in places]
+    if plan.once is None or not inputs or None in inputs:
         return False
-    known = dict.fromkeys(name for schema in activation.inputs if schema is not None for name in schema)
-    if plan.once in known or not plan.once.strip() or "," in plan.once:
-        return False
+    try:
+        names = bind_plan_setting("once", plan.once, None).names
+    except SettingError:
+        return False  # reported, whatever the inputs are
+    schemas = [schema for schema in inputs if schema is not None]
+    suited = [schema for schema in schemas if all(name in schema for name in names)]
+    if not suited:
+        report(_unsuited_once(plan, names, schemas))
+        return True
+    try:
+        for schema in suited:
+            bind_plan_setting("once", plan.once, schema)
+    except SettingError as error:
+        report(_wrong_once(plan, error))
+        return True
+    return False
+
+
+def _unsuited_once(plan: Plan, names: Sequence[str], schemas: Sequence[Schema]) -> Diagnostic:
+    known = dict.fromkeys(name for schema in schemas for name in schema)
     shown = ", ".join(known) or "no attributes"
-    hint = suggestion(plan.once, known)
-    message = f"ONCE: unknown attribute {plan.once!r}{hint} (the inputs have: {shown})"
-    report(Diagnostic(message, plan.name_span))
-    return True
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is None:
+        message = f"ONCE: no input has all of {', '.join(names)}"
+    else:
+        hint = suggestion(unknown, known)
+        message = f"ONCE: unknown attribute {unknown!r}{hint} (the inputs have: {shown})"
+    return Diagnostic(message, plan.once_span or plan.name_span)
+
+
+def _wrong_once(plan: Plan, error: SettingError) -> Diagnostic:
+    span = plan.once_span
+    if span is not None and error.offset is not None:
+        span = inside_literal(span, error.offset)
+    return Diagnostic(f"ONCE: {error.message}", span or plan.name_span)
 
 
 def check_emitted(

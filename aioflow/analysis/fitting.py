@@ -9,7 +9,7 @@ from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, subs
 from aioflow.analysis.resolve import Resolved, not_positive, option_span
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, SettingError
-from aioflow.operator import Operator, Settings
+from aioflow.operator import Operator, Settings, Trait
 from aioflow.plan import Constant
 from aioflow.relation import Schema
 from aioflow.setting import SettingPort
@@ -73,6 +73,16 @@ def wrong_numbers(resolved: Resolved, parameters: Mapping[str, Any]) -> Iterator
             options = resolved.statement.options
             span = next((option_span(option) for option in options if option.name.lower() == name), None)
             yield Diagnostic(f"{name.upper()} {problem}", span)
+
+
+def has_trait(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, unknown: bool) -> bool:
+    """Whether an operator with these settings has a trait; `unknown` when a parameter decides it."""
+    if not callable(getattr(operator, trait)):
+        return operator.has(trait, {})
+    try:
+        return operator.has(trait, operator.bind(settings, (None,) * len(operator.inputs)))
+    except SettingError:
+        return unknown
 
 
 class _Fitting:

@@ -38,6 +38,17 @@ def parse_attributes(text: str) -> tuple[Name, ...]:
 
 
 @remembered
+def parse_expressions(text: str) -> tuple[Node, ...]:
+    """`a, lower(b)`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of attributes is empty", offset=0)
+    nodes = parser.items(parser.expression)
+    parser.finish(", ','")
+    return tuple(nodes)
+
+
+@remembered
 def parse_projection(text: str) -> tuple[ProjectionItem | Star, ...]:
     """`a, b as c, n - 1 as n, *, * except a`."""
     parser = Parser(text)

@@ -146,7 +146,7 @@ class _HeaderReader:
             found = "" if not values else f", not {show(at)}" if len(values) == 1 else ""
             self._report(at, f'ONCE takes one string with attributes, such as "url"{found}')
             return
-        self.fields["once"] = values[0].value
+        self.fields.update(once=values[0].value, once_span=values[0].span)
 
     def _add_option(self, key: Token, values: list[Token]) -> None:
         if not values:

@@ -16,6 +16,8 @@ HAPPENINGS = (
     "happened: recursive call",
     "happened: recursion that ended",
     "happened: MAX_DEPTH stop",
+    "happened: input only handed down",
+    "happened: levels in turn",
     "happened: WAIT that never came",
     "happened: dead statement",
     "happened: dead input beside a live one",
@@ -38,6 +40,7 @@ CONSTRUCTS = (
     "MAX_DEPTH",
     "ON",
     "ONCE",
+    "ONCE with several attributes",
     "ORDERED",
     "OUTER",
     "PARAM",
@@ -83,6 +86,7 @@ def _of_plan(found: Counter[str], plan: Plan, evaluator: Evaluator) -> None:
     found["PARAM"] += bool(plan.parameters)
     found["MAX_DEPTH"] += plan.max_depth is not None
     found["ONCE"] += plan.once is not None
+    found["ONCE with several attributes"] += plan.once is not None and "," in plan.once
     uses = Counter(
         argument.name
         for statement in plan.statements

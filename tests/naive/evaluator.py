@@ -28,6 +28,24 @@ class Failure:
     failed: Failed
 
 
+@dataclass
+class Shortest:
+    """Where ONCE and MAX_DEPTH meet: the level at which each value of a plan is worked on.
+
+    Levels are found one after the other, each by evaluating the whole recursion as far as levels are known:
+    `beyond` are the values that came up to no known level, with the first at which they came.
+    """
+
+    level: dict[tuple[str, Hashable], int] = field(default_factory=dict)
+    beyond: dict[tuple[str, Hashable], int] = field(default_factory=dict)
+
+    def learn(self) -> None:
+        """Of the values that came up those are certain that no shorter way can lead to."""
+        lowest = min(self.beyond.values())
+        self.level.update({value: level for value, level in self.beyond.items() if level == lowest})
+        self.beyond = {}
+
+
 @dataclass(frozen=True)
 class Recursion:
     """What the calls of one recursion share or count: from the outermost call of its plans on."""
@@ -35,10 +53,13 @@ class Recursion:
     depth: Mapping[str, int] = field(default_factory=dict)
     seen: dict[str, set[Hashable]] = field(default_factory=dict)
     kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    level: int = 0
+    shortest: Shortest | None = None
 
     def enter(self, key: str, parameters: Mapping[str, Any]) -> Recursion:
         depth = {**self.depth, key: self.depth.get(key, 0) + 1}
-        return Recursion(depth, self.seen, {**self.kept, key: parameters})
+        kept = {**self.kept, key: parameters}
+        return replace(self, depth=depth, kept=kept, level=self.level + 1)
 
 
 @dataclass(frozen=True)
@@ -82,11 +103,85 @@ class Evaluator:
         main = self.program.main
         given = [inputs[declaration.name] for declaration in main.inputs]
         values = self.parameters_of(main, parameters or {})
-        ended = self.call(main, given, values, Recursion().enter(main.key, values))
+        ended = self.outermost(main, given, values)
         self.failed |= bool(ended.failures)
         if self.failed:
             self.seen["happened: run failed"] += 1
         return dict(zip((output.name for output in main.outputs), ended.outputs, strict=True))
+
+    def outermost(self, plan: Plan, inputs: Sequence[Bag], values: Mapping[str, Any]) -> Ended:
+        """A call from outside of the recursion that its plan may belong to."""
+        if not self._is_levelled(plan):
+            recursion = Recursion().enter(plan.key, values)
+            return self.call(plan, self.entering(plan, inputs, recursion), values, recursion)
+        before = self.seen.copy(), self.failed, self.calls
+        shortest = Shortest()
+        while True:
+            self.seen, self.failed, self.calls = before[0].copy(), *before[1:]
+            recursion = Recursion(shortest=shortest).enter(plan.key, values)
+            ended = self.call(plan, self.entering(plan, inputs, recursion), values, recursion)
+            if not shortest.beyond:
+                self.seen["happened: levels in turn"] += 1
+                return ended
+            shortest.learn()
+
+    def _is_levelled(self, plan: Plan) -> bool:
+        """Whether ONCE and MAX_DEPTH meet in the recursion of a plan."""
+        reached = [self.program.by_name[key] for key in self._reach[plan.key]]
+        around = [each for each in reached if plan.key in self._reach[each.key]]
+        return any(each.once is not None for each in around) and any(
+            each.max_depth is not None for each in around
+        )
+
+    def entering(
+        self, plan: Plan, inputs: Sequence[Bag], recursion: Recursion, passed: frozenset[int] | None = None
+    ) -> list[Bag]:
+        """The inputs of a call without the tuples whose ONCE value another call works on."""
+        if passed is None:
+            passed = frozenset(place for place in range(len(inputs)) if self._comes_back(plan.key, place))
+        if plan.once is None:
+            return list(inputs)
+        names = [name.strip() for name in plan.once.split(",")]
+        return [
+            bag
+            if place in passed or not set(names) <= set(bag.names or ())
+            else _fresh(bag, names, plan, recursion)
+            for place, bag in enumerate(inputs)
+        ]
+
+    # --- inputs that are only handed down ---
+
+    def handed_down(self, caller: Plan, bound: Bound, callee: Plan) -> frozenset[int]:
+        """The inputs of a recursive call that are inputs of the caller and come back to it unchanged."""
+        own = [declaration.name for declaration in caller.inputs]
+        return frozenset(
+            place
+            for place, name in enumerate(bound.inputs)
+            if name in own and self._comes_back(caller.key, own.index(name))
+        )
+
+    def _comes_back(self, key: str, place: int) -> bool:
+        """Whether recursive calls can bring an input of a plan back to itself without changing it."""
+        found: set[tuple[str, int]] = set()
+        pending = self._given_on(key, place)
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                pending |= self._given_on(*node)
+        return (key, place) in found
+
+    def _given_on(self, key: str, place: int) -> set[tuple[str, int]]:
+        plan = self.program.by_name[key]
+        found = set()
+        for statement in plan.statements:
+            callee = statement.operator.lower()
+            if callee in self.operators or not self.is_recursive(plan, self.program.by_name[callee]):
+                continue
+            given = [argument.name for argument in statement.arguments if isinstance(argument, Variable)]
+            name = plan.inputs[place].name
+            found |= {(callee, port) for port, argument in enumerate(given) if argument == name}
+        return found
 
     def call(
         self, plan: Plan, inputs: Sequence[Bag], values: Mapping[str, Any], recursion: Recursion
@@ -182,6 +277,34 @@ def _substitute(value: Any, values: Mapping[str, Any]) -> Any:
     return value
 
 
+def _fresh(bag: Bag, names: Sequence[str], plan: Plan, recursion: Recursion) -> Bag:
+    """The tuples whose ONCE value is new in this recursion, and at its level."""
+    places = [bag.known.index(name) for name in names] if bag.rows else []
+    seen = recursion.seen.setdefault(plan.key, set())
+    fresh = []
+    for row in bag.rows:
+        key = identity(tuple(row[place] for place in places))
+        if key not in seen and _has_turn((plan.key, key), plan, recursion):
+            seen.add(key)
+            fresh.append(row)
+    return replace(bag, rows=tuple(fresh))
+
+
+def _has_turn(value: tuple[str, Hashable], plan: Plan, recursion: Recursion) -> bool:
+    shortest = recursion.shortest
+    if shortest is None:
+        return True
+    if recursion.level == 1:
+        shortest.level.setdefault(value, 1)
+    known = shortest.level.get(value)
+    if known is not None:
+        return known == recursion.level
+    if plan.max_depth is not None and recursion.depth[plan.key] > plan.max_depth:
+        return True  # to be cut off
+    shortest.beyond[value] = min(recursion.level, shortest.beyond.get(value, recursion.level))
+    return False
+
+
 class _Call:
     """The evaluation of one call of a plan."""
 
@@ -233,7 +356,7 @@ class _Call:
         if target is None:
             ended = self._operator(bound, [bag.revived() for bag in inputs])
         else:
-            ended = self._subplan(bound, target, [bag.revived() for bag in inputs])
+            ended = self._subplan(bound, target, inputs)
         self._settle(bound, ended, inputs)
 
     def _gate_opens(self, statement: Statement) -> bool:
@@ -277,16 +400,18 @@ class _Call:
     # --- calls ---
 
     def _subplan(self, bound: Bound, plan: Plan, inputs: list[Bag]) -> Ended:
-        recursive = self.evaluator.is_recursive(self.plan, plan)
-        recursion = self.recursion if recursive else Recursion()
-        kept = recursion.kept.get(plan.key, {})
+        if not self.evaluator.is_recursive(self.plan, plan):
+            self.seen["happened: call"] += 1
+            return self.evaluator.outermost(plan, inputs, self.evaluator.parameters_of(plan, bound.settings))
+        kept = self.recursion.kept.get(plan.key, {})
         values = self.evaluator.parameters_of(plan, {**kept, **bound.settings})
-        recursion = recursion.enter(plan.key, values)
-        if plan.once is not None:
-            fresh = [self._not_seen(bag, plan, recursion) for bag in inputs]
-            inputs = fresh if recursive else inputs  # the outermost call only takes note
-        if recursive and not any(bag.rows for bag in inputs):
+        recursion = self.recursion.enter(plan.key, values)
+        handed_down = self.evaluator.handed_down(self.plan, bound, plan)
+        inputs = self.evaluator.entering(plan, inputs, recursion, handed_down)
+        if not any(bag.rows for place, bag in enumerate(inputs) if place not in handed_down):
             self.seen["happened: recursion that ended"] += 1
+            if any(bag.rows for bag in inputs):
+                self.seen["happened: input only handed down"] += 1
             return self._dead(bound, inputs)
         if plan.max_depth is not None and recursion.depth[plan.key] > plan.max_depth:
             if plan.stop_at_max_depth:
@@ -294,21 +419,8 @@ class _Call:
                 return self._dead(bound, inputs)
             self.evaluator.failed = True
             return self._dead(bound, inputs)
-        self.seen["happened: recursive call" if recursive else "happened: call"] += 1
+        self.seen["happened: recursive call"] += 1
         return self.evaluator.call(plan, inputs, values, recursion)
-
-    def _not_seen(self, bag: Bag, plan: Plan, recursion: Recursion) -> Bag:
-        """The tuples whose ONCE value is new in this recursion."""
-        assert plan.once is not None
-        places = [bag.known.index(name.strip()) for name in plan.once.split(",")] if bag.rows else []
-        seen = recursion.seen.setdefault(plan.key, set())
-        fresh = []
-        for row in bag.rows:
-            key = identity(tuple(row[place] for place in places))
-            if key not in seen:
-                seen.add(key)
-                fresh.append(row)
-        return replace(bag, rows=tuple(fresh))
 
     # --- what a statement leaves behind ---
 

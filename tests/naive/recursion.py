@@ -141,9 +141,11 @@ def recursive(
 ) -> tuple[list[PlanText], list[Signature]]:
     """One plan that calls itself, or two that call each other."""
     kind = random.random()
-    if kind < 0.12:
+    if kind < 0.2:
         return reachable(random, name)
     if kind < 0.3:
+        return handed_down(random, name)
+    if kind < 0.45:
         return mutual(random, name, callables)
     plan = RecursivePlan(random, name, callables, sure=random.random() < 0.6)
     result = random.choices(list(KINDS), list(KINDS.values()))[0](plan)
@@ -169,13 +171,57 @@ def mutual(
 
 
 def reachable(random: Random, name: str) -> tuple[list[PlanText], list[Signature]]:
-    """Every node of a graph with cycles: only ONCE makes an end."""
-    top = Var("top", ("n",))
+    """Every node of a graph with cycles: only ONCE makes an end; with MAX_DEPTH by the shortest way."""
+    names = random.choice((("n",), ("n", "a")))
+    top = Var("top", names)
     writer = Writer(random, name, (top,))
-    known = writer.add("select", [top], ['"n is not null"'], [("n",)], signals=False)[0]
-    numbers = '"case when n > 2 then 0 else n + 1 end as n"' if writer.chance(0.5) else '"3 - n as n"'
-    following = writer.add("project", [known], [numbers], [("n",)], signals=False)[0]
-    rest = writer.add(name, [following], [], [("n",)], signals=False)[0]
-    result = writer.add("union", [top, rest], [], [("n",)], signals=False)[0]
-    text = writer.text([result], ['ONCE: "n"'], {top.name})
-    return [text], [Signature(name, (("n",),), (("n",),))]
+    known = writer.add("select", [top], ['"n is not null"'], [names], signals=False)[0]
+    results = [top]
+    followed = [_following(writer, known, names) for _ in range(random.choice((1, 1, 2)))]
+    for following in followed:
+        # Without clauses: a call that waits for the other one has no level.
+        rest = Var(writer.fresh("v"), names)
+        writer.lines.append(f"{name} ({following.name} : {rest.name})")
+        results.append(rest)
+    if writer.chance(0.3):
+        results = [writer.add("select", [each], ['"n >= 0"'], [names], signals=False)[0] for each in results]
+    options = ["ALL"] if writer.chance(0.6) else []
+    result = writer.add("union", results, [], [names], options, signals=False)[0]
+    header = [f'ONCE: "{", ".join(names)}"']
+    if writer.chance(0.7):
+        header.append(f"MAX_DEPTH: {random.randint(1, 5)} stop")
+    text = writer.text([result], header, {top.name})
+    return [text], [Signature(name, (names,), (names,))]
+
+
+def _following(writer: Writer, known: Var, names: tuple[str, ...]) -> Var:
+    """The next nodes, some of them late."""
+    if writer.chance(0.5):
+        late = (*names, "k")
+        known = writer.add("apply", [known], ['"t_slow"'], [late], kind="tuple", signals=False)[0]
+    rest = "".join(f", {name}" for name in names if name != "n")
+    numbers = writer.random.choice(
+        (
+            "case when n > 4 then 0 else n + 1 end as n",
+            "5 - n as n",
+            "case when n > 3 then 1 else n + 2 end as n",
+        )
+    )
+    return writer.add("project", [known], [f'"{numbers}{rest}"'], [names], signals=False)[0]
+
+
+def handed_down(random: Random, name: str) -> tuple[list[PlanText], list[Signature]]:
+    """Every level gets the same second input: it alone must not unfold any."""
+    top, given = Var("top", ("n",)), Var("given", ("n", "k"))
+    writer = Writer(random, name, (top, given))
+    below = [statement(writer)] if writer.chance(0.5) else []
+    more = writer.add("select", [top], ['"n > 0"'], [("n",)], signals=False)[0]
+    following = writer.add("project", [more], ['"n - 1 as n"'], [("n",)], signals=False)[0]
+    found = writer.add("join", [top, given], ['"left.n = right.n"'], [("n", "k")], signals=False)[0]
+    here = writer.adapt(writer.random.choice((found, given, top, *below)), ("n", "k"))
+    rest = writer.add(name, [following, given], [], [("n", "k")], [], "call", signals=writer.chance(0.3))[0]
+    result = writer.add("union", [here, rest], [], [("n", "k")], ["ALL"], signals=False)[0]
+    text = writer.text([result], declared={top.name, given.name})
+    return [text], [
+        Signature(name, (("n",), ("n", "k")), (("n", "k"),), writer.may_fail, None, writer.stops_early)
+    ]

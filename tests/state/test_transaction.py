@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aioflow import Engine, InputError, Result, RunError, loads
+from aioflow import Engine, InputError, Result, RunError, function, loads
+from aioflow.errors import DeadlineError
 from aioflow.state.databases import Databases, embedded_file
 from aioflow.state.driver import Address, Connection, Kind
 from aioflow.state.errors import CommitError, DisconnectedError
@@ -396,6 +397,39 @@ def test_a_plan_that_commits_in_batches_is_durable_while_it_streams(file: Path) 
     seen = run(main())
     assert seen == [list(range(count + 1)) for count in range(6)]
     assert rows(file) == list(range(6))
+
+
+@function(name="transaction_next", pure=True, returns="n number")
+async def next_number(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of the next level, after a while."""
+    await asyncio.sleep(0.7)
+    return {"n": row["n"] + 1}
+
+
+RECURSION = """PLAN p { INPUT: x OUTPUT: seen COMMIT: batch BODY {
+    dbappend (x, "t" : one)
+    dbappend (one, "u")
+    select (x, "n < 30" : more)
+    apply (more, "transaction_next" : next)
+    p (next : rest)
+    union (x, rest : seen) {ALL}
+} }"""
+
+
+def test_a_recursion_is_durable_while_it_goes_on_and_a_restart_loses_nothing(file: Path) -> None:
+    async def killed() -> None:
+        async with Engine(configuration=configuration(file)) as engine:
+            await engine.run(loads(RECURSION), x=[{"n": 0}], timeout=10)
+
+    with pytest.raises(DeadlineError):
+        run(killed())
+    kept = rows(file)
+    assert kept == list(range(len(kept)))
+    assert 10 <= len(kept) <= 15
+    assert rows(file, "select n from u order by n") == kept
+    run(engaged(RECURSION, file, x=[{"n": 0}]))
+    assert sorted(rows(file)) == sorted([*kept, *range(31)])
+    assert rows(file, "select n from u order by n") == rows(file)
 
 
 # --- which database -----------------------------------------------------------------------------
