@@ -247,9 +247,9 @@ async def dbappend(
 
 
 async def _staged(
-    rel: Stream, write: Append | Export, db: str | None, context: Context
+    rel: Stream, write: Append | Export, db: str | None, context: Context, *, whole_only: bool = False
 ) -> AsyncGenerator[Batch, None]:
-    """Stage all tuples of an input, and pass each on once it is."""
+    """Stage all tuples of an input, and pass each on; `whole_only` writes nothing of one that lacks rows."""
     transaction = context.service(Transaction)
     try:
         transaction.stage(db, write, position=context.position)
@@ -263,6 +263,8 @@ async def _staged(
         # Where ERRORS takes the failure: what is not whole is not written.
         transaction.withdraw(write, error)
         raise
+    if whole_only and not rel.marks.is_whole:
+        write.close()
     transaction.complete(write)
 
 
@@ -278,28 +280,41 @@ async def _staged(
     requires=_missing,
 )
 async def dbexport(
-    rel: Stream, *, table: WrittenTableName, db: str | None = None, context: Context
+    rel: Stream,
+    *,
+    table: WrittenTableName,
+    partial_: Literal["refuse", "allow"] = "refuse",
+    db: str | None = None,
+    context: Context,
 ) -> AsyncGenerator[To, None]:
     """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
 
     A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
     Whoever reads it sees it as it was before, or as it is after: the tuples are passed on when the run has
-    all of them.
+    all of them. A relation that lacks rows, or may be wrong, leaves the table as it was, and none of its
+    tuples is passed on; a warning says why.
 
     Arguments:
         rel: the tuples.
         table: the name of the table.
+        partial: `allow` takes a relation that lacks rows or may be wrong for what it is.
         db: a database of the configuration; by default as for dbimport.
 
     Examples:
         dbexport (houses, "houses")
-        dbexport (summary, "summary" : stored) {DB: warehouse}
+        dbexport (summary, "summary" : stored) {DB: warehouse; PARTIAL: allow}
     """
     schema = None if rel.is_untold else rel.schema
     write = Export(context.where, table, schema, context.memory)
-    async with aclosing(when_ended(_staged(rel, write, db, context), context, "stored")) as results:
+    whole_only = partial_ == "refuse"
+    rows = _staged(rel, write, db, context, whole_only=whole_only)
+    async with aclosing(when_ended(rows, context, "stored")) as results:
         async for result in results:
-            yield result
+            if rel.marks.is_whole or not whole_only:
+                yield result
+    if whole_only and not rel.marks.is_whole:
+        reason = rel.marks.reasons[0].text
+        context.warn(f"the table {table!r} stays as it was, since the relation is not whole: {reason}")
 
 
 # --- dbupdate -----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from aioflow import (
     loads,
 )
 from aioflow.errors import DeadlineError, OperatorError
+from aioflow.function import function
 from aioflow.relation import Batch
 from aioflow.spill import RowBuffer
 from aioflow.state.errors import CommitError
@@ -825,3 +826,38 @@ def test_a_row_that_is_refused_is_told_by_the_names_of_the_plan(
     assert told in str(caught.value)
     assert "aioflow_" not in str(caught.value)
     assert "number" not in str(caught.value)
+
+
+# --- relations that are not whole ---------------------------------------------------------------
+
+
+@function(pure=True, returns="ok boolean")
+def export_halting(row: Any) -> bool:
+    """Fails for 13."""
+    if row["n"] == 13:
+        raise ValueError("it broke off")
+    return True
+
+
+NOT_WHOLE = {
+    "partial": 'apply (rel, "export_halting" : some) {ERRORS: skip} project (some, "n" : lacking)',
+    "doubtful": 'apply (rel, "export_halting" : some) {ERRORS: skip} project (some, "n" : known) '
+    "minus (rel, known : lacking)",
+}
+
+
+@MODES
+@pytest.mark.parametrize("how", NOT_WHOLE)
+def test_dbexport_leaves_a_table_as_it_was_unless_the_relation_is_whole(
+    database_url: str, how: str, mode: Mode
+) -> None:
+    export = f'{NOT_WHOLE[how]} dbexport (lacking, "t" : out)'
+    before = [{"n": 1}, {"n": 2}]
+    run(database_url, 'dbexport (rel, "t")', rel=before)
+    result = run(database_url, export, outputs="out", rel=[{"n": 3}, {"n": 13}], mode=mode)
+    assert list(result.outputs["out"]) == []
+    assert table(database_url) == [(1,), (2,)]
+    assert any("the table 't' stays as it was" in each and "it broke off" in each for each in result.warnings)
+    allowed = run(database_url, f"{export} {{PARTIAL: allow}}", outputs="out", rel=[{"n": 3}, {"n": 13}])
+    assert len(allowed.outputs["out"]) == 1
+    assert len(table(database_url)) == 1
