@@ -372,9 +372,10 @@ class Difference:
         holds_new = judgement.holds_new(found, settled)
         gone = self._hold_or_delete(judgement, now, counts, reason is not None)
         added = self._hold_new() if holds_new else 0
+        awaits = self._keep_new_keys(judgement)
         reasons = self._reasons(reason, added)
         self._tells_new = judgement.tells_new
-        suspect = judgement.suspect(found, gone, added, reasons, run_id, now)
+        suspect = judgement.suspect(found, gone, added, reasons, run_id, now, awaits=awaits)
         self.write.finish(found.total, suspect, forgets=self._before is not None)
         return suspect
 
@@ -392,8 +393,7 @@ class Difference:
 
     def _hold_or_delete(self, judgement: Judgement, now: datetime, counts: bool, holds: bool) -> int:
         """Stage what is gone to be deleted or held; return how many rows are held."""
-        # A confirmation that waits for a whole run is for the keys that were held when it was given.
-        waits = self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
+        waits = self._waits(judgement)
         quiet = judgement.confirmation == "quiet"
         gone = 0
         for missing in self._missing(judgement, now, counts):
@@ -406,14 +406,35 @@ class Difference:
             self._silent.append([each.row for each in deleted if quiet and each.is_settled])
         return gone
 
+    def _waits(self, judgement: Judgement) -> bool:
+        """Whether a confirmation waits for a whole run; it is for the keys that were held before it."""
+        return self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
+
     def _hold_new(self) -> int:
         """Neither store nor tell what is new; return how many rows that are."""
         held = 0
+        confirmed = self._before is not None and bool(self._before.confirmed)
         for batch in self.write.take_inserts():
             held += len(batch)
-            keys = [fingerprint(self._pick_key(row)) for row in batch]
-            self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
+            if not confirmed:  # a confirmation is for the keys that were held before it
+                keys = [fingerprint(self._pick_key(row)) for row in batch]
+                self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
         return held
+
+    def _keep_new_keys(self, judgement: Judgement) -> bool:
+        """Hold the keys that earlier runs held as new and this run has not seen; whether there are any."""
+        keeps = False
+        with KeySet(self._memory) as seen:
+            for batch in self.write.inserts():
+                keys = [fingerprint(self._pick_key(row)) for row in batch]
+                seen.add_new(keys, keys)
+            for key, entries in self._held.items():
+                runs = entries[0][1]
+                held = judgement.awaits(runs) if runs <= NEW and key not in seen else 0
+                if held:
+                    keeps = True
+                    self.write.hold([(self._wish.table, key, held, "")])
+        return keeps
 
     def _reasons(self, reason: Reason | None, added: int) -> list[Reason]:
         reasons = [] if reason is None else [reason]
@@ -428,15 +449,19 @@ class Difference:
         """Yield the rows that are news."""
         if not self._tells_new:
             return
-        quiet = self._before is not None and self._before.confirmed == "quiet"
         for batch in self.write.inserts():
             if len(self._untold):
                 batch = list(compress(batch, [key not in self._untold for key in self._keys(batch)]))
-            if quiet:
-                keys = [fingerprint(self._pick_key(row)) for row in batch]
-                batch = list(compress(batch, [not held for held in self._held.get_all(keys)]))
+            if self._before is not None:
+                batch = list(compress(batch, [not is_old for is_old in self._taken_over(batch)]))
             if batch:
                 yield batch
+
+    def _taken_over(self, batch: Batch) -> list[bool]:
+        """For each new row, whether a person has said that it is an old one under another key."""
+        quiet = self._before is not None and self._before.confirmed == "quiet"
+        keys = [fingerprint(self._pick_key(row)) for row in batch]
+        return [bool(held) and held[0][1] <= (NEW if quiet else NEW - 1) for held in self._held.get_all(keys)]
 
     def changed(self) -> Iterator[Batch]:
         """Yield the rows that have changed, with their old values."""

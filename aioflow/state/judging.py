@@ -103,7 +103,7 @@ class Judgement:
 
     def absence(self, before: Absence | None, now: datetime, counts: bool) -> Absence:
         """Return in how many runs a row that is missing now was missing."""
-        if before is None or before.runs == NEW:
+        if before is None or before.runs <= NEW:
             before = Absence()
         if not counts or (before.runs and not self._is_apart(before.counted, now)):
             return before
@@ -115,7 +115,7 @@ class Judgement:
 
     def is_settled(self, before: Absence | None, absence: Absence) -> bool:
         """Whether a missing row is known to be gone: a person says so, or enough runs do."""
-        was_held = before is not None and before.runs != NEW
+        was_held = before is not None and before.runs > NEW
         return (bool(self.confirmation) and was_held) or absence.runs >= self._wish.confirm_runs
 
     def holds_gone(self, found: Found, settled: int) -> Reason | None:
@@ -130,13 +130,11 @@ class Judgement:
         return self._too_many(rest, total)
 
     def holds_new(self, found: Found, settled: int) -> bool:
-        """Whether new rows may be old ones under another key."""
+        """Whether new rows may be old ones under another key, or were held so and this run cannot tell."""
         rest, total = found.vanishing - settled, found.total - settled
-        return (
-            self._too_many(rest, total) is not None
-            and found.added > 0
-            and found.added >= _ABOUT_AS_MANY * rest
-        )
+        was_redesigned = self._before is not None and self._before.added > 0 and not self.is_whole
+        looks_redesigned = self._too_many(rest, total) is not None and found.added >= _ABOUT_AS_MANY * rest
+        return found.added > 0 and (was_redesigned or looks_redesigned)
 
     def _too_many(self, rest: int, total: int) -> Reason | None:
         share = self._wish.guard
@@ -144,12 +142,35 @@ class Judgement:
             return None
         return Reason(f"{rest:,} of {total:,} rows are missing, more than GUARD: {share:g} lets go at once")
 
+    def awaits(self, runs: int) -> int:
+        """Return what is to be held of a row that was held as new, and that this run did not see; 0: nothing.
+
+        After a whole run these are rows that a person has taken over without a word. They are not waited for
+        for ever.
+        """
+        if not self.is_whole:
+            return runs
+        if runs == NEW:
+            return NEW - 1 if self.confirmation == "quiet" else 0
+        return runs - 1 if runs > NEW - self._wish.confirm_runs else 0
+
     # --- what is remembered ---------------------------------------------------------------------
 
     def suspect(
-        self, found: Found, gone: int, added: int, reasons: Sequence[Reason], run_id: str, now: datetime
+        self,
+        found: Found,
+        gone: int,
+        added: int,
+        reasons: Sequence[Reason],
+        run_id: str,
+        now: datetime,
+        *,
+        awaits: bool = False,
     ) -> Suspect | None:
-        """Return what is to be remembered of the table beside its rows, given how many are held back."""
+        """Return what is to be remembered of the table beside its rows, given how many are held back.
+
+        It `awaits` rows that a person has taken over and that have not come yet.
+        """
         before = self._before
         columns = self._columns(found)
         incomplete = not self.tells_new and not self.is_whole
@@ -160,7 +181,9 @@ class Judgement:
             told.append(Reason(f"{names} {_is(self.vanished)} null in {rows}, and had values"))
         if incomplete and not told:
             told.extend(self._marks.partial)
-        is_note = self._is_first and not found.rows and not incomplete
+        if before is not None and not self.is_whole:
+            added = max(added, before.added)  # those that this run did not see are held as well
+        is_note = awaits or (self._is_first and not found.rows and not incomplete)
         if not (gone or added or columns or incomplete or is_note):
             return None
         return Suspect(

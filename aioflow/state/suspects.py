@@ -30,7 +30,9 @@ APART_SECONDS = 24 * 3600.0
 # What a person has said of a suspect: nothing, that it is true, or that it is to be applied without a word.
 Confirmation: TypeAlias = Literal["", "tell", "quiet"]
 
-NEW = -1  # in place of a number of runs: the key of a row that seems to be new
+# In place of a number of runs: the key of a row that seems new. Below it, of one that a person has taken
+# over as old under another key, and that has not come yet; each whole run without it counts down.
+NEW = -1
 _COLUMNS = (
     *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
     *("column_names", "reasons", "incomplete", "confirmed"),

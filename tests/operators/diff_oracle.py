@@ -24,6 +24,7 @@ class DiffOracle:
     is_known: bool = False  # a table is there
     is_complete: bool = False  # and a whole run has been seen
     gone: dict[Hashable, tuple[int, datetime | None]] = field(default_factory=dict)
+    new: int = 0  # how many rows are held that seem to be new
     columns: set[int] = field(default_factory=set)
     confirmed: bool = False
 
@@ -86,7 +87,10 @@ class DiffOracle:
         rest = [key for key in missing if key not in settled]
         too_many = len(rest) > self.share * (total - len(settled))
         holds = bool(rest) and (not whole or not relation or too_many)
-        held_new = too_many and bool(added) and 2 * len(added) >= len(rest)
+        looks_redesigned = too_many and 2 * len(added) >= len(rest)
+        held_new = bool(added) and (looks_redesigned or (self.new > 0 and not whole))
+        now_held = len(added) if held_new else 0
+        self.new = now_held if whole else max(now_held, self.new)
         removed = [self.rows.pop(key) for key in missing if key in settled or not holds]
         waits = self.confirmed and not confirmed
         self.gone = {key: absent[key] for key in rest if holds and (not waits or key in self.gone)}

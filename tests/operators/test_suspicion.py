@@ -296,6 +296,40 @@ def test_a_person_may_take_a_redesigned_key_over_without_a_word(watched: Table) 
     assert watched.suspects() == []
 
 
+def test_rows_under_a_new_key_stay_held_while_runs_are_partial(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    assert watched.see(*many(3, 100), (999, "a", 0), mark="partial") == NOTHING
+    assert len(watched.rows()) == 20
+    watched.confirm(quietly=True)
+    assert watched.see(*many(5, 100), mark="partial") == NOTHING
+    assert watched.see(*many(20, 100), (998, "a", 0)) == ([(998, "a", 0)], [], [])
+    assert watched.suspects() == []
+
+
+def test_rows_that_were_taken_over_are_no_news_when_they_come_late(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    watched.confirm(quietly=True)
+    assert watched.see(*many(15, 100)) == NOTHING
+    assert watched.suspects() == []
+    assert watched.see(*many(18, 100)) == NOTHING
+    assert len(watched.rows()) == 18
+    for _ in range(4):
+        assert watched.see(*many(18, 100)) == NOTHING
+    assert watched.see(*many(20, 100)) == (many(2, 118), [], [])
+
+
+def test_a_confirmation_does_not_cover_what_vanishes_later(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    watched.confirm(quietly=True)
+    assert watched.see(*many(15, 100)) == NOTHING
+    assert watched.see(*many(5, 100)) == NOTHING
+    assert len(watched.rows()) == 15
+    assert "10 of 15 rows" in watched.warnings[0]
+
+
 # --- a person -----------------------------------------------------------------------------------
 
 
