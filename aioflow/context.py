@@ -128,6 +128,8 @@ class StepHost(Protocol):
     def is_read_back(self) -> bool: ...
     @property
     def takes_failures(self) -> bool: ...
+    @property
+    def hold_rows(self) -> int: ...
     def number_in_plan(self, setting: str) -> tuple[str, int]: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
@@ -218,6 +220,11 @@ class Context:
     def position(self) -> Position:
         """Where the statement stands in the run; tells after which others it comes."""
         return self._step.position
+
+    @property
+    def hold_rows(self) -> int:
+        """The most results of one firing that are held until it has ended."""
+        return self._step.hold_rows
 
     @property
     def takes_failures(self) -> bool:

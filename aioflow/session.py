@@ -140,6 +140,7 @@ class Session:
         mode: Mode,
         capacity_rows: int,
         max_depth: int,
+        hold_rows: int,
         listeners: Sequence[Listener],
         timing: bool,
         services: Services,
@@ -151,6 +152,7 @@ class Session:
         self.mode = mode
         self.capacity_rows = capacity_rows
         self.max_depth = max_depth
+        self.hold_rows = hold_rows
         self.listeners = listeners
         self.timing = timing
         self.services = services.for_run(info, self.warn, self.find_nothing)
