@@ -12,6 +12,7 @@ import pytest
 import aioflow
 import aioflow.testing
 from aioflow import Record, function
+from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
 from aioflow.cli.reference import by_family
 from aioflow.operator import registry
 from aioflow.plugins import load_operators
@@ -153,6 +154,15 @@ def test_operator_reference_is_up_to_date() -> None:
         timeout=30,
     )
     assert (DOCS / "operators.md").read_text(encoding="utf-8") == written.stdout, "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"), [("operators.md", "# Operators"), ("language.md", "## Clauses")]
+)
+def test_page_names_every_clause_that_all_statements_take(name: str, heading: str) -> None:
+    section = (DOCS / name).read_text(encoding="utf-8").split(f"{heading}\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([A-Z]+)\b", section, re.MULTILINE)
+    assert set(named) == {option.upper() for option in UNIVERSAL_OPTIONS}
 
 
 def test_readme_lists_the_operators_by_family() -> None:

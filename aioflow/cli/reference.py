@@ -23,6 +23,7 @@ _COMMON_OPTIONS = (
     ("WORKERS: n", "most firings of this statement at once"),
     ("ORDERED", "results leave in the order of their inputs"),
     ("BUFFER: n", "most rows that wait for each reader of its outputs"),
+    ("WHOLE", "the results count as whole, whatever became of the inputs"),
     ("WAIT: s", "it fires only after signal or variable `s`"),
     ("ENABLE: s", "sends signal `s` after its first success"),
     ("DONE: s", "sends signal `s` when it has ended well"),
