@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_overloads
@@ -16,6 +17,7 @@ from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
 from aioflow.cli.reference import by_family
 from aioflow.operator import registry
 from aioflow.plugins import load_operators
+from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.documentation import ROOT, Page, blocks_of, mistakes_in
@@ -196,6 +198,25 @@ def test_every_argument_is_documented(name: str, described: Any) -> None:
     page = (DOCS / "python.md").read_text(encoding="utf-8")
     table = page.split(f"\n### `{name}`\n")[1].split("|---|---|---|\n")[1].split("\n\n")[0]
     assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(signature(described).parameters)
+
+
+def test_everything_that_an_operator_may_ask_of_its_context_is_documented() -> None:
+    section = _section_of_python_page("### `Context`")
+    public = [name for name in vars(aioflow.Context) if not name.startswith("_")]
+    assert sorted(set(re.findall(r"`[^`]*\bcontext\.(\w+)", section))) == sorted(public)
+
+
+@pytest.mark.parametrize("kind", [RunStatistics, StepStatistics, ChannelStatistics])
+def test_every_field_of_the_statistics_is_documented(kind: type[Any]) -> None:
+    section = _section_of_python_page("## Statistics and events")
+    listed = re.search(rf"^- `{kind.__name__}`[^:]*:(.*?)(?=^- |\n\n)", section, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    assert re.findall(r"`(\w+)`", listed[1]) == [field.name for field in fields(kind)]
+
+
+def _section_of_python_page(heading: str) -> str:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    return re.split(r"^##", page.split(f"{heading}\n")[1], flags=re.MULTILINE)[0]
 
 
 def test_every_command_and_option_is_documented() -> None:
