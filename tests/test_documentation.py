@@ -21,6 +21,7 @@ from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.documentation import ROOT, Page, blocks_of, mistakes_in
+from tests.test_imports import AUTHORS_MODULES
 
 # One after the other: pages start the demonstration's site, which has a port of its own.
 pytestmark = pytest.mark.xdist_group("documentation")
@@ -275,6 +276,13 @@ def test_architecture_page_names_every_module() -> None:
         f"{path.parent.name}/" for path in package.glob("*/__init__.py") if not path.parent.is_symlink()
     ]
     assert set(listed) ^ {*modules, *packages} == set()
+
+
+def test_architecture_page_names_the_modules_that_operators_may_import() -> None:
+    section = (DOCS / "architecture.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
+    listed = re.search(r"modules for authors\s+\((.*?)\)", section, re.DOTALL)
+    assert listed is not None
+    assert tuple(re.findall(r"`(\w+)`", listed[1])) == AUTHORS_MODULES
 
 
 # --- links --------------------------------------------------------------------------------------
