@@ -279,7 +279,9 @@ def test_architecture_page_names_every_module() -> None:
 
 
 def test_architecture_page_names_the_modules_that_operators_may_import() -> None:
-    section = (DOCS / "architecture.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
+    section = (
+        (DOCS / "architecture.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
+    )
     listed = re.search(r"modules for authors\s+\((.*?)\)", section, re.DOTALL)
     assert listed is not None
     assert tuple(re.findall(r"`(\w+)`", listed[1])) == AUTHORS_MODULES
