@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from aioflow.dataclass import dataclass
+from aioflow.quantities import count_text
 from aioflow.state.own_tables import from_stamp, stamp
 from aioflow.state.suspects import NEW, Confirmation, Suspect
 from aioflow.state.wish import Wish
@@ -140,7 +141,8 @@ class Judgement:
         share = self._wish.guard
         if share is None or rest <= share * total:
             return None
-        return Reason(f"{rest:,} of {total:,} rows are missing, more than GUARD: {share:g} lets go at once")
+        rows = f"{rest:,} of {count_text(total, 'row')} {'is' if rest == 1 else 'are'} missing"
+        return Reason(f"{rows}, more than GUARD: {share:g} lets go at once")
 
     def awaits(self, runs: int) -> int:
         """Return what is to be held of a row that was held as new, and that this run did not see; 0: nothing.
@@ -212,7 +214,7 @@ class Judgement:
 
 
 def _no_rows(total: int) -> Reason:
-    rows = "1 row" if total == 1 else f"{total:,} rows"
+    rows = count_text(total, "row")
     return Reason(f"nothing came at all, where the table has {rows}; EMPTY in a WRAPPER proves an empty page")
 
 

@@ -75,7 +75,7 @@ class Suspect:
         """Return what is held back, in words."""
         parts = []
         if self.gone:
-            parts.append(f"{self.gone:,} of {count_text(self.total, 'row')} seem to be gone")
+            parts.append(f"{self.gone:,} of {count_text(self.total, 'row')} {_seems(self.gone)} to be gone")
         if self.added:
             parts.append(f"{count_text(self.added, 'row')} that {_seems(self.added)} new")
         if self.changed:

@@ -31,6 +31,7 @@ DAY = timedelta(days=1)
 MARKS = {
     "whole": WHOLE,
     "partial": partial("page 3 failed"),
+    "asked": partial("no rows on 1 page; has the page changed?"),
     "doubtful": Marks(doubtful=partial("a side lacks rows").partial),
     "empty": PROVEN_EMPTY,
 }
@@ -147,9 +148,15 @@ NOTHING: tuple[list[Row], ...] = ([], [], [])
 
 def test_the_first_run_remembers_everything_and_tells_nothing(watched: Table) -> None:
     assert watched.see(*many(3)) == NOTHING
-    assert "it remembers 3 rows and tells none of them" in watched.notes[0]
+    assert "it remembers 3 rows and tells nothing" in watched.notes[0]
     assert watched.rows() == many(3)
     assert watched.see(*many(4)) == (many(1, 3), [], [])
+
+
+def test_a_reason_that_is_a_question_ends_as_one(watched: Table) -> None:
+    watched.see(*many(3))
+    watched.see(*many(2), mark="asked")
+    assert "has the page changed? `aioflow suspects confirm t`" in watched.warnings[0]
 
 
 def test_the_first_run_tells_everything_where_that_is_asked_for(url: str) -> None:

@@ -97,3 +97,4 @@ def test_what_is_held_is_said_in_words() -> None:
         "30 of 60 rows seem to be gone; 1 row that seems new; 2 rows that seem changed; "
         "price, agent are empty; no run has seen the whole yet"
     )
+    assert replace(suspect, gone=1).held.startswith("1 of 60 rows seems to be gone; ")
