@@ -31,6 +31,7 @@ class RunInfo:
     folder: Path = Path()  # of its file
     writes: bool = False  # whether its statements may write to a store
     store: str | None = None  # the one that they write to; None for the one taken by default
+    writes_early: bool = False  # before its end, because a statement looks at what others wrote
     tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
 
     @cached_property

@@ -224,7 +224,9 @@ class Engine:
             graph,
             self.budget,
             self.memory.for_run(),
-            info if use is None else replace(info, writes=True, store=use.name),
+            info
+            if use is None
+            else replace(info, writes=True, store=use.name, writes_early=graph.writes_early),
             mode,
             self.capacity_rows,
             self.max_depth,
