@@ -278,8 +278,9 @@ class Session:
     def look_for_silence(self) -> None:
         """Statements of which every tuple failed, and nobody asked for the failures."""
         for totals in self.totals.values():
-            if totals.unasked and totals.unasked == totals.rows_in:
-                number = "the only tuple" if totals.rows_in == 1 else f"all {totals.rows_in:,} tuples"
+            firings = totals.rows_in if totals.step.inputs else totals.activations
+            if totals.unasked and totals.unasked == firings:
+                number = "all there was to do" if firings == 1 else f"all {firings:,} tuples"
                 self.find_nothing(f"{totals.step.where}: {number} failed, the first: {totals.first_unasked}")
 
     def cut_off(self, step: Step, tuples: int) -> None:

@@ -290,7 +290,8 @@ class Difference:
     def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int]]:
         """Columns of which values may come, or go, without a word."""
         before = self._before.columns if self._before is not None else ()
-        filled = {place for place, name in enumerate(self._names) if name in before}
+        # A column that the table gets only now has its baseline in this run.
+        filled = {place for place, name in enumerate(self._names) if name in (*before, *self._stored.missing)}
         nulls = judgement.silent_nulls if judgement is not None else ()
         return filled, {place for place, name in enumerate(self._names) if name in nulls}
 

@@ -56,6 +56,8 @@ class Judgement:
         lost_keys = [name for name in vanished if name in (wish.key or ())]
         self.vanished = tuple(name for name in vanished if name not in self._confirmed_columns)
         self.doubts: tuple[Reason, ...] = marks.doubtful
+        if wish.duplicates == "first":  # of what is missing, another tuple may stand for the first
+            self.doubts = marks.reasons
         if lost_keys:
             text = f"{', '.join(lost_keys)}, of the KEY, {_is(lost_keys)} null in every row, and had values"
             self.doubts = (*self.doubts, Reason(text))
@@ -134,7 +136,9 @@ class Judgement:
         """Whether new rows may be old ones under another key, or were held so and this run cannot tell."""
         rest, total = found.vanishing - settled, found.total - settled
         was_redesigned = self._before is not None and self._before.added > 0 and not self.is_whole
-        looks_redesigned = self._too_many(rest, total) is not None and found.added >= _ABOUT_AS_MANY * rest
+        looks_redesigned = self._too_many(rest, total) is not None and (
+            found.added >= _ABOUT_AS_MANY * rest or not found.known
+        )
         return found.added > 0 and (was_redesigned or looks_redesigned)
 
     def _too_many(self, rest: int, total: int) -> Reason | None:

@@ -84,7 +84,7 @@ class Suspect:
             parts.append(f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'} empty")
         if self.incomplete:
             parts.append("no run has seen the whole yet")
-        return "; ".join(parts) or "nothing"
+        return "; ".join(parts) or ("everything that it found" if self.reasons else "nothing")
 
 
 def _seems(count: int) -> str:
@@ -198,7 +198,8 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
     suspect = await read_suspect(connection, table)
     if suspect is None or not suspect.holds_anything:
         return None
-    confirmed = replace(suspect, confirmed="quiet" if quietly else "tell")
+    # An incomplete baseline is accepted as it is: what comes from now on is new.
+    confirmed = replace(suspect, confirmed="quiet" if quietly else "tell", incomplete=False)
     await write_suspect(connection, confirmed)
     # What a wrapper found is then the new usual: otherwise no run would be whole again.
     for baseline in {reason.baseline for reason in suspect.reasons if reason.baseline is not None}:

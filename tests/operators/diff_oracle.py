@@ -87,7 +87,7 @@ class DiffOracle:
         rest = [key for key in missing if key not in settled]
         too_many = len(rest) > self.share * (total - len(settled))
         holds = bool(rest) and (not whole or not relation or too_many)
-        looks_redesigned = too_many and 2 * len(added) >= len(rest)
+        looks_redesigned = too_many and (2 * len(added) >= len(rest) or not known)
         held_new = bool(added) and (looks_redesigned or (self.new > 0 and not whole))
         now_held = len(added) if held_new else 0
         self.new = now_held if whole else max(now_held, self.new)
@@ -107,4 +107,4 @@ class DiffOracle:
         return bool(self.gone or self.columns)
 
     def confirm(self) -> None:
-        self.confirmed = True
+        self.confirmed = self.is_complete = True

@@ -189,6 +189,13 @@ def test_a_first_run_that_may_lack_everything_is_none(watched: Table) -> None:
     assert watched.see(*many(3)) == (many(1, 2), [], [])
 
 
+def test_a_person_may_accept_a_baseline_that_never_was_whole(watched: Table) -> None:
+    watched.see(*many(10), mark="partial")
+    watched.confirm()
+    assert watched.see(*many(11), mark="partial") == (many(1, 10), [], [])
+    assert watched.see(*many(12)) == (many(1, 11), [], [])
+
+
 # --- partial and doubtful -----------------------------------------------------------------------
 
 
@@ -292,6 +299,19 @@ def test_a_redesigned_key_is_neither_gone_nor_new_however_often_it_is_seen(watch
     assert "as if the key had been redesigned" in warning
     (suspect,) = watched.suspects()
     assert (suspect.gone, suspect.added) == (20, 20)
+
+
+def test_what_comes_where_nothing_known_is_left_is_no_news(watched: Table) -> None:
+    watched.see(*many(20))
+    assert watched.see((999, "captcha", 0)) == NOTHING
+    assert watched.see(*many(20)) == NOTHING
+
+
+def test_of_several_tuples_with_one_key_the_first_may_be_missing(url: str) -> None:
+    watched = Table(url, 'KEY: "k"; DUPLICATES: first')
+    watched.see(*many(20), *many(20, a="b"))
+    assert watched.see(*many(20, a="b"), mark="partial") == NOTHING
+    assert len(watched.rows()) == 20
 
 
 def test_a_person_may_take_a_redesigned_key_over_without_a_word(watched: Table) -> None:
