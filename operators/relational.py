@@ -158,8 +158,6 @@ async def project(rel: Stream, *, attributes: Projection) -> AsyncGenerator[Batc
 @operator(
     schema=same_as_input,
     depends_on_arrival=lambda settings: settings["attributes"] is not None,
-    # Where the first tuple of a value is missing, another one stands for it.
-    needs_whole=lambda settings: () if settings["attributes"] is None else (0,),
 )
 async def distinct(
     rel: Stream, *, attributes: Attributes | None = None, context: Context

@@ -64,7 +64,7 @@ CASES = {
     "the failures themselves": ('project (failed, "n" : out)', "whole"),
     "steps without a task": ('select (fetched, "n > 0" : a) format (a, "{n}" : out)', "partial"),
     "steps with a task": ("distinct (fetched : out)", "partial"),
-    "the first of each value": ('distinct (fetched, "n" : out)', "doubtful"),
+    "the first of each value": ('distinct (fetched, "n" : out)', "partial"),
     "union": ("union (fetched, fetched : out)", "partial"),
     "intersect": ("intersect (fetched, fetched : out)", "partial"),
     "minus on its left": ('project (fetched, "n" : a) minus (a, rel : out)', "partial"),
