@@ -36,7 +36,8 @@ async def marks_fetch(row: Mapping[str, Any]) -> dict[str, Any]:
 async def marks_once(*, context: Context) -> AsyncGenerator[Row, None]:
     """Has one thing to do, and fails."""
     context.fail((), ValueError("it broke"))
-    for row in ():
+    no_rows: tuple[Row, ...] = ()
+    for row in no_rows:
         yield row
 
 

@@ -89,6 +89,8 @@ class Difference:
         self._arranged = picker(_places(changed_schema(schema, key), schema, key))
         self._remembered = Remembered(memory, self._keys)
         self._valued: set[int] = set()  # columns in which the table has values, and no tuple so far
+        lost = before.columns if before is not None else ()
+        self._lost = {place for place, name in enumerate(names) if name in lost}  # and no tuple has a value
         self._new_keys = KeySet(memory)
         self._held = KeyedRows(memory)
         self._preview = RowBuffer(memory)
@@ -160,6 +162,8 @@ class Difference:
     def compare(self, batch: Batch) -> None:
         """Take tuples. Until each column that had values has one again, they are only kept."""
         self._rows += len(batch)
+        if self._lost:
+            self._lost -= _valued(batch, self._lost)
         if not self._valued:
             self._compare(batch, None)
             return
@@ -171,7 +175,8 @@ class Difference:
     def settle(self, marks: Marks) -> Judgement:
         """All tuples have come: decide which columns went empty, and compare what was kept for that."""
         vanished = [self._names[place] for place in sorted(self._valued)] if self._rows else []
-        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished)
+        still_empty = [self._names[place] for place in sorted(self._lost)]
+        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished, still_empty)
         if not judgement.doubts:
             self._compare_preview(judgement)
             if judgement.filled and self._wish.key is None:

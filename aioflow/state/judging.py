@@ -43,12 +43,20 @@ class Absence:
 class Judgement:
     """Judges one comparison: `before` is what earlier runs held back, `is_first` when there was none.
 
-    `vanished` are the columns that went empty in this run.
+    `vanished` are the columns that had values and are empty in this run; `still_empty` are those that went
+    empty before, and that no tuple of this run has a value for.
     """
 
     def __init__(
-        self, wish: Wish, before: Suspect | None, is_first: bool, marks: Marks, vanished: Sequence[str]
+        self,
+        wish: Wish,
+        before: Suspect | None,
+        is_first: bool,
+        marks: Marks,
+        vanished: Sequence[str],
+        still_empty: Sequence[str] = (),
     ) -> None:
+        self._still_empty = still_empty
         self._wish = wish
         self._before = before
         self._is_first = is_first
@@ -75,7 +83,7 @@ class Judgement:
 
     @property
     def _confirmed_columns(self) -> tuple[str, ...]:
-        return self._before.columns if self._before is not None and self.confirmation else ()
+        return self._before.confirmed_columns if self._before is not None and self.confirmation else ()
 
     @property
     def silent_nulls(self) -> tuple[str, ...]:
@@ -181,10 +189,10 @@ class Judgement:
         columns = self._columns(found)
         incomplete = not self.tells_new and not self.is_whole
         told = list(reasons)
-        if self.vanished:
-            names = ", ".join(self.vanished)
+        if columns:
             rows = "the only row" if found.rows == 1 else f"all {found.rows:,} rows"
-            told.append(Reason(f"{names} {_is(self.vanished)} null in {rows}, and had values"))
+            seen = f"{_is(columns)} null in {rows}" if self._still_empty or self.vanished else "went empty"
+            told.append(Reason(f"{', '.join(columns)} {seen}, and had values"))
         if incomplete and not told:
             told.extend(self._marks.partial)
         if before is not None and not self.is_whole:
@@ -195,14 +203,22 @@ class Judgement:
         return Suspect(
             *(self._wish.table, run_id, before.noticed if before else now, now, found.total, gone, added, 0),
             *(columns, tuple(dict.fromkeys(told)), incomplete),
-            before.confirmed if before is not None and not self._marks.is_whole else "",
+            *self._waiting_confirmation,
         )
+
+    @property
+    def _waiting_confirmation(self) -> tuple[Confirmation, tuple[str, ...]]:
+        """Return what a person has said, if this run could not apply it, and for which columns."""
+        before = self._before
+        if before is None or self._marks.is_whole:
+            return "", ()
+        return before.confirmed, before.confirmed_columns
 
     def _columns(self, found: Found) -> tuple[str, ...]:
         """Columns that are empty, or were, and may still come back to rows that this run did not see."""
-        if self.is_whole and found.rows:
-            return self.vanished
-        return tuple(dict.fromkeys((*self.vanished, *self.filled)))
+        kept = self._still_empty if self.is_whole and found.rows else self.filled
+        left = [name for name in kept if name not in self._confirmed_columns]
+        return tuple(dict.fromkeys((*self.vanished, *left)))
 
     def doubtful_suspect(self, found: Found, run_id: str, now: datetime) -> Suspect:
         """Return what is to be remembered when nothing of the run can be believed."""
@@ -213,7 +229,7 @@ class Judgement:
             before.columns if before else (),
             self.doubts,
             not self.tells_new,
-            before.confirmed if before else "",
+            *((before.confirmed, before.confirmed_columns) if before else ("", ())),
         )
 
 

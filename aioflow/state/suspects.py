@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.quantities import count_text
@@ -62,6 +62,7 @@ class Suspect:
     reasons: tuple[Reason, ...] = ()
     incomplete: bool = False
     confirmed: Confirmation = ""
+    confirmed_columns: tuple[str, ...] = ()  # of `columns`, those that were empty when it was confirmed
 
     @property
     def holds_anything(self) -> bool:
@@ -183,7 +184,7 @@ async def write_suspect(connection: Connection, suspect: Suspect) -> None:
             *(suspect.table, suspect.run_id, stamp(suspect.noticed), stamp(suspect.seen)),
             *(suspect.total, suspect.gone, suspect.added, suspect.changed),
             *(json.dumps(suspect.columns), json.dumps(reasons, ensure_ascii=False)),
-            *(int(suspect.incomplete), suspect.confirmed),
+            *(int(suspect.incomplete), _confirmation_text(suspect)),
         ),
     )
 
@@ -199,7 +200,12 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
     if suspect is None or not suspect.holds_anything:
         return None
     # An incomplete baseline is accepted as it is: what comes from now on is new.
-    confirmed = replace(suspect, confirmed="quiet" if quietly else "tell", incomplete=False)
+    confirmed = replace(
+        suspect,
+        confirmed="quiet" if quietly else "tell",
+        confirmed_columns=suspect.columns,
+        incomplete=False,
+    )
     await write_suspect(connection, confirmed)
     # What a wrapper found is then the new usual: otherwise no run would be whole again.
     for baseline in {reason.baseline for reason in suspect.reasons if reason.baseline is not None}:
@@ -226,8 +232,19 @@ def _suspect(row: Row) -> Suspect:
         tuple(json.loads(columns)),
         tuple(Reason(text, baseline) for text, baseline in json.loads(reasons)),
         bool(incomplete),
-        confirmed if confirmed in get_args(Confirmation) else "",
+        *_confirmation(confirmed),
     )
+
+
+def _confirmation_text(suspect: Suspect) -> str:
+    """`tell ["price"]`: what a person has said, and for which columns."""
+    return f"{suspect.confirmed} {json.dumps(suspect.confirmed_columns)}" if suspect.confirmed else ""
+
+
+def _confirmation(text: str) -> tuple[Confirmation, tuple[str, ...]]:
+    found, _, columns = text.partition(" ")
+    kind: Confirmation = "quiet" if found == "quiet" else "tell" if found == "tell" else ""
+    return kind, tuple(json.loads(columns)) if kind else ()
 
 
 class EmptyBaseline:

@@ -27,6 +27,7 @@ class DiffOracle:
     new: int = 0  # how many rows are held that seem to be new
     columns: set[int] = field(default_factory=set)
     confirmed: bool = False
+    confirmed_columns: set[int] = field(default_factory=set)
 
     def diff(self, given: Iterable[Row], mark: str, now: datetime) -> tuple[list[Row], list[Row], list[Row]]:
         """Return added, changed and removed rows of a run that is whole, partial or doubtful."""
@@ -39,14 +40,16 @@ class DiffOracle:
         confirmed = self.confirmed and whole
         vanished = {at for at in (1, 2) if self._is_empty(at, relation)}
         if confirmed:
-            vanished -= self.columns
+            vanished -= self.confirmed_columns
         changed = self._change(relation, vanished)
         added, removed, held_new = self._come_and_go(relation, whole, confirmed, now)
         tells = self.is_complete
         if not held_new:
             for key in added:
                 self.rows[key] = relation[key]
-        self.columns = vanished if whole and relation else vanished | self.columns
+        empty = {at for at in self.columns if all(row[at] is None for row in relation.values())}
+        left = empty if whole and relation else set(self.columns)
+        self.columns = vanished | (left - self.confirmed_columns if confirmed else left)
         if whole:
             self.confirmed = False
         if relation or whole:
@@ -107,4 +110,5 @@ class DiffOracle:
         return bool(self.gone or self.columns)
 
     def confirm(self) -> None:
+        self.confirmed_columns = set(self.columns)
         self.confirmed = self.is_complete = True

@@ -404,6 +404,26 @@ def test_a_null_is_filled_later_without_a_word(watched: Table) -> None:
     assert watched.see((0, "b", 0), *many(20, 1))[1] == [(0, "b", 0, "a", 0, "a")]
 
 
+def test_a_value_that_comes_back_is_no_news_though_the_table_has_none_left(watched: Table) -> None:
+    watched.see(*many(10))
+    watched.see(*many(10, a=None), *many(30, 10, a=None))
+    for first in (4, 8, 10):
+        watched.see(*many(40 - first, first, a=None))
+    assert all(row[1] is None for row in watched.rows())
+    watched.see(*many(30, 10, a=None))
+    assert watched.see(*many(30, 10)) == NOTHING
+
+
+def test_a_confirmation_is_not_for_columns_that_go_empty_later(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(5))
+    watched.confirm()
+    watched.see(*many(5, a=None), mark="partial")
+    assert watched.see(*many(5, a=None))[1] == []
+    assert all(row[1] == "a" for row in watched.rows())
+    assert watched.see(*many(5)) == NOTHING
+
+
 def test_other_changes_are_told_while_a_column_is_empty(watched: Table) -> None:
     watched.see(*many(20))
     told = watched.see((0, None, 7), *many(19, 1, a=None))

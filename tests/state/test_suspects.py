@@ -80,7 +80,9 @@ async def test_suspects_are_kept_confirmed_and_forgotten(tmp_path: Path) -> None
             await write_suspect(connection, replace(suspect, table="other"))
             await write_suspect(connection, Suspect("empty", "run", NOTICED, NOTICED))
         assert await read_suspect(connection, "t") == suspect
-        assert await confirm_suspect(connection, "t", quietly=True) == replace(suspect, confirmed="quiet")
+        confirmed = replace(suspect, confirmed="quiet", confirmed_columns=suspect.columns)
+        assert await confirm_suspect(connection, "t", quietly=True) == confirmed
+        assert await read_suspect(connection, "t") == confirmed
         assert [each.confirmed for each in await read_suspects(connection)] == ["", "quiet"]
         assert await forget_suspect(connection, "t")
         assert not await forget_suspect(connection, "t")
