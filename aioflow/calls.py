@@ -318,7 +318,7 @@ class CallStep(Gate):
         # ENABLE goes out with the first result, on whichever output: one watch looks at all of them.
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
-        outlet = Outlet([*self._vouched(targets), *self._watches], self.unread)
+        outlet = Outlet(self._vouched([*targets, *self._watches]), self.unread)
         outlet.was_read, outlet.was_needed = has_readers(targets), is_needed(targets)
         return outlet
 
@@ -447,10 +447,10 @@ class CallStep(Gate):
 
     def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:
         self.ended = True
+        self.mark_failures(marks, self._call.surroundings.sink)
         if self.errors is not None:
-            self.errors.mark(marks)
             self.errors.end(dead)
-        self.settle_signals(not dead, marks)
+        self.settle_signals(not dead, WHOLE if self.step.vouched else marks)
         self._entrance.close()
         self.completion.leave()
 

@@ -18,6 +18,7 @@ from tests.naive.bag import Bag, counted, counted_bag
 from tests.naive.evaluator import Evaluator
 from tests.naive.functions import SERIES
 from tests.naive.generator import MAIN, Example
+from tests.naive.marks import Marks
 from tests.naive.operators import UndecidedError
 
 
@@ -45,6 +46,14 @@ class Expected:
     happened: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True)
+class Found:
+    """What the engine says of it: the tuples of each output, and its marks."""
+
+    rows: Mapping[str, Counter[Hashable]]
+    marks: Mapping[str, Marks]
+
+
 def loaded(example: Example) -> Program:
     return aioflow.loads(example.text, name=f"seed{example.seed}.plan", plan=MAIN)
 
@@ -53,6 +62,10 @@ def expected(program: Program, inputs: Mapping[str, Bag]) -> Expected:
     """What must come out; raises UndecidedError for a program that is no fun to run."""
     evaluator = Evaluator(program)
     outputs = evaluator.run(inputs)
+    if not evaluator.failed:
+        for bag in outputs.values():
+            known = str(bag.marks.least) if bag.marks.is_exact else "left open in part"
+            evaluator.seen[f"marks: {known}"] += 1
     return Expected(outputs, evaluator.failed, evaluator.seen)
 
 
@@ -65,7 +78,7 @@ def all_told(inputs: Mapping[str, Bag]) -> bool:
     return not any(bag.untold for bag in inputs.values())
 
 
-async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> dict[str, Counter[Hashable]]:
+async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> Found:
     engine = Engine(
         workers=setup.workers,
         capacity_rows=setup.capacity,
@@ -78,11 +91,15 @@ async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> dic
         try:
             result = await engine.run(program, given)
             told = all_told(inputs)
-            found = {name: counted(records, all_told=told) for name, records in result.outputs.items()}
+            rows = {name: counted(records, all_told=told) for name, records in result.outputs.items()}
+            marks = {
+                name: Marks(bool(each.partial), bool(each.doubtful))
+                for name, each in result.statistics.marks.items()
+            }
             del result
         finally:
             assert_nothing_left(engine)
-    return found
+    return Found(rows, marks)
 
 
 def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, setup: Setup) -> str | None:
@@ -96,9 +113,12 @@ def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, 
     if wanted.failed:
         return "the run should have failed"
     for name, bag in wanted.outputs.items():
-        missing, extra = counted_bag(bag, all_told=all_told(inputs)), found[name]
+        missing, extra = counted_bag(bag, all_told=all_told(inputs)), found.rows[name]
         if missing != extra:
             return f"output {name}:\n  missing {dict(missing - extra)}\n  too many {dict(extra - missing)}"
+        marks = found.marks.get(name, Marks())
+        if not bag.marks.allows(marks):
+            return f"marks of {name}: should be {bag.marks}, but are {marks}"
     return None
 
 

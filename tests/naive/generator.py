@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tests.naive.bag import Bag
-from tests.naive.body import ALWAYS, call_of, statement
+from tests.naive.body import ALWAYS, broken, call_of, statement
 from tests.naive.recursion import recursive
 from tests.naive.writer import Names, PlanText, Signature, Var, Writer
 
@@ -110,6 +110,10 @@ def _main(random: Random, given: Mapping[str, Bag], below: Sequence[Signature]) 
 
 def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: int) -> list[Var]:
     """Random statements around at least one call, and the results to give."""
+    for rows in writer.inputs:
+        if writer.chance(0.5 if writer.name == MAIN else 0.2):
+            broken(writer, rows)
+            writer.variables.remove(rows)  # so that the marks of the other one reach many statements
     results = [statement(writer) for _ in range(statements)]
     if below:
         results.append(call_of(writer, writer.random.choice(list(below))))

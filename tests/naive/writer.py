@@ -158,7 +158,8 @@ class Writer:
         body = f" {{{'; '.join(clauses)}}}" if clauses else ""
         self.lines.append(f"{operator} ({', '.join(arguments)}{colon}){body}")
         new = [variable for variable in (*made, *self._new_errors) if variable.name != "_"]
-        untaken = fails and (kind == "call" or not self._new_errors)
+        taken = any(clause.startswith("ERRORS") for clause in clauses)
+        untaken = fails and (kind == "call" or not taken)
         if untaken or any(variable.name in self.open_failures for variable in inputs):
             self.open_failures.update(variable.name for variable in new)
         self.variables += new
@@ -185,6 +186,8 @@ class Writer:
             clauses.append("ORDERED")
         if self.chance(0.03):
             clauses.append(f"WORKERS: {self.random.choice((1, 2, 5))}")
+        if signals and self.chance(0.04):
+            clauses.append("WHOLE")
         return clauses
 
     def _signal(self, prefix: str) -> str:
@@ -200,7 +203,8 @@ class Writer:
 
     def _errors(self, kind: Kind, fails: bool, inputs: Sequence[Var]) -> list[str]:
         choice = self.random.random()
-        if choice > (self.taken if fails else 0.03):
+        taken = max(self.taken, 0.85) if kind == "call" else self.taken
+        if choice > (taken if fails else 0.03):
             self.may_fail |= fails
             return []
         if choice < 0.01 or (fails and choice < 0.25):
