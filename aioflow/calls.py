@@ -14,14 +14,13 @@ from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
 from aioflow.once import EntryStream
-from aioflow.outlet import Outlet, Target, has_readers, is_needed, nobody_needs
+from aioflow.outlet import Outlet, Target, Vouched, has_readers, is_needed, nobody_needs
 from aioflow.plan import Plan
 from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep, unbounded
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.step import Step
 from aioflow.stream import Stream
-from aioflow.vouched import Vouched
 from aioflow.wholeness import WHOLE, Marks
 
 

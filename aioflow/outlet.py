@@ -173,6 +173,8 @@ class Outlet:
     def replace(self, reader: object, targets: Sequence[Target]) -> None:
         """Let others read in the place of one reader."""
         accepted = []
+        if any(isinstance(target, Vouched) for target in self.targets if target.serves(reader)):
+            targets = [Vouched(target) for target in targets]
         for target in targets:
             target.attach(self)
             told = self.schema if self._told else None
@@ -191,6 +193,47 @@ class Outlet:
     def mark_left(self) -> None:
         """An output that all readers have left is not one that never had any."""
         self.was_read = self.was_needed = self._has_left = True
+
+
+class Vouched:
+    """What WHOLE on a call makes of its readers: they get everything but the marks.
+
+    They may be many, and other calls may read in their place: each has one of these before it, and so has
+    whoever takes its place.
+    """
+
+    __slots__ = ("_target", "only_watches")
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.only_watches = getattr(target, "only_watches", False)
+
+    @property
+    def is_bystander(self) -> bool:
+        return is_bystander(self._target)
+
+    @property
+    def reads(self) -> bool:
+        return self._target.reads
+
+    def serves(self, reader: object) -> bool:
+        return self._target.serves(reader)
+
+    def attach(self, outlet: Outlet) -> None:
+        self._target.attach(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        accepted = self._target.accept(outlet, schema)
+        return self if accepted is self._target else Vouched(accepted)
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self._target.push(rows, full)
+
+    def mark(self, marks: Marks) -> None:
+        """Keep it."""
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._target.end(outlet, dead)
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:

@@ -155,11 +155,20 @@ def test_failures_of_a_statement_that_did_not_fire_may_be_missing(mode: Mode) ->
 
 @pytest.mark.parametrize("mode", MODES)
 def test_vouching_for_a_call_is_vouching_for_its_signals(mode: Mode) -> None:
-    call = 'inner (fetched : got) {ERRORS: skip; ENABLE: e; WHOLE} distinct (rel : out) {WAIT: e}'
+    call = "inner (fetched : got) {ERRORS: skip; ENABLE: e; WHOLE} distinct (rel : out) {WAIT: e}"
     text = f"{INNER} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {FETCH} {call} }} }}"
     assert _word(loads(text, plan="test"), mode, "out", rel=[{"n": 13}]) == "whole"
     vouched = text.replace("; WHOLE", "")
     assert _word(loads(vouched, plan="test"), mode, "out", rel=[{"n": 13}]) == "partial"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("body", ['select (x, "n > 0" : y)', "distinct (x : y)", "distinct (x : y) log (x)"])
+def test_vouching_for_a_call_counts_in_the_call_that_reads_it(mode: Mode, body: str) -> None:
+    other = f"PLAN other {{ INPUT: x OUTPUT: y BODY {{ {body} }} }}"
+    calls = "inner (rel : got) {ERRORS: skip; WHOLE} other (got : out)"
+    text = f"{INNER} {other} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {calls} }} }}"
+    assert _word(loads(text, plan="test"), mode, "out", rel=BAD) == "whole"
 
 
 COUNTDOWN = """

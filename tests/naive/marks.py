@@ -24,14 +24,10 @@ class Marks:
     cut: bool = False
 
     def __or__(self, other: Marks) -> Marks:
-        return Marks(
-            self.partial or other.partial, self.doubtful or other.doubtful, self.cut or other.cut
-        )
+        return Marks(self.partial or other.partial, self.doubtful or other.doubtful, self.cut or other.cut)
 
     def __and__(self, other: Marks) -> Marks:
-        return Marks(
-            self.partial and other.partial, self.doubtful and other.doubtful, self.cut and other.cut
-        )
+        return Marks(self.partial and other.partial, self.doubtful and other.doubtful, self.cut and other.cut)
 
     def __str__(self) -> str:
         return " and ".join(name for name in ("partial", "doubtful") if getattr(self, name)) or "whole"
