@@ -96,6 +96,11 @@ class Outlet:
             target.reads and not (self.was_needed and is_bystander(target)) for target in self.targets
         )
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the first row."""
+        return any(getattr(target, "only_watches", False) and target.reads for target in self.targets)
+
     def open(self, schema: Schema) -> None:
         """Tell the readers which attributes the rows have; an open schema is told with the first row.
 
@@ -167,7 +172,10 @@ class Outlet:
         self._has_left |= is_needed((reader,))
         # A new list: the old one may be in the midst of being walked.
         self.targets = [target for target in self.targets if not target.serves(reader)]
-        if self.unread and self.on_unread is not None and not self.ended:
+        is_watch = getattr(
+            reader, "only_watches", False
+        )  # for which readers of another output may have stayed
+        if (self.unread or is_watch) and self.on_unread is not None and not self.ended:
             self.on_unread()
 
     def replace(self, reader: object, targets: Sequence[Target]) -> None:
@@ -237,9 +245,15 @@ class Vouched:
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
-    """Whether all who need rows of these have left; if nobody ever needed any, all who read them."""
-    looked_at = [outlet for outlet in outlets if outlet.was_needed]
-    return all(outlet.unread for outlet in looked_at or [outlet for outlet in outlets if outlet.was_read])
+    """Whether all who need rows of these have left; if nobody ever needed any, all who read them.
+
+    Who still waits for a first row needs it. Rows that nobody ever read are no reason to stop.
+    """
+    if any(outlet.is_awaited for outlet in outlets):
+        return False
+    needed = [outlet for outlet in outlets if outlet.was_needed]
+    looked_at = needed or [outlet for outlet in outlets if outlet.was_read]
+    return bool(looked_at) and all(outlet.unread for outlet in looked_at)
 
 
 def is_bystander(reader: object) -> bool:
