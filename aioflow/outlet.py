@@ -172,10 +172,9 @@ class Outlet:
         self._has_left |= is_needed((reader,))
         # A new list: the old one may be in the midst of being walked.
         self.targets = [target for target in self.targets if not target.serves(reader)]
-        is_watch = getattr(
-            reader, "only_watches", False
-        )  # for which readers of another output may have stayed
-        if (self.unread or is_watch) and self.on_unread is not None and not self.ended:
+        # A statement may have gone on only for who waited for this output, and its other readers have left.
+        was_awaited = not self.was_read and getattr(reader, "only_watches", False)
+        if (self.unread or was_awaited) and self.on_unread is not None and not self.ended:
             self.on_unread()
 
     def replace(self, reader: object, targets: Sequence[Target]) -> None:

@@ -1,11 +1,12 @@
 """Whether rows of a relation may be missing or wrong, worked out naively.
 
-Where that depends on what arrives first, the marks are a range: the least that an engine must find and the most
-that it may. It does in these cases:
+Where that depends on what arrives first, the marks are a range: the least that an engine must find and the
+most that it may. It does in these cases:
 
-- Of a relation whose first tuple decides (the first input of null), marks count only as far as they had come.
+- Of a relation whose first tuple decides (the first input of null), marks count as far as they had come.
 - A statement that has several reasons not to fire ends with the marks of the one that was known first.
-- The output that null does not take, and inputs that are only handed down, are looked at before all has come.
+- The output that null does not take is told before the input that it takes has ended, and a recursion does
+  not wait for an input that it only hands down.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import reduce
 
 @dataclass(frozen=True)
 class Marks:
-    """Rows may be missing, rows may be wrong; `cut`: the first rows may be wrong, since it is sorted and lacks some."""
+    """Rows may be missing, or wrong; `cut`: of a sorted relation that lacks rows the first may be wrong."""
 
     partial: bool = False
     doubtful: bool = False
