@@ -25,6 +25,7 @@ class Bag:
     untold: bool = False
     marks: Range = WHOLE
     is_sorted: bool = False  # rows come in this order, and after all marks that tell of wrong rows
+    after: frozenset[int] = frozenset()  # the writes that came before it, by their numbers
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.known) for row in self.rows), (self.names, self.rows[:1])

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import aioflow
+from aioflow import Result
 from aioflow.engine import Engine
 from aioflow.errors import RunError
 from aioflow.operator import Registry
@@ -89,17 +90,17 @@ async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> Fou
     async with engine:
         given = {name: bag.relation() for name, bag in inputs.items()}
         try:
-            result = await engine.run(program, given)
-            told = all_told(inputs)
-            rows = {name: counted(records, all_told=told) for name, records in result.outputs.items()}
-            marks = {
-                name: Marks(bool(each.partial), bool(each.doubtful))
-                for name, each in result.statistics.marks.items()
-            }
-            del result
+            found = found_by(await engine.run(program, given), all_told=all_told(inputs))
         finally:
             assert_nothing_left(engine)
-    return Found(rows, marks)
+    return found
+
+
+def found_by(result: Result, *, all_told: bool = True) -> Found:
+    """What a run gave, in a form that can be compared."""
+    rows = {name: counted(records, all_told=all_told) for name, records in result.outputs.items()}
+    marks = result.statistics.marks.items()
+    return Found(rows, {name: Marks(bool(each.partial), bool(each.doubtful)) for name, each in marks})
 
 
 def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, setup: Setup) -> str | None:
@@ -112,8 +113,13 @@ def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, 
         return f"{type(error).__name__}: {error}"
     if wanted.failed:
         return "the run should have failed"
+    return differences(wanted, found, all_told=all_told(inputs))
+
+
+def differences(wanted: Expected, found: Found, *, all_told: bool = True) -> str | None:
+    """The first output whose tuples or marks are not what they should be."""
     for name, bag in wanted.outputs.items():
-        missing, extra = counted_bag(bag, all_told=all_told(inputs)), found.rows[name]
+        missing, extra = counted_bag(bag, all_told=all_told), found.rows[name]
         if missing != extra:
             return f"output {name}:\n  missing {dict(missing - extra)}\n  too many {dict(extra - missing)}"
         marks = found.marks.get(name, Marks())
@@ -124,10 +130,13 @@ def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, 
 
 __all__ = [
     "Expected",
+    "Found",
     "Setup",
     "UndecidedError",
+    "differences",
     "disagreement",
     "expected",
+    "found_by",
     "loaded",
     "registry_for_tests",
 ]

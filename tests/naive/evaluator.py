@@ -83,6 +83,7 @@ class Sent:
 
     came: bool
     marks: Range = WHOLE
+    after: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -94,6 +95,7 @@ class Ended:
     dead: bool = False
     fired: bool = False
     failure_marks: Range = WHOLE
+    after: frozenset[int] = frozenset()  # all writes that came before its end
 
     @property
     def failed_as_a_whole(self) -> bool:
@@ -340,6 +342,7 @@ class _Call:
         self.signals: dict[str, Sent] = {}
         self.failures: list[Failure] = []
         self.failure_marks = WHOLE
+        self.after: frozenset[int] = frozenset()
 
     def ended(self) -> Ended:
         pending = list(self.plan.statements)
@@ -351,7 +354,7 @@ class _Call:
                 pending.remove(statement)
         outputs = [self.bags[output.name] for output in self.plan.outputs]
         fired = any(bag.rows for bag in outputs)
-        return Ended(outputs, self.failures, fired=fired, failure_marks=self.failure_marks)
+        return Ended(outputs, self.failures, fired=fired, failure_marks=self.failure_marks, after=self.after)
 
     def _is_ready(self, statement: Statement) -> bool:
         known = self.bags.keys() | self.signals.keys()
@@ -361,30 +364,35 @@ class _Call:
     def _evaluate(self, statement: Statement) -> None:
         bound = self.evaluator.bind(statement, self.values)
         target = bound.target
+        waited = [self._awaited(each.name) for each in statement.wait]
+        after = frozenset[int]().union(*(signal.after for signal in waited))
         inputs = [self.bags[name] for name in bound.inputs]
-        reasons = self._reasons_not_to_fire(bound, inputs)
+        inputs = [replace(bag, after=bag.after | after) for bag in inputs]
+        reasons = self._reasons_not_to_fire(bound, inputs, waited)
         if reasons:
             self._settle(bound, self._dead(bound, inputs, one_of(reasons)), inputs)
             return
         if any(bag.dead for bag in inputs):
             self.seen["happened: dead input beside a live one"] += 1
         if target is None:
-            ended = self._operator(bound, [bag.revived() for bag in inputs])
+            ended = self._operator(bound, [bag.revived() for bag in inputs], after)
         else:
             ended = self._subplan(bound, target, inputs)
         self._settle(bound, ended, inputs)
 
-    def _reasons_not_to_fire(self, bound: Bound, inputs: Sequence[Bag]) -> list[Range]:
+    def _awaited(self, name: str) -> Sent:
+        """What became of a signal, or of a variable whose first tuple is waited for."""
+        if name in self.signals:
+            return self.signals[name]
+        bag = self.bags[name]
+        return Sent(bool(bag.rows), bag.marks, bag.after)
+
+    def _reasons_not_to_fire(
+        self, bound: Bound, inputs: Sequence[Bag], waited: Sequence[Sent]
+    ) -> list[Range]:
         """The marks of each reason: signals and tuples that never came, and inputs that are all dead."""
-        reasons = []
-        for waited in bound.statement.wait:
-            signal = self.signals.get(waited.name)
-            if signal is None:
-                bag = self.bags[waited.name]
-                signal = Sent(bool(bag.rows), bag.marks)
-            if not signal.came:
-                self.seen["happened: WAIT that never came"] += 1
-                reasons.append(signal.marks)
+        reasons = [signal.marks for signal in waited if not signal.came]
+        self.seen["happened: WAIT that never came"] += bool(reasons)
         if inputs and all(bag.dead for bag in inputs):
             reasons.append(self._marks_of_inputs(bound, inputs))
         return reasons
@@ -405,9 +413,9 @@ class _Call:
         outputs = [Bag(each, (), dead=True, marks=marks) for each in names]
         return Ended(outputs, dead=True, failure_marks=marks)
 
-    def _operator(self, bound: Bound, inputs: list[Bag]) -> Ended:
+    def _operator(self, bound: Bound, inputs: list[Bag], after: frozenset[int]) -> Ended:
         operator = self.evaluator.operators[bound.statement.operator.lower()]
-        work = Work(inputs, bound.settings)
+        work = Work(inputs, bound.settings, after=after.union(*(bag.after for bag in inputs)))
         outputs = operator.evaluate(work)
         if any(len(bag.rows) > MOST_ROWS for bag in outputs):
             raise UndecidedError(f"more than {MOST_ROWS} rows")
@@ -416,11 +424,12 @@ class _Call:
         told = operator.marks(work, len(outputs))
         lacking = PARTIAL if any(failed.lacks_rows for failed in work.failed) else WHOLE
         is_sorted = operator.is_sorted(work)
+        after = work.after | work.wrote
         outputs = [
-            replace(bag, marks=marks | lacking, is_sorted=is_sorted)
+            replace(bag, marks=marks | lacking, is_sorted=is_sorted, after=after)
             for bag, marks in zip(outputs, told, strict=True)
         ]
-        ended = Ended(outputs, failures, failure_marks=one_of(told))
+        ended = Ended(outputs, failures, failure_marks=one_of(told), after=after)
         if operator.firing == "tuple":
             ended.fired = work.firings > 0
         elif operator.firing == "start" or operator.fires_at_end(bound.settings):
@@ -474,11 +483,12 @@ class _Call:
             self.failure_marks |= ended.failure_marks
         else:
             self._take_errors(bound, ended, inputs)
+        self.after |= ended.after
         marks = self._marks_of_signals(bound, outputs)
         for signal in statement.enable:
-            self.signals[signal.name] = Sent(ended.fired, marks)
+            self.signals[signal.name] = Sent(ended.fired, marks, ended.after)
         for signal in statement.done:  # whose failures were taken, has ended well
-            self.signals[signal.name] = Sent(not ended.dead, marks)
+            self.signals[signal.name] = Sent(not ended.dead, marks, ended.after)
 
     def _marks_of_signals(self, bound: Bound, outputs: Sequence[Bag]) -> Range:
         """Why a signal might have come; of null only one output tells, and which is its affair."""
@@ -498,7 +508,8 @@ class _Call:
         if isinstance(errors, Variable):
             names = self.evaluator.error_names(bound, inputs[0].names if inputs else ())
             rows = tuple(_error_row(failure, call) for failure in ended.failures)
-            self.bags[errors.name] = Bag(names, rows, dead=ended.dead, marks=ended.failure_marks)
+            marks = ended.failure_marks
+            self.bags[errors.name] = Bag(names, rows, dead=ended.dead, marks=marks, after=ended.after)
 
 
 def _error_row(failure: Failure, call: bool) -> tuple[Any, ...]:

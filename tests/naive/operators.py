@@ -51,6 +51,8 @@ class Work:
     failed: list[Failed] = field(default_factory=list)
     firings: int = 0
     happened: list[str] = field(default_factory=list)
+    after: frozenset[int] = frozenset()  # the writes that came before it
+    wrote: set[int] = field(default_factory=set)
 
     def __getitem__(self, name: str) -> Any:
         return self.settings.get(name)
@@ -311,7 +313,7 @@ def format_(work: Work) -> list[Bag]:
         shown = {name: _shown(value) for name, value in zip(rows.known, row, strict=True)}
         listed = tuple(shown[name] for name in attributes)
         texts.append(template % listed if listed else template.format_map(shown))
-    return [_with_results(rows, [work["as"] or "text"], [[(text,)] for text in texts])]
+    return [with_results(rows, [work["as"] or "text"], [[(text,)] for text in texts])]
 
 
 def _shown(value: Any) -> str:
@@ -322,7 +324,7 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _with_results(rows: Bag, added: Sequence[str], results: Sequence[Sequence[Row]]) -> Bag:
+def with_results(rows: Bag, added: Sequence[str], results: Sequence[Sequence[Row]]) -> Bag:
     """A dependent join: each tuple with its results; one named like an attribute replaces it."""
     names = tuple(dict.fromkeys((*rows.known, *added)))
     joined = []
@@ -346,7 +348,7 @@ def apply(work: Work) -> list[Bag]:
         kept.append(row)
         values = [tuple(each.get(name) for name in function.returns) for each in found]
         results.append(values or ([(None,) * len(function.returns)] if work["outer"] else []))
-    return [_with_results(Bag(rows.names, tuple(kept)), function.returns, results)]
+    return [with_results(Bag(rows.names, tuple(kept)), function.returns, results)]
 
 
 def aggregate(work: Work) -> list[Bag]:

@@ -79,6 +79,7 @@ class Writer:
     parameters: list[str] = field(default_factory=list)
     may_fail: bool = False
     stops_early: bool = False
+    waits: bool = True  # whether statements may wait for others
     # Variables behind a failure that is not taken where it happens. What feeds a null may be stopped
     # before it fails, which nobody can foresee: so these are kept away from it.
     open_failures: set[str] = field(default_factory=set)
@@ -174,7 +175,7 @@ class Writer:
 
     def _clauses(self, signals: bool, enable: bool) -> list[str]:
         clauses = []
-        if self.chance(0.1 if self.signals else 0.03):
+        if self.chance(0.1 if self.signals else 0.03) and self.waits:
             clauses.append(f"WAIT: {', '.join(self._waited())}")
         if signals and enable and self.chance(0.13):
             clauses.append(f"ENABLE: {self._signal('e')}")

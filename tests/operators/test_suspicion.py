@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import aioflow.operators.differences  # noqa: F401  # registers it
 from aioflow import Context, Result, Row, Stream, operator, same_as_input
+from aioflow.errors import OperatorError
 from aioflow.relation import Batch, identity
 from aioflow.session import MODES, Mode
 from aioflow.state.databases import Databases
@@ -387,6 +388,14 @@ def test_without_key_an_empty_column_is_left_out_of_the_comparison(url: str) -> 
     assert watched.see(*many(19), (20, "a", 0)) == NOTHING
     assert watched.rows() == sorted([*many(19), (20, "a", 0)], key=repr)
     assert watched.suspects() == []
+
+
+def test_a_tuple_that_comes_twice_counts_once_also_where_a_column_has_vanished(watched: Table) -> None:
+    watched.see(*many(5))
+    assert watched.see(*many(5, a=None), *many(2, a=None)) == NOTHING
+    assert watched.rows() == sorted(many(5), key=repr)
+    with pytest.raises(OperatorError, match="two different tuples have k = 0: v = 0, then v = 1; a KEY"):
+        watched.see(*many(5, a=None), *many(1, a=None, v=1))
 
 
 # --- in general ---------------------------------------------------------------------------------
