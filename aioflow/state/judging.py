@@ -160,7 +160,9 @@ class Judgement:
             told.append(Reason(f"{names} {_is(self.vanished)} null in {rows}, and had values"))
         if incomplete and not told:
             told.extend(self._marks.partial)
-        is_note = self._is_first and not found.rows and not incomplete
+        # While there is no table, that its baseline is known, and empty, stands here alone.
+        is_known = self._is_first or (before is not None and not before.incomplete)
+        is_note = is_known and not (found.rows or found.total or incomplete)
         if not (gone or added or columns or incomplete or is_note):
             return None
         return Suspect(

@@ -214,15 +214,15 @@ def apply(writer: Writer) -> Var:
     return writer.add("apply", [rows], [f'"{function}"'], [names], options, "tuple", may_fail)[0]
 
 
-def broken(writer: Writer, rows: Var, *, once: bool = False) -> Var:
+def broken(writer: Writer, rows: Var, *, once: bool = False, taken: float = 1.0) -> Var:
     """The tuples for which a function does not fail: something is missing, or known not to be there.
 
-    If asked for, each gives one result.
+    Where `once` is said, each gives one result; `taken` is how often failures are taken right here.
     """
     some = ("t_odd_fails", "t_small_gone", "t_gone_or_broken", "t_slow_fails")
     function = writer.random.choice(some[:-1] if once else some)
     names = joined(rows.names, FUNCTIONS[function][0])
-    before, writer.taken = writer.taken, 1.0
+    before, writer.taken = writer.taken, taken
     made = writer.add("apply", [rows], [f'"{function}"'], [names], [], "tuple", fails=True)[0]
     writer.taken = before
     return made

@@ -75,6 +75,10 @@ CONSTRUCTS = (
 )
 
 
+# What is best when it is rare.
+MAY_BE_RARE = ("marks: left open in part",)
+
+
 def names() -> list[str]:
     return [*(f"operator {name}" for name in sorted(OPERATORS)), *CONSTRUCTS, *HAPPENINGS]
 

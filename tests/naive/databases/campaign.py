@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from aioflow.session import MODES
 from aioflow.state.databases import Databases
 from aioflow.state.suspects import confirm_suspect
 from aioflow.testing import Script, assert_nothing_left, run, run_plan
-from tests.naive.bag import Bag, counted, from_mappings
+from tests.naive.bag import Bag, counted
 from tests.naive.compare import Expected, Found, Setup, differences, found_by, loaded, registry_for_tests
 from tests.naive.databases.constructs import constructs, names
 from tests.naive.databases.generator import Run, story
@@ -185,8 +186,7 @@ def _difference(database: Database, step: Step, setup: Setup) -> str | None:
         return problem
     stored = database.tables()
     for name, columns in COLUMNS.items():
-        mappings = from_mappings(columns, ())
-        wanted = counted(dict(zip(mappings.known, row, strict=True)) for row in step.tables.of(name))
+        wanted = counted(dict(zip(columns, row, strict=True)) for row in step.tables.of(name))
         if wanted != stored[name]:
             return (
                 f"table {name}: missing {dict(wanted - stored[name])}, too many {dict(stored[name] - wanted)}"
@@ -244,14 +244,20 @@ def _made_small(seed: int, runs: list[Run], setup: Setup, problem: str) -> str:
         if is_wrong(fewer):
             runs = fewer
     for number in reversed(range(len(runs))):
-        small = shrink(runs[number].example, lambda example: is_wrong(_with(runs, number, example)))
-        runs = _with(runs, number, small)
+        with_example = partial(_with, runs, number)
+        runs = with_example(shrink(runs[number].example, _composed(is_wrong, with_example)))
     shown = []
     for each in runs:
         rows = "\n".join(f"  {name} = {list(bag.rows)}" for name, bag in each.example.inputs.items())
         shown.append(f"{each.example.text}{rows}\n  after {each.hours} hours, confirms {each.confirms}")
     left = _problem(runs, setup)
     return "\n".join([f"seed {seed}, {setup}", problem, f"made small: {left}", *shown, ""])
+
+
+def _composed(
+    test: Callable[[list[Run]], bool], make: Callable[[Example], list[Run]]
+) -> Callable[[Example], bool]:
+    return lambda example: test(make(example))
 
 
 def _kind(problem: str | None) -> str | None:

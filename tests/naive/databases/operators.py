@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-
 from aioflow.relation import Row, identity
 from tests.naive.bag import Bag
 from tests.naive.databases.sql import query_of, update_of
