@@ -5,9 +5,9 @@
     python -m tests.naive --count 0 --databases 500
                                                    SQLite databases with some runs each, in every mode
 
-Every plan has a seed; `--seed` is that of the first. A disagreement is told with its seed, made as small as can
-be; the command then fails. It also fails when an operator or construct hardly occurs in 1,000 plans or more.
-The short form is tests/test_random_plans.py.
+Every plan has a seed; `--seed` is that of the first. A disagreement is told with its seed, made as small as
+can be, and the command fails. It also fails when an operator or construct hardly occurs in many plans. The
+short form is tests/test_random_plans.py.
 """
 
 from __future__ import annotations
