@@ -14,14 +14,13 @@ from aioflow.handover import hand_over
 from aioflow.inline import InlineStep
 from aioflow.loop import Loop
 from aioflow.once import EntryStream
-from aioflow.outlet import Outlet, Target, has_readers, is_needed, nobody_needs
+from aioflow.outlet import Outlet, Target, Vouched, has_readers, is_needed, nobody_needs
 from aioflow.plan import Plan
 from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep, unbounded
 from aioflow.session import Session
 from aioflow.signals import Completion, EndWatch, Signal, Watch
 from aioflow.step import Step
 from aioflow.stream import Stream
-from aioflow.vouched import Vouched
 from aioflow.wholeness import WHOLE, Marks
 
 
@@ -318,7 +317,7 @@ class CallStep(Gate):
         # ENABLE goes out with the first result, on whichever output: one watch looks at all of them.
         if not self._watches:
             self._watches = [Watch(self.signals[number]) for number in self.step.enable]
-        outlet = Outlet([*self._vouched(targets), *self._watches], self.unread)
+        outlet = Outlet(self._vouched([*targets, *self._watches]), self.unread)
         outlet.was_read, outlet.was_needed = has_readers(targets), is_needed(targets)
         return outlet
 
@@ -447,10 +446,10 @@ class CallStep(Gate):
 
     def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:
         self.ended = True
+        self.mark_failures(marks, self._call.surroundings.sink)
         if self.errors is not None:
-            self.errors.mark(marks)
             self.errors.end(dead)
-        self.settle_signals(not dead, marks)
+        self.settle_signals(not dead, WHOLE if self.step.vouched else marks)
         self._entrance.close()
         self.completion.leave()
 

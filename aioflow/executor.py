@@ -252,9 +252,13 @@ class OperatorStep(Gate):
 
     def marks_now(self) -> Marks:
         """Return the marks of the results; all of them when the step has ended."""
+        return self._of_results(self._input_marks())
+
+    def _of_results(self, given: Marks) -> Marks:
+        """Return the marks of the results of inputs with these marks."""
         if self.step.vouched:
             return WHOLE
-        marks = self._input_marks().united(self.own_marks)
+        marks = given.united(self.own_marks)
         if self.lacking:
             number = "a tuple" if self.lacking == 1 else f"{self.lacking:,} tuples"
             marks = marks.united(
@@ -393,12 +397,13 @@ class OperatorStep(Gate):
         self.ended = True
         if well and not dead and self.step.firing != "tuple" and not self.unneeded:
             self.note_end()
-        marks = self.dead_marks if dead else self.marks_now()
+        given = self.dead_marks if dead else self._input_marks()
+        marks = self._of_results(given)
         for outlet in self.outlets:
             outlet.mark(marks)
             outlet.end(dead)
+        self.mark_failures(given, self.sink)
         if self.errors is not None:
-            self.errors.mark(marks if dead else self._input_marks())
             self.errors.end(dead)
         for stream in self.streams:
             if not stream.ended and not dead:

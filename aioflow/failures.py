@@ -11,6 +11,7 @@ from aioflow.operator import BatchFunction
 from aioflow.outlet import Outlet
 from aioflow.relation import Batch, Relation, Row, Schema
 from aioflow.spill import Memory, RowBuffer
+from aioflow.wholeness import Marks
 
 _TURN_ROWS = 1024
 
@@ -21,6 +22,7 @@ class FailureSink(Protocol):
     """Takes failures from inside a call; sinks nest as calls do."""
 
     def take(self, where: str, tuples: Relation, error: BaseException, attempts: int) -> None: ...
+    def mark(self, marks: Marks) -> None: ...
 
 
 class CallFailures:
@@ -37,6 +39,11 @@ class CallFailures:
             self._outlet.push([(where, tuples, *describe(error, attempts))])
         else:
             self._skip(error)
+
+    def mark(self, marks: Marks) -> None:
+        """Take note that failures may be missing: a statement lacked tuples on which it might have failed."""
+        if self._outlet is not None:
+            self._outlet.mark(marks)
 
 
 class HeldResults:

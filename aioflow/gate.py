@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aioflow.failures import FailureSink
 from aioflow.outlet import Outlet, Target
 from aioflow.session import Session
 from aioflow.signals import Completion, Signal, Watch
@@ -140,11 +141,16 @@ class Gate:
         """Return the marks of a step that does not fire: might it have fired, had nothing been missing?"""
         marks = WHOLE
         never = [signal for signal in self.waits if signal.state == "never"]
-        if self.step.vouched:
-            return marks
         for source in never or self.streams:
             marks = marks.united(source.marks)
         return marks
+
+    def mark_failures(self, marks: Marks, sink: FailureSink | None) -> None:
+        """Say where failures go that some may be missing: WHOLE vouches for the results alone."""
+        if self.errors is not None:
+            self.errors.mark(marks)
+        elif sink is not None and not self.step.resolved.skip_errors:
+            sink.mark(marks)
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
         """The writer's end of one of the outputs."""

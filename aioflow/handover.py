@@ -16,7 +16,9 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         stream.discard()
         return
     # A stream that must see every row stays between: when all readers have left, so does it.
-    relay = Outlet(targets, stream.let_go if isinstance(stream, EntryStream) else None)
+    relay = Outlet(targets)
+    if isinstance(stream, EntryStream):
+        relay.on_unread = lambda: stream.let_go() if relay.unread else None
     if not any(target.reads for target in targets):  # they have left before it began
         stream.close()
         relay.end()

@@ -96,6 +96,11 @@ class Outlet:
             target.reads and not (self.was_needed and is_bystander(target)) for target in self.targets
         )
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the first row."""
+        return any(getattr(target, "only_watches", False) and target.reads for target in self.targets)
+
     def open(self, schema: Schema) -> None:
         """Tell the readers which attributes the rows have; an open schema is told with the first row.
 
@@ -167,12 +172,16 @@ class Outlet:
         self._has_left |= is_needed((reader,))
         # A new list: the old one may be in the midst of being walked.
         self.targets = [target for target in self.targets if not target.serves(reader)]
-        if self.unread and self.on_unread is not None and not self.ended:
+        # A statement may have gone on only for who waited for this output, and its other readers have left.
+        was_awaited = not self.was_read and getattr(reader, "only_watches", False)
+        if (self.unread or was_awaited) and self.on_unread is not None and not self.ended:
             self.on_unread()
 
     def replace(self, reader: object, targets: Sequence[Target]) -> None:
         """Let others read in the place of one reader."""
         accepted = []
+        if any(isinstance(target, Vouched) for target in self.targets if target.serves(reader)):
+            targets = [Vouched(target) for target in targets]
         for target in targets:
             target.attach(self)
             told = self.schema if self._told else None
@@ -193,10 +202,57 @@ class Outlet:
         self.was_read = self.was_needed = self._has_left = True
 
 
+class Vouched:
+    """What WHOLE on a call makes of its readers: they get everything but the marks.
+
+    They may be many, and other calls may read in their place: each has one of these before it, and so has
+    whoever takes its place.
+    """
+
+    __slots__ = ("_target", "only_watches")
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.only_watches = getattr(target, "only_watches", False)
+
+    @property
+    def is_bystander(self) -> bool:
+        return is_bystander(self._target)
+
+    @property
+    def reads(self) -> bool:
+        return self._target.reads
+
+    def serves(self, reader: object) -> bool:
+        return self._target.serves(reader)
+
+    def attach(self, outlet: Outlet) -> None:
+        self._target.attach(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        accepted = self._target.accept(outlet, schema)
+        return self if accepted is self._target else Vouched(accepted)
+
+    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+        self._target.push(rows, full)
+
+    def mark(self, marks: Marks) -> None:
+        """Keep it."""
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._target.end(outlet, dead)
+
+
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
-    """Whether all who need rows of these have left; if nobody ever needed any, all who read them."""
-    looked_at = [outlet for outlet in outlets if outlet.was_needed]
-    return all(outlet.unread for outlet in looked_at or [outlet for outlet in outlets if outlet.was_read])
+    """Whether all who need rows of these have left; if nobody ever needed any, all who read them.
+
+    Who still waits for a first row needs it. Rows that nobody ever read are no reason to stop.
+    """
+    if any(outlet.is_awaited for outlet in outlets):
+        return False
+    needed = [outlet for outlet in outlets if outlet.was_needed]
+    looked_at = needed or [outlet for outlet in outlets if outlet.was_read]
+    return bool(looked_at) and all(outlet.unread for outlet in looked_at)
 
 
 def is_bystander(reader: object) -> bool:

@@ -59,8 +59,8 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
         context.mark(d.marks.of_rows_so_far)
     d.close()
     taken, passed, other, dead = ("t", dt, df, "f") if empty else ("f", df, dt, "t")
+    other.close()  # first: its marks tell nothing of the results
     yield To(dead, DEAD)
-    other.close()
     told = False
     async for batch in passed.batches():
         if not told and passed.schema is not None:

@@ -445,3 +445,39 @@ def test_results_of_a_firing_are_held_up_to_a_bound() -> None:
 def test_a_firing_that_fails_after_its_results_have_left_ends_the_run() -> None:
     with pytest.raises(OperatorError, match=r"its results had left, being more than hold_rows \(1,000\)"):
         run(many_of(1_000, fails=True))
+
+
+# --- who only waits for the first failure -------------------------------------------------------------
+
+
+class Tried:
+    numbers: list[int]
+
+
+@function(name="failures_third", pure=True, returns="k number")
+async def third(row: Mapping[str, Any]) -> int:
+    """Fails for 3, after a while."""
+    Tried.numbers.append(row["n"])
+    await asyncio.sleep(1)
+    if row["n"] == 3:
+        raise ValueError("three")
+    return 0
+
+
+WAITING = """apply (x, "failures_third" : v) {ERRORS: bad; WORKERS: 1}
+limit (v, 1 : out)
+distinct (x : late) {WAIT: bad}"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_statement_is_not_stopped_while_another_waits_for_its_first_failure(mode: Mode) -> None:
+    Tried.numbers = []
+    result = run_plan(body(WAITING, "out, late"), mode=mode, x=numbers(6))
+    assert values(result, "late") == list(range(6))
+
+
+def test_who_waited_for_a_first_failure_does_not_keep_the_statement_at_work() -> None:
+    Tried.numbers = []
+    result = run_plan(body(WAITING, "out, late"), x=numbers(1000))
+    assert len(values(result, "late")) == 1000
+    assert len(Tried.numbers) <= 6

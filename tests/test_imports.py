@@ -28,7 +28,6 @@ ENGINE_ORDER = (
     "spill",
     "outlet",
     "reordered",
-    "vouched",
     "stream",
     "budget",
     "events",

@@ -1,5 +1,7 @@
 """Random plans on the engine and on the naive evaluator; `python -m tests.naive` is the long form."""
 
+from dataclasses import replace
+
 import pytest
 
 import aioflow
@@ -7,23 +9,33 @@ from tests.naive.bag import Bag, counted
 from tests.naive.campaign import campaign, matrix
 from tests.naive.compare import Setup, disagreement, expected, loaded
 from tests.naive.constructs import names
+from tests.naive.databases import campaign as databases
+from tests.naive.databases.constructs import CONSTRUCTS
+from tests.naive.databases.generator import story
 from tests.naive.generator import MAIN, Example, example
+from tests.naive.marks import Marks, Range
 from tests.naive.shrink import shrink
 
 FIRST_SEED = 1_000_000  # apart from those of the long form
 
 
 def test_random_plans_equal_the_naive_evaluator() -> None:
-    report = campaign(300, FIRST_SEED, most_failures=1)
+    report = campaign(500, FIRST_SEED, most_failures=1)
     assert not report.failures, report.failures[0]
-    assert report.plans == 300
+    assert report.plans == 500
     assert not [name for name in names() if not report.counts[name]], "a construct does not occur at all"
 
 
 def test_random_plans_are_the_same_in_every_setup() -> None:
-    report = matrix(15, FIRST_SEED + 10_000, most_failures=1)
+    report = matrix(20, FIRST_SEED + 10_000, most_failures=1)
     assert not report.failures, report.failures[0]
-    assert report.runs == 15 * 27
+    assert report.runs == 20 * 27
+
+
+def test_random_runs_on_databases_equal_dictionaries() -> None:
+    report = databases.campaign(30, FIRST_SEED, most_failures=1)
+    assert not report.failures, report.failures[0]
+    assert not [name for name in CONSTRUCTS if not report.counts[name]], "a construct does not occur"
 
 
 def test_a_seed_makes_the_same_program_again() -> None:
@@ -105,6 +117,45 @@ def test_errors_take_failed_tuples() -> None:
     assert found["bad"].rows == ((1, "odd", "ValueError", 1),)
 
 
+PARTIAL, DOUBTFUL = Marks(partial=True), Marks(doubtful=True)
+
+
+def test_marks_are_those_of_what_is_missing() -> None:
+    found = naive(
+        """
+        apply (rows, "t_odd_fails" : even) {ERRORS: bad}
+        apply (rows, "t_small_gone" : large) {ERRORS: skip}
+        minus (rows, even : odd) {ON: "n"}
+        sort (even, "n" : ranked)
+        limit (ranked, 1 : first)
+        union (even, even : mended) {WHOLE}
+        project (odd, "n" : late) {WAIT: bad}
+        """,
+        "even, large, odd, ranked, first, mended, late, bad",
+        rows=numbers(1, 2, 4),
+    )
+    exact = {"even": PARTIAL, "odd": DOUBTFUL, "first": DOUBTFUL, "late": DOUBTFUL}
+    for name in ("even", "large", "odd", "first", "mended", "late", "bad"):
+        assert found[name].marks == Range(exact.get(name, Marks()), exact.get(name, Marks())), name
+    assert found["ranked"].marks.least == Marks(partial=True, cut=True)
+
+
+def test_marks_are_left_open_where_what_arrives_first_decides() -> None:
+    found = naive(
+        """
+        apply (rows, "t_odd_fails" : even) {ERRORS: skip}
+        minus (rows, even : odd) {ON: "n"}
+        null (odd, rows, rows : _, f)
+        """,
+        "f",
+        rows=numbers(1, 2),
+    )
+    assert found["f"].marks == Range(Marks(), DOUBTFUL)
+    assert found["f"].marks.allows(Marks())
+    assert found["f"].marks.allows(DOUBTFUL)
+    assert not found["f"].marks.allows(PARTIAL)
+
+
 # --- what the command does with a disagreement -----------------------------------------------------
 
 
@@ -126,6 +177,23 @@ def test_a_wrong_result_is_a_disagreement() -> None:
     wrong = {name: Bag(bag.names, (*bag.rows, *bag.rows)) for name, bag in wanted.outputs.items()}
     assert disagreement(program, inputs, wanted, Setup()) is None
     assert disagreement(program, inputs, type(wanted)(wrong), Setup()) is not None
+
+
+def test_wrong_marks_are_a_disagreement() -> None:
+    case = next(seed for seed in range(100) if _gives_rows(seed))
+    program, inputs = loaded(example(case)), example(case).inputs
+    wanted = expected(program, inputs)
+    both = Marks(partial=True, doubtful=True)
+    wrong = {name: replace(bag, marks=Range(both, both)) for name, bag in wanted.outputs.items()}
+    assert "marks of" in str(disagreement(program, inputs, type(wanted)(wrong), Setup()))
+
+
+def test_a_wrong_table_is_a_disagreement() -> None:
+    steps = next(steps for seed in range(100) if len(steps := databases.expected_steps(story(seed))) == 1)
+    setup = databases.setups(0)[0]
+    assert databases.disagreement(steps, setup) is None
+    steps[0].tables.rows["many"].append((99, 99))
+    assert "run 0: table many: missing" in str(databases.disagreement(steps, setup))
 
 
 def _gives_rows(seed: int) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from aioflow import AioflowError, Context, Row, loads, operator
 from aioflow.function import function
 from aioflow.operator import attributes
+from aioflow.plan import Program
 from aioflow.session import MODES, Mode
 from aioflow.testing import run_plan
 
@@ -52,7 +53,7 @@ def marks_of(statements: str, mode: Mode, rel: list[dict[str, Any]], output: str
     return _word(text, mode, output, rel=rel)
 
 
-def _word(text: str, mode: Mode, output: str, **inputs: Any) -> str:
+def _word(text: str | Program, mode: Mode, output: str, **inputs: Any) -> str:
     marks = run_plan(text, mode=mode, capacity_rows=1, **inputs).statistics.marks.get(output)
     if marks is None:
         return "whole"
@@ -78,6 +79,10 @@ CASES = {
     "full join": ('join (rel, fetched, "left.n = right.n" : out) {TYPE: full}', "doubtful"),
     "null of nothing": ('select (fetched, "n > 99" : d) null (d, rel, rel : out, _)', "doubtful"),
     "null of something": ("null (fetched, rel, rel : _, out)", "whole"),
+    "null that does not take it": (
+        'pack (fetched, "all" : a) select (rel, "n > 99" : d) null (d, rel, a : out, _)',
+        "whole",
+    ),
     "aggregate": ('aggregate (fetched, "count() as c" : out)', "doubtful"),
     "aggregate by": ('aggregate (fetched, "count() as c" : out) {BY: "n"}', "doubtful"),
     "pack": ('pack (fetched, "all" : out)', "doubtful"),
@@ -147,6 +152,43 @@ def test_marks_pass_through_calls_and_errors_of_calls(
         text = f"{inner} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {call} }} }}"
         marks = run_plan(loads(text, plan="test"), mode=mode, rel=rel).statistics.marks.get("out")
         assert ("whole" if marks is None else "partial") == word
+
+
+INNER = 'PLAN inner { INPUT: rel OUTPUT: got BODY { project (rel, "n" : a) apply (a, "marks_fetch" : got) } }'
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("rel", "expected"), [(GOOD, "whole"), (BAD, "partial")])
+def test_failures_of_a_call_may_be_missing_where_its_input_lacks_rows(
+    mode: Mode, rel: list[dict[str, Any]], expected: str
+) -> None:
+    call = "inner (fetched : got) {ERRORS: out; WHOLE}"
+    text = f"{INNER} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {FETCH} {call} }} }}"
+    assert _word(loads(text, plan="test"), mode, "out", rel=rel) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_failures_of_a_statement_that_did_not_fire_may_be_missing(mode: Mode) -> None:
+    statements = 'apply (rel, "marks_fetch" : got) {ERRORS: out; WAIT: a; WHOLE}'
+    assert marks_of(f'{FETCH} select (fetched, "n = 13" : a) {statements}', mode, BAD) == "partial"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_vouching_for_a_call_is_vouching_for_its_signals(mode: Mode) -> None:
+    call = "inner (fetched : got) {ERRORS: skip; ENABLE: e; WHOLE} distinct (rel : out) {WAIT: e}"
+    text = f"{INNER} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {FETCH} {call} }} }}"
+    assert _word(loads(text, plan="test"), mode, "out", rel=[{"n": 13}]) == "whole"
+    vouched = text.replace("; WHOLE", "")
+    assert _word(loads(vouched, plan="test"), mode, "out", rel=[{"n": 13}]) == "partial"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("body", ['select (x, "n > 0" : y)', "distinct (x : y)", "distinct (x : y) log (x)"])
+def test_vouching_for_a_call_counts_in_the_call_that_reads_it(mode: Mode, body: str) -> None:
+    other = f"PLAN other {{ INPUT: x OUTPUT: y BODY {{ {body} }} }}"
+    calls = "inner (rel : got) {ERRORS: skip; WHOLE} other (got : out)"
+    text = f"{INNER} {other} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ {calls} }} }}"
+    assert _word(loads(text, plan="test"), mode, "out", rel=BAD) == "whole"
 
 
 COUNTDOWN = """

@@ -336,17 +336,21 @@ class Difference:
             yield written[0] if written or found is None else found[1][: self._width]
 
     def _compare_repeated(self, row: Row, first: Row) -> None:
-        now, then = (identity(tuple(each[at] for at in self._counted)) for each in (row, first))
-        if now != then:
+        if self._differing(row, first):
             raise InputError(
                 f"two different tuples have {self._key_text(row)}: "
                 f"{self._shown(first, row)}, then {self._shown(row, first)}; a KEY tells tuples apart: name "
                 "more attributes, or keep the first of each by DUPLICATES: first"
             )
 
+    def _differing(self, row: Row, other: Row) -> list[int]:
+        """The columns in which two tuples of one key differ; one that vanished has no value in any tuple."""
+        places = [at for at in self._counted if at not in self._valued]
+        return [at for at in places if identity((row[at],)) != identity((other[at],))]
+
     def _shown(self, row: Row, other: Row) -> str:
         """The values in which a row differs from another."""
-        places = [at for at in self._counted if identity((row[at],)) != identity((other[at],))]
+        places = self._differing(row, other)
         return key_text([self._names[at] for at in places], tuple(row[at] for at in places))
 
     @property

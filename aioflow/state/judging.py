@@ -197,7 +197,9 @@ class Judgement:
             told.extend(self._marks.partial)
         if before is not None and not self.is_whole:
             added = max(added, before.added)  # those that this run did not see are held as well
-        is_note = awaits or (self._is_first and not found.rows and not incomplete)
+        # While there is no table, that its baseline is known, and empty, stands here alone.
+        is_known = self._is_first or (before is not None and not before.incomplete)
+        is_note = awaits or (is_known and not (found.rows or found.total or incomplete))
         if not (gone or added or columns or incomplete or is_note):
             return None
         return Suspect(

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from aioflow.relation import Relation, Row, Schema, identity
+from tests.naive.marks import WHOLE, Range
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,9 @@ class Bag:
     rows: tuple[Row, ...] = ()
     dead: bool = False
     untold: bool = False
+    marks: Range = WHOLE
+    is_sorted: bool = False  # rows come in this order, and after all marks that tell of wrong rows
+    after: frozenset[int] = frozenset()  # the writes that came before it, by their numbers
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.known) for row in self.rows), (self.names, self.rows[:1])

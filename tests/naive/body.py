@@ -19,6 +19,8 @@ FUNCTIONS = {
     "t_odd_fails": (("s",), True),
     "t_slow_fails": (("k",), True),
     "t_always_fails": (("s",), True),
+    "t_small_gone": (("s",), True),
+    "t_gone_or_broken": (("k",), True),
 }
 
 
@@ -212,6 +214,20 @@ def apply(writer: Writer) -> Var:
     return writer.add("apply", [rows], [f'"{function}"'], [names], options, "tuple", may_fail)[0]
 
 
+def broken(writer: Writer, rows: Var, *, once: bool = False, taken: float = 1.0) -> Var:
+    """The tuples for which a function does not fail: something is missing, or known not to be there.
+
+    Where `once` is said, each gives one result; `taken` is how often failures are taken right here.
+    """
+    some = ("t_odd_fails", "t_small_gone", "t_gone_or_broken", "t_slow_fails")
+    function = writer.random.choice(some[:-1] if once else some)
+    names = joined(rows.names, FUNCTIONS[function][0])
+    before, writer.taken = writer.taken, taken
+    made = writer.add("apply", [rows], [f'"{function}"'], [names], [], "tuple", fails=True)[0]
+    writer.taken = before
+    return made
+
+
 def aggregate(writer: Writer) -> Var:
     rows = writer.pick(lambda each: bool(set(each.plain) & set(INTEGERS)))
     number = writer.random.choice([name for name in rows.plain if name in INTEGERS])
@@ -221,7 +237,7 @@ def aggregate(writer: Writer) -> Var:
     }
     fails = writer.chance(0.35)
     if fails:
-        calls["i"] = f"t_large_fails({number})"
+        calls["i"] = f"{writer.random.choice(('t_large_fails', 't_large_fails', 't_large_gone'))}({number})"
     by = writer.some(rows.plain)[:2] if writer.chance(0.5) else ()
     by = tuple(name for name in by if name not in calls)
     names = (*by, "relation", *calls)
@@ -251,6 +267,35 @@ def sort(writer: Writer) -> Var:
 def limit(writer: Writer) -> Var:
     rows = writer.pick()
     return writer.one("limit", [rows], ["10000"], rows.names)
+
+
+def first_of_sorted(writer: Writer) -> Var:
+    """A limit that may cut: sorted by everything, so that the first tuples are known."""
+    rows = writer.pick(lambda each: bool(each.plain) and each.plain == each.names)
+    keys = ", ".join(f"{name}{writer.random.choice(('', ' desc'))}" for name in rows.names)
+    result = writer.one("sort", [rows], [f'"{keys}"'], rows.names)
+    if writer.chance(0.3):
+        result = writer.one("select", [result], [f'"{writer.condition(result)}"'], result.names)
+    if writer.chance(0.3):
+        result = writer.one("distinct", [result], [], result.names)
+    if writer.chance(0.3):
+        result = writer.one("project", [result], ['"*"'], result.names)
+    return writer.one("limit", [result], [str(writer.random.randint(1, 4))], result.names)
+
+
+def sample(writer: Writer) -> Var:
+    rows = writer.pick()
+    return writer.one("sample", [rows], ["10000"], rows.names)
+
+
+def window(writer: Writer) -> Var:
+    """One piece of everything; its times are left out."""
+    rows = writer.pick(lambda each: bool(each.plain))
+    pieces = writer.one("window", [rows], ["10000"], ("window", "start", "end"))
+    writer.variables.remove(pieces)
+    hidden = writer.one("unpack", [pieces], ['"window"'], ())
+    writer.variables.remove(hidden)
+    return writer.one("project", [hidden], [f'"{", ".join(rows.plain)}"'], rows.plain)
 
 
 def log(writer: Writer) -> Var:
@@ -297,8 +342,11 @@ WEIGHTS: dict[Callable[[Writer], Var], int] = {
     format_: 2,
     apply: 7,
     aggregate: 6,
-    sort: 2,
-    limit: 2,
+    sort: 1,
+    limit: 1,
+    first_of_sorted: 3,
+    sample: 1,
+    window: 1,
     log: 2,
     series: 2,
     call: 7,

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import aioflow
+from aioflow import Result
 from aioflow.engine import Engine
 from aioflow.errors import RunError
 from aioflow.operator import Registry
@@ -18,6 +19,7 @@ from tests.naive.bag import Bag, counted, counted_bag
 from tests.naive.evaluator import Evaluator
 from tests.naive.functions import SERIES
 from tests.naive.generator import MAIN, Example
+from tests.naive.marks import Marks
 from tests.naive.operators import UndecidedError
 
 
@@ -45,6 +47,14 @@ class Expected:
     happened: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True)
+class Found:
+    """What the engine says of it: the tuples of each output, and its marks."""
+
+    rows: Mapping[str, Counter[Hashable]]
+    marks: Mapping[str, Marks]
+
+
 def loaded(example: Example) -> Program:
     return aioflow.loads(example.text, name=f"seed{example.seed}.plan", plan=MAIN)
 
@@ -53,6 +63,10 @@ def expected(program: Program, inputs: Mapping[str, Bag]) -> Expected:
     """What must come out; raises UndecidedError for a program that is no fun to run."""
     evaluator = Evaluator(program)
     outputs = evaluator.run(inputs)
+    if not evaluator.failed:
+        for bag in outputs.values():
+            known = str(bag.marks.least) if bag.marks.is_exact else "left open in part"
+            evaluator.seen[f"marks: {known}"] += 1
     return Expected(outputs, evaluator.failed, evaluator.seen)
 
 
@@ -65,7 +79,7 @@ def all_told(inputs: Mapping[str, Bag]) -> bool:
     return not any(bag.untold for bag in inputs.values())
 
 
-async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> dict[str, Counter[Hashable]]:
+async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> Found:
     engine = Engine(
         workers=setup.workers,
         capacity_rows=setup.capacity,
@@ -76,13 +90,17 @@ async def _run(program: Program, inputs: Mapping[str, Bag], setup: Setup) -> dic
     async with engine:
         given = {name: bag.relation() for name, bag in inputs.items()}
         try:
-            result = await engine.run(program, given)
-            told = all_told(inputs)
-            found = {name: counted(records, all_told=told) for name, records in result.outputs.items()}
-            del result
+            found = found_by(await engine.run(program, given), all_told=all_told(inputs))
         finally:
             assert_nothing_left(engine)
     return found
+
+
+def found_by(result: Result, *, all_told: bool = True) -> Found:
+    """What a run gave, in a form that can be compared."""
+    rows = {name: counted(records, all_told=all_told) for name, records in result.outputs.items()}
+    marks = result.statistics.marks.items()
+    return Found(rows, {name: Marks(bool(each.partial), bool(each.doubtful)) for name, each in marks})
 
 
 def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, setup: Setup) -> str | None:
@@ -95,19 +113,30 @@ def disagreement(program: Program, inputs: Mapping[str, Bag], wanted: Expected, 
         return f"{type(error).__name__}: {error}"
     if wanted.failed:
         return "the run should have failed"
+    return differences(wanted, found, all_told=all_told(inputs))
+
+
+def differences(wanted: Expected, found: Found, *, all_told: bool = True) -> str | None:
+    """The first output whose tuples or marks are not what they should be."""
     for name, bag in wanted.outputs.items():
-        missing, extra = counted_bag(bag, all_told=all_told(inputs)), found[name]
+        missing, extra = counted_bag(bag, all_told=all_told), found.rows[name]
         if missing != extra:
             return f"output {name}:\n  missing {dict(missing - extra)}\n  too many {dict(extra - missing)}"
+        marks = found.marks.get(name, Marks())
+        if not bag.marks.allows(marks):
+            return f"marks of {name}: should be {bag.marks}, but are {marks}"
     return None
 
 
 __all__ = [
     "Expected",
+    "Found",
     "Setup",
     "UndecidedError",
+    "differences",
     "disagreement",
     "expected",
+    "found_by",
     "loaded",
     "registry_for_tests",
 ]

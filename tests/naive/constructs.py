@@ -24,7 +24,15 @@ HAPPENINGS = (
     "happened: tuple failure taken",
     "happened: whole relation failure taken",
     "happened: call failure taken",
+    "happened: absence taken",
+    "happened: marks that somebody vouched for",
+    "happened: limit that cut",
     "happened: run failed",
+    "marks: whole",
+    "marks: partial",
+    "marks: doubtful",
+    "marks: partial and doubtful",
+    "marks: left open in part",
 )
 CONSTRUCTS = (
     "4 levels of subplans",
@@ -50,6 +58,7 @@ CONSTRUCTS = (
     "TYPE: left",
     "TYPE: right",
     "TYPE: semi",
+    "WHOLE",
     "WAIT on a signal",
     "WAIT on a variable",
     "WORKERS",
@@ -64,6 +73,10 @@ CONSTRUCTS = (
     "recursive call",
     "tree recursion",
 )
+
+
+# What is best when it is rare.
+MAY_BE_RARE = ("marks: left open in part",)
 
 
 def names() -> list[str]:

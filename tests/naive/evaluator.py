@@ -11,11 +11,12 @@ from typing import Any
 from aioflow.plan import Option, ParameterReference, Plan, Program, Setting, Statement, Variable, Word
 from aioflow.relation import Relation, Schema, identity
 from tests.naive.bag import Bag
+from tests.naive.marks import PARTIAL, WHOLE, Range, one_of, united
 from tests.naive.operators import OPERATORS, Failed, Known, UndecidedError, Work
 
 MOST_ROWS = 3000
 MOST_CALLS = 400
-UNIVERSAL = ("workers", "ordered", "buffer")
+UNIVERSAL = ("workers", "ordered", "buffer", "whole")
 ERROR_NAMES = ("error", "error-kind", "attempts")
 CALL_ERROR_NAMES = ("where", "tuple", *ERROR_NAMES)
 
@@ -71,15 +72,30 @@ class Bound:
     inputs: tuple[str, ...]
     settings: Mapping[str, Any]
 
+    @property
+    def is_vouched_for(self) -> bool:
+        return any(option.name.lower() == "whole" for option in self.statement.options)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a signal; `marks` of one that never came say whether something was missing."""
+
+    came: bool
+    marks: Range = WHOLE
+    after: frozenset[int] = frozenset()
+
 
 @dataclass
 class Ended:
-    """How a statement or call ended."""
+    """How a statement or call ended; `failure_marks` tell whether failures may be missing."""
 
     outputs: list[Bag]
     failures: list[Failure] = field(default_factory=list)
     dead: bool = False
     fired: bool = False
+    failure_marks: Range = WHOLE
+    after: frozenset[int] = frozenset()  # all writes that came before its end
 
     @property
     def failed_as_a_whole(self) -> bool:
@@ -323,8 +339,10 @@ class _Call:
         self.recursion = recursion
         names = [declaration.name for declaration in plan.inputs]
         self.bags = dict(zip(names, inputs, strict=True))
-        self.signals: dict[str, bool] = {}
+        self.signals: dict[str, Sent] = {}
         self.failures: list[Failure] = []
+        self.failure_marks = WHOLE
+        self.after: frozenset[int] = frozenset()
 
     def ended(self) -> Ended:
         pending = list(self.plan.statements)
@@ -335,7 +353,8 @@ class _Call:
                 self._evaluate(statement)
                 pending.remove(statement)
         outputs = [self.bags[output.name] for output in self.plan.outputs]
-        return Ended(outputs, self.failures, fired=any(bag.rows for bag in outputs))
+        fired = any(bag.rows for bag in outputs)
+        return Ended(outputs, self.failures, fired=fired, failure_marks=self.failure_marks, after=self.after)
 
     def _is_ready(self, statement: Statement) -> bool:
         known = self.bags.keys() | self.signals.keys()
@@ -345,45 +364,72 @@ class _Call:
     def _evaluate(self, statement: Statement) -> None:
         bound = self.evaluator.bind(statement, self.values)
         target = bound.target
+        waited = [self._awaited(each.name) for each in statement.wait]
+        after = frozenset[int]().union(*(signal.after for signal in waited))
         inputs = [self.bags[name] for name in bound.inputs]
-        for signal in (*statement.enable, *statement.done):
-            self.signals[signal.name] = False
-        if not self._gate_opens(statement) or (inputs and all(bag.dead for bag in inputs)):
-            self._settle(bound, self._dead(bound, inputs), inputs)
+        inputs = [replace(bag, after=bag.after | after) for bag in inputs]
+        reasons = self._reasons_not_to_fire(bound, inputs, waited)
+        if reasons:
+            self._settle(bound, self._dead(bound, inputs, one_of(reasons)), inputs)
             return
         if any(bag.dead for bag in inputs):
             self.seen["happened: dead input beside a live one"] += 1
         if target is None:
-            ended = self._operator(bound, [bag.revived() for bag in inputs])
+            ended = self._operator(bound, [bag.revived() for bag in inputs], after)
         else:
             ended = self._subplan(bound, target, inputs)
         self._settle(bound, ended, inputs)
 
-    def _gate_opens(self, statement: Statement) -> bool:
-        for waited in statement.wait:
-            if waited.name in self.signals:
-                opens = self.signals[waited.name]
-            else:
-                opens = bool(self.bags[waited.name].rows)
-            if not opens:
-                self.seen["happened: WAIT that never came"] += 1
-                return False
-        return True
+    def _awaited(self, name: str) -> Sent:
+        """What became of a signal, or of a variable whose first tuple is waited for."""
+        if name in self.signals:
+            return self.signals[name]
+        bag = self.bags[name]
+        return Sent(bool(bag.rows), bag.marks, bag.after)
 
-    def _dead(self, bound: Bound, inputs: Sequence[Bag]) -> Ended:
+    def _reasons_not_to_fire(
+        self, bound: Bound, inputs: Sequence[Bag], waited: Sequence[Sent]
+    ) -> list[Range]:
+        """The marks of each reason: signals and tuples that never came, and inputs that are all dead."""
+        reasons = [signal.marks for signal in waited if not signal.came]
+        self.seen["happened: WAIT that never came"] += bool(reasons)
+        if inputs and all(bag.dead for bag in inputs):
+            reasons.append(self._marks_of_inputs(bound, inputs))
+        return reasons
+
+    def _marks_of_inputs(self, bound: Bound, inputs: Sequence[Bag]) -> Range:
+        """What a statement that did not fire knows; a recursion does not wait for what it only hands down."""
+        handed_down: frozenset[int] = frozenset()
+        if bound.target is not None and self.evaluator.is_recursive(self.plan, bound.target):
+            handed_down = self.evaluator.handed_down(self.plan, bound, bound.target)
+        return united(
+            bag.marks.or_less if place in handed_down else bag.marks for place, bag in enumerate(inputs)
+        )
+
+    def _dead(self, bound: Bound, inputs: Sequence[Bag], marks: Range) -> Ended:
         self.seen["happened: dead statement"] += 1
         shape = _Shaping(self.evaluator, self.plan, (), self.values)
         names = shape.statement(bound, [bag.names for bag in inputs], self.recursion)
-        return Ended([Bag(each, (), dead=True) for each in names], dead=True)
+        outputs = [Bag(each, (), dead=True, marks=marks) for each in names]
+        return Ended(outputs, dead=True, failure_marks=marks)
 
-    def _operator(self, bound: Bound, inputs: list[Bag]) -> Ended:
+    def _operator(self, bound: Bound, inputs: list[Bag], after: frozenset[int]) -> Ended:
         operator = self.evaluator.operators[bound.statement.operator.lower()]
-        work = Work(inputs, bound.settings)
+        work = Work(inputs, bound.settings, after=after.union(*(bag.after for bag in inputs)))
         outputs = operator.evaluate(work)
         if any(len(bag.rows) > MOST_ROWS for bag in outputs):
             raise UndecidedError(f"more than {MOST_ROWS} rows")
+        self.seen.update(f"happened: {each}" for each in work.happened)
         failures = [Failure(self._where(bound.statement), failed) for failed in work.failed]
-        ended = Ended(outputs, failures)
+        told = operator.marks(work, len(outputs))
+        lacking = PARTIAL if any(failed.lacks_rows for failed in work.failed) else WHOLE
+        is_sorted = operator.is_sorted(work)
+        after = work.after | work.wrote
+        outputs = [
+            replace(bag, marks=marks | lacking, is_sorted=is_sorted, after=after)
+            for bag, marks in zip(outputs, told, strict=True)
+        ]
+        ended = Ended(outputs, failures, failure_marks=one_of(told), after=after)
         if operator.firing == "tuple":
             ended.fired = work.firings > 0
         elif operator.firing == "start" or operator.fires_at_end(bound.settings):
@@ -412,13 +458,13 @@ class _Call:
             self.seen["happened: recursion that ended"] += 1
             if any(bag.rows for bag in inputs):
                 self.seen["happened: input only handed down"] += 1
-            return self._dead(bound, inputs)
+            return self._dead(bound, inputs, self._marks_of_inputs(bound, inputs))
         if plan.max_depth is not None and recursion.depth[plan.key] > plan.max_depth:
             if plan.stop_at_max_depth:
                 self.seen["happened: MAX_DEPTH stop"] += 1
-                return self._dead(bound, inputs)
+                return self._dead(bound, inputs, WHOLE)  # the bound defines the whole
             self.evaluator.failed = True
-            return self._dead(bound, inputs)
+            return self._dead(bound, inputs, WHOLE)
         self.seen["happened: recursive call"] += 1
         return self.evaluator.call(plan, inputs, values, recursion)
 
@@ -426,27 +472,44 @@ class _Call:
 
     def _settle(self, bound: Bound, ended: Ended, inputs: Sequence[Bag]) -> None:
         statement = bound.statement
-        for variable, bag in zip(statement.outputs, ended.outputs, strict=False):
+        outputs = ended.outputs
+        if bound.is_vouched_for:
+            self._count_vouched(outputs)
+            outputs = [replace(bag, marks=WHOLE) for bag in outputs]
+        for variable, bag in zip(statement.outputs, outputs, strict=False):
             self.bags[variable.name] = bag
         if statement.errors is None:
             self.failures += ended.failures
+            self.failure_marks |= ended.failure_marks
         else:
             self._take_errors(bound, ended, inputs)
+        self.after |= ended.after
+        marks = self._marks_of_signals(bound, outputs)
         for signal in statement.enable:
-            self.signals[signal.name] = ended.fired
-        for signal in statement.done:
-            self.signals[signal.name] = not ended.dead  # whose failures were taken, has ended well
+            self.signals[signal.name] = Sent(ended.fired, marks, ended.after)
+        for signal in statement.done:  # whose failures were taken, has ended well
+            self.signals[signal.name] = Sent(not ended.dead, marks, ended.after)
+
+    def _marks_of_signals(self, bound: Bound, outputs: Sequence[Bag]) -> Range:
+        """Why a signal might have come; of null only one output tells, and which is its affair."""
+        marks = [bag.marks for bag in outputs]
+        return united(marks) if bound.target is not None else one_of(marks)
+
+    def _count_vouched(self, outputs: Sequence[Bag]) -> None:
+        self.seen["happened: marks that somebody vouched for"] += any(bag.marks != WHOLE for bag in outputs)
 
     def _take_errors(self, bound: Bound, ended: Ended, inputs: Sequence[Bag]) -> None:
         call = bound.target is not None
         for failure in ended.failures:
             kind = "call" if call else "whole relation" if failure.failed.whole else "tuple"
             self.seen[f"happened: {kind} failure taken"] += 1
+            self.seen["happened: absence taken"] += not failure.failed.lacks_rows
         errors = bound.statement.errors
         if isinstance(errors, Variable):
             names = self.evaluator.error_names(bound, inputs[0].names if inputs else ())
             rows = tuple(_error_row(failure, call) for failure in ended.failures)
-            self.bags[errors.name] = Bag(names, rows, dead=ended.dead)
+            marks = ended.failure_marks
+            self.bags[errors.name] = Bag(names, rows, dead=ended.dead, marks=marks, after=ended.after)
 
 
 def _error_row(failure: Failure, call: bool) -> tuple[Any, ...]:

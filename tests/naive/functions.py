@@ -93,6 +93,32 @@ def always_fails(row: Tuple) -> Tuple:
     raise RuntimeError("never works")
 
 
+class GoneError(aioflow.AioflowError):
+    """Says that there is nothing, which is knowledge."""
+
+    means_absence = True
+
+
+@aioflow.function(name="t_small_gone", returns="s char", pure=True)
+async def small_gone(row: Tuple) -> Tuple:
+    """Knows that there is nothing for small numbers."""
+    await asyncio.sleep(0.05)
+    if _number(row) < 2:
+        raise GoneError("there is none")
+    return {"s": "there"}
+
+
+@aioflow.function(name="t_gone_or_broken", returns="k number", pure=True)
+async def gone_or_broken(row: Tuple) -> Tuple:
+    """Fails for one number, and knows that there is nothing for another."""
+    await asyncio.sleep(0.2 * (_number(row) % 2))
+    if _number(row) == 2:
+        raise LookupError("broken")
+    if _number(row) == 1:
+        raise GoneError("there is none")
+    return {"k": 7}
+
+
 @aioflow.aggregate_function(name="t_spread", type="number")
 def spread(values: Sequence[Any]) -> Any:
     """Difference of the largest and the smallest value."""
@@ -104,6 +130,14 @@ def large_fails(values: Sequence[Any]) -> Any:
     """Fails if a value is above one."""
     if any(value > 1 for value in values):
         raise ValueError("large")
+    return len(values)
+
+
+@aioflow.aggregate_function(name="t_large_gone", type="number")
+def large_gone(values: Sequence[Any]) -> Any:
+    """Knows that there is nothing if a value is above one."""
+    if any(value > 1 for value in values):
+        raise GoneError("there is none")
     return len(values)
 
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tests.naive.bag import Bag
-from tests.naive.body import ALWAYS, call_of, statement
+from tests.naive.body import ALWAYS, broken, call_of, statement
 from tests.naive.recursion import recursive
 from tests.naive.writer import Names, PlanText, Signature, Var, Writer
 
@@ -110,6 +110,11 @@ def _main(random: Random, given: Mapping[str, Bag], below: Sequence[Signature]) 
 
 def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: int) -> list[Var]:
     """Random statements around at least one call, and the results to give."""
+    is_main = writer.name == MAIN
+    for rows in writer.inputs:
+        if writer.chance(0.6 if is_main else 0.3):
+            broken(writer, rows, taken=1.0 if is_main else 0.6)  # else around the call
+            writer.variables.remove(rows)  # so that the marks of the other one reach many statements
     results = [statement(writer) for _ in range(statements)]
     if below:
         results.append(call_of(writer, writer.random.choice(list(below))))

@@ -1,21 +1,22 @@
 """The operators on whole relations, as LANGUAGE describes them, one function each.
 
 A function gets the inputs (dead ones as empty), the settings by name and what failed; it gives one bag for
-each output.
+each output. Another one tells the marks of the outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aioflow.expressions import Condition, JoinCondition, Projection
+from aioflow.expressions import Condition, JoinCondition, Projection, SortKeys
 from aioflow.expressions.lists import ProjectionItem, parse_projection
 from aioflow.relation import Relation, Row, identity
 from tests.naive.bag import Bag
 from tests.naive.functions import aggregate as aggregate_named
 from tests.naive.functions import applicable
+from tests.naive.marks import Range, united
 
 
 class UndecidedError(Exception):
@@ -31,6 +32,14 @@ class Failed:
     error: Exception
     whole: bool = False
 
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether nobody knows what the firing would have given.
+
+        Some failures tell that there is nothing for this tuple; of a whole relation all results are lost.
+        """
+        return self.whole or not getattr(self.error, "means_absence", False)
+
 
 @dataclass
 class Work:
@@ -41,6 +50,9 @@ class Work:
     only_names: bool = False  # nothing is evaluated, only the attributes are wanted
     failed: list[Failed] = field(default_factory=list)
     firings: int = 0
+    happened: list[str] = field(default_factory=list)
+    after: frozenset[int] = frozenset()  # the writes that came before it
+    wrote: set[int] = field(default_factory=set)
 
     def __getitem__(self, name: str) -> Any:
         return self.settings.get(name)
@@ -164,7 +176,10 @@ def _same_names(bags: Sequence[Bag]) -> tuple[str, ...] | None:
 
 
 def _once(rows: Iterable[Row], key: Callable[[Row], Hashable] = identity) -> tuple[Row, ...]:
-    return tuple({key(row): row for row in reversed(list(rows))}.values())
+    first: dict[Hashable, Row] = {}
+    for row in rows:
+        first.setdefault(key(row), row)
+    return tuple(first.values())
 
 
 def union(work: Work) -> list[Bag]:
@@ -214,10 +229,37 @@ def _key(bag: Bag, attributes: Sequence[str]) -> Callable[[Row], Hashable]:
     return lambda row: identity(tuple(row[place] for place in places))
 
 
-def same(work: Work) -> list[Bag]:
-    """sort, and limit beyond the size of its input: the same bag."""
-    assert work["count"] is None or work["count"] > len(work.inputs[0].rows), "limit would cut"
+def sort(work: Work) -> list[Bag]:
+    rows = work.inputs[0]
+    key = SortKeys.bind(work["by"], [rows.schema]).key if rows.rows else None
+    return [Bag(rows.names, tuple(sorted(rows.rows, key=key)))]
+
+
+def limit(work: Work) -> list[Bag]:
+    rows = work.inputs[0]
+    assert rows.is_sorted or not _cuts(work), "which rows come first is a matter of timing"
+    if _cuts(work):
+        work.happened.append("limit that cut")
+    return [Bag(rows.names, rows.rows[: work["count"]])]
+
+
+def _cuts(work: Work) -> bool:
+    """Whether limit leaves before it sees the end of its input."""
+    return bool(len(work.inputs[0].rows) >= work["count"])
+
+
+def sample(work: Work) -> list[Bag]:
+    """All tuples: fewer than asked for."""
+    assert not _cuts(replace(work, settings={"count": work["size"]})), "a matter of chance"
     return [work.inputs[0]]
+
+
+def window(work: Work) -> list[Bag]:
+    """One piece, with times that nobody may look at."""
+    rows = work.inputs[0]
+    assert len(rows.rows) < work["count"], "which rows share a piece is a matter of timing"
+    packed = [(Bag(rows.known, rows.rows).relation(), None, None)] if rows.rows else []
+    return [Bag(("window", "start", "end"), tuple(packed))]
 
 
 def distinct(work: Work) -> list[Bag]:
@@ -271,7 +313,7 @@ def format_(work: Work) -> list[Bag]:
         shown = {name: _shown(value) for name, value in zip(rows.known, row, strict=True)}
         listed = tuple(shown[name] for name in attributes)
         texts.append(template % listed if listed else template.format_map(shown))
-    return [_with_results(rows, [work["as"] or "text"], [[(text,)] for text in texts])]
+    return [with_results(rows, [work["as"] or "text"], [[(text,)] for text in texts])]
 
 
 def _shown(value: Any) -> str:
@@ -282,7 +324,7 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _with_results(rows: Bag, added: Sequence[str], results: Sequence[Sequence[Row]]) -> Bag:
+def with_results(rows: Bag, added: Sequence[str], results: Sequence[Sequence[Row]]) -> Bag:
     """A dependent join: each tuple with its results; one named like an attribute replaces it."""
     names = tuple(dict.fromkeys((*rows.known, *added)))
     joined = []
@@ -306,7 +348,7 @@ def apply(work: Work) -> list[Bag]:
         kept.append(row)
         values = [tuple(each.get(name) for name in function.returns) for each in found]
         results.append(values or ([(None,) * len(function.returns)] if work["outer"] else []))
-    return [_with_results(Bag(rows.names, tuple(kept)), function.returns, results)]
+    return [with_results(Bag(rows.names, tuple(kept)), function.returns, results)]
 
 
 def aggregate(work: Work) -> list[Bag]:
@@ -360,14 +402,50 @@ def log(work: Work) -> list[Bag]:
     return [work.inputs[0]]
 
 
+# --- marks --------------------------------------------------------------------------------------
+
+
+def passed_on(work: Work, needs_whole: Iterable[int], orders: bool = False) -> Range:
+    """What the inputs tell of the results; those in which a missing row makes a row make doubt."""
+    doubted = set(needs_whole)
+    marks = united(
+        bag.marks.as_doubt if place in doubted else bag.marks for place, bag in enumerate(work.inputs)
+    )
+    return marks.as_sorted if orders else marks
+
+
+def marks_of_limit(work: Work) -> list[Range]:
+    """Where a row is missing, another one is among the first."""
+    marks = work.inputs[0].marks
+    return [marks.of_first_rows if _cuts(work) else marks.as_doubt]
+
+
+def marks_of_null(work: Work) -> list[Range]:
+    """The output that is not taken is told at once, whatever may still come of the input that is."""
+    deciding, if_empty, otherwise = work.inputs
+    if deciding.rows:
+        decision = deciding.marks.of_one_row
+        return [decision | otherwise.marks.or_less, decision | otherwise.marks]
+    decision = deciding.marks.as_doubt
+    return [decision | if_empty.marks, decision | if_empty.marks.or_less]
+
+
+# A tuple without partner leaves because of what the other side does not have.
+_PADDED = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}
+
+
 @dataclass(frozen=True)
 class Known:
-    """An operator: its function, the names of its settings by position, and when it fires."""
+    """An operator: its function, the names of its settings by position, when it fires, and what it doubts."""
 
     evaluate: Evaluate
     settings: tuple[str, ...] = ()
     firing: str = "stream"
     by_tuple: bool = False  # with one input it fails tuple by tuple
+    needs_whole: tuple[int, ...] = ()
+    orders: bool = False
+    keeps_order: bool = False
+    own_marks: Callable[[Work], list[Range]] | None = None
 
     def fails_by_tuple(self, inputs: int) -> bool:
         return self.firing == "tuple" or (self.by_tuple and inputs == 1)
@@ -375,23 +453,36 @@ class Known:
     def fires_at_end(self, settings: Mapping[str, Any]) -> bool:
         return self.firing == "end" and not settings.get("by")
 
+    def marks(self, work: Work, outputs: int) -> list[Range]:
+        """The marks of each output, apart from what failed."""
+        if self.own_marks is not None:
+            return self.own_marks(work)
+        needed = _PADDED.get(work["type"], ()) if self.evaluate is join else self.needs_whole
+        return [passed_on(work, needed, self.orders)] * outputs
+
+    def is_sorted(self, work: Work) -> bool:
+        """Whether the results come in the order of its first output's rows."""
+        return self.orders or (self.keeps_order and len(work.inputs) == 1 and work.inputs[0].is_sorted)
+
 
 OPERATORS: Mapping[str, Known] = {
-    "select": Known(select, ("condition",), by_tuple=True),
-    "project": Known(project, ("attributes",), by_tuple=True),
+    "select": Known(select, ("condition",), by_tuple=True, needs_whole=(1,), keeps_order=True),
+    "project": Known(project, ("attributes",), by_tuple=True, keeps_order=True),
     "join": Known(join, ("condition",)),
     "union": Known(union),
     "intersect": Known(intersect),
-    "minus": Known(minus),
-    "distinct": Known(distinct, ("attributes",)),
-    "null": Known(null),
-    "pack": Known(pack, ("attribute",), "end"),
+    "minus": Known(minus, needs_whole=(1,)),
+    "distinct": Known(distinct, ("attributes",), keeps_order=True),
+    "null": Known(null, own_marks=marks_of_null),
+    "pack": Known(pack, ("attribute",), "end", needs_whole=(0,)),
     "unpack": Known(unpack, ("attribute",), by_tuple=True),
-    "format": Known(format_, ("template", "attributes"), by_tuple=True),
+    "format": Known(format_, ("template", "attributes"), by_tuple=True, keeps_order=True),
     "apply": Known(apply, ("function",), "tuple"),
-    "aggregate": Known(aggregate, ("functions",), "end"),
-    "sort": Known(same, ("by",)),
-    "limit": Known(same, ("count",)),
+    "aggregate": Known(aggregate, ("functions",), "end", needs_whole=(0,)),
+    "sort": Known(sort, ("by",), orders=True),
+    "limit": Known(limit, ("count",), own_marks=marks_of_limit),
+    "sample": Known(sample, ("size",), needs_whole=(0,)),
+    "window": Known(window, ("count",), needs_whole=(0,)),
     "log": Known(log, ("message",)),
     "series": Known(series, ("count",), "start"),
 }

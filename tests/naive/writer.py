@@ -79,6 +79,7 @@ class Writer:
     parameters: list[str] = field(default_factory=list)
     may_fail: bool = False
     stops_early: bool = False
+    waits: bool = True  # whether statements may wait for others
     # Variables behind a failure that is not taken where it happens. What feeds a null may be stopped
     # before it fails, which nobody can foresee: so these are kept away from it.
     open_failures: set[str] = field(default_factory=set)
@@ -158,7 +159,8 @@ class Writer:
         body = f" {{{'; '.join(clauses)}}}" if clauses else ""
         self.lines.append(f"{operator} ({', '.join(arguments)}{colon}){body}")
         new = [variable for variable in (*made, *self._new_errors) if variable.name != "_"]
-        untaken = fails and (kind == "call" or not self._new_errors)
+        taken = any(clause.startswith("ERRORS") for clause in clauses)
+        untaken = fails and (kind == "call" or not taken)
         if untaken or any(variable.name in self.open_failures for variable in inputs):
             self.open_failures.update(variable.name for variable in new)
         self.variables += new
@@ -173,7 +175,7 @@ class Writer:
 
     def _clauses(self, signals: bool, enable: bool) -> list[str]:
         clauses = []
-        if self.chance(0.1 if self.signals else 0.03):
+        if self.chance(0.1 if self.signals else 0.03) and self.waits:
             clauses.append(f"WAIT: {', '.join(self._waited())}")
         if signals and enable and self.chance(0.13):
             clauses.append(f"ENABLE: {self._signal('e')}")
@@ -185,6 +187,8 @@ class Writer:
             clauses.append("ORDERED")
         if self.chance(0.03):
             clauses.append(f"WORKERS: {self.random.choice((1, 2, 5))}")
+        if signals and self.chance(0.04):
+            clauses.append("WHOLE")
         return clauses
 
     def _signal(self, prefix: str) -> str:
@@ -200,7 +204,8 @@ class Writer:
 
     def _errors(self, kind: Kind, fails: bool, inputs: Sequence[Var]) -> list[str]:
         choice = self.random.random()
-        if choice > (self.taken if fails else 0.03):
+        taken = max(self.taken, 0.85) if kind == "call" else self.taken
+        if choice > (taken if fails else 0.03):
             self.may_fail |= fails
             return []
         if choice < 0.01 or (fails and choice < 0.25):

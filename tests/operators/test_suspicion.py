@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 import aioflow.operators.differences  # noqa: F401  # registers it
 from aioflow import Context, Result, Row, Stream, operator, same_as_input
+from aioflow.errors import OperatorError
 from aioflow.relation import Batch, identity
 from aioflow.session import MODES, Mode
 from aioflow.state.databases import Databases
 from aioflow.state.suspects import Suspect, confirm_suspect, read_suspects
 from aioflow.wholeness import PROVEN_EMPTY, WHOLE, Marks, partial
-from tests.operators.database_plans import configuration, run_on, table
+from tests.operators.database_plans import configuration, out, run_on, table
 from tests.operators.diff_oracle import DiffOracle
 from tests.operators.running import NO_MEMORY, bag
 from tests.servers.postgres import Postgres
@@ -468,6 +469,36 @@ def test_without_key_an_empty_column_is_left_out_of_the_comparison(url: str) -> 
     assert watched.see(*many(19), (20, "a", 0)) == NOTHING
     assert watched.rows() == sorted([*many(19), (20, "a", 0)], key=repr)
     assert watched.suspects() == []
+
+
+def test_a_tuple_that_comes_twice_counts_once_also_where_a_column_has_vanished(watched: Table) -> None:
+    watched.see(*many(5))
+    assert watched.see(*many(5, a=None), *many(2, a=None)) == NOTHING
+    assert watched.rows() == sorted(many(5), key=repr)
+    with pytest.raises(OperatorError, match="two different tuples have k = 0: v = 0, then v = 1; a KEY"):
+        watched.see(*many(5, a=None), *many(1, a=None, v=1))
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_comes_after_runs_that_found_nothing_is_new(url: str, runs: int, declared: bool) -> None:
+    statement = 'diff (given, "t" : out) {KEY: "k"}'
+    statement = (
+        'project (rel, "k, a" : given) ' + statement if declared else statement.replace("given", "rel")
+    )
+    for _ in range(runs):
+        assert out(url, statement, rel=[]) == []
+    assert out(url, statement, rel=[{"k": 1, "a": "x"}]) == [(1, "x")]
+
+
+def test_a_doubtful_run_does_not_make_an_empty_baseline_unknown(url: str) -> None:
+    first, rest = (
+        'project (rel, "k, a" : g) ',
+        'suspicion_marked (g, "{}" : h) diff (h, "t" : out) {{KEY: "k"}}',
+    )
+    for mark in ("whole", "doubtful", "whole", "partial", "whole"):
+        assert out(url, first + rest.format(mark), rel=[]) == []
+    assert out(url, first + rest.format("whole"), rel=[{"k": 1, "a": "x"}]) == [(1, "x")]
 
 
 # --- in general ---------------------------------------------------------------------------------
