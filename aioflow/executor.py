@@ -235,24 +235,9 @@ class OperatorStep(Gate):
     def _note_news(self) -> None:
         self.has_news = True
 
-    def _input_marks(self) -> Marks:
-        """Return what the inputs tell of the results so far."""
-        marks = WHOLE
-        for place, stream in enumerate(self.streams):
-            if stream.marks is WHOLE:
-                continue
-            if stream.was_read_out:
-                found = stream.marks.as_doubt if place in self.step.needs_whole else stream.marks
-                marks = marks.united(found.as_sorted if self.step.operator.orders else found)
-            elif self.ended and not stream.closed:
-                marks = marks.united(stream.marks.of_first_rows)
-            elif not stream.closed:
-                marks = marks.united(stream.marks.of_rows_so_far)
-        return marks
-
     def marks_now(self) -> Marks:
         """Return the marks of the results; all of them when the step has ended."""
-        return self._of_results(self._input_marks())
+        return self._of_results(self.input_marks())
 
     def _of_results(self, given: Marks) -> Marks:
         """Return the marks of the results of inputs with these marks."""
@@ -397,7 +382,7 @@ class OperatorStep(Gate):
         self.ended = True
         if well and not dead and self.step.firing != "tuple" and not self.unneeded:
             self.note_end()
-        given = self.dead_marks if dead else self._input_marks()
+        given = self.dead_marks if dead else self.input_marks()
         marks = self._of_results(given)
         for outlet in self.outlets:
             outlet.mark(marks)

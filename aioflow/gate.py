@@ -136,6 +136,21 @@ class Gate:
 
     # --- wholeness ------------------------------------------------------------------------------
 
+    def input_marks(self) -> Marks:
+        """Return what the inputs tell of the results so far."""
+        marks = WHOLE
+        for place, stream in enumerate(self.streams):
+            if stream.marks is WHOLE:
+                continue
+            if stream.was_read_out:
+                found = stream.marks.as_doubt if place in self.step.needs_whole else stream.marks
+                marks = marks.united(found.as_sorted if self.step.operator.orders else found)
+            elif self.ended and not stream.closed:
+                marks = marks.united(stream.marks.of_first_rows)
+            elif not stream.closed:
+                marks = marks.united(stream.marks.of_rows_so_far)
+        return marks
+
     @property
     def dead_marks(self) -> Marks:
         """Return the marks of a step that does not fire: might it have fired, had nothing been missing?"""
