@@ -122,4 +122,7 @@ def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: 
     if writer.parameters:
         rows = writer.numbered()
         results.append(writer.one("select", [rows], ['"n != ${stride}"'], rows.names))
+    failed = [variable for variable in writer.variables if "error" in variable.names]
+    if failed and writer.chance(0.3):
+        results.append(writer.random.choice(failed))
     return list({variable.name: variable for variable in reversed(results)}.values())[:outputs]

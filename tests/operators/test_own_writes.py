@@ -4,8 +4,8 @@ By data it sees every row that it got, by ENABLE every row that was taken before
 mode, whatever the buffers hold.
 
 PostgreSQL is asked in some of the modes only, and there are just more rows than a buffer holds. With
-AIOFLOW_TEST_LONG=1 it is asked in all of them, with 1,000 rows. Random chains are in test_own_writes_oracle.py,
-and on SQLite in tests/naive/databases.
+AIOFLOW_TEST_LONG=1 it is asked in all of them, with 1,000 rows. Random chains are in
+test_own_writes_oracle.py, and on SQLite in tests/naive/databases.
 """
 
 from __future__ import annotations

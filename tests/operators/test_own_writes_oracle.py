@@ -99,7 +99,10 @@ def prepare(url: str, before: list[Row]) -> None:
     known=st.sets(st.integers(0, 40), max_size=10),
     capacity=st.sampled_from([1, 2, 256]),
 )
-@settings(max_examples=25 if IS_LONG else 8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=25 if IS_LONG else 8,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_every_tuple_sees_its_own_rows_and_no_mode_sees_others(
     database_url: str, links: list[Link], numbers: list[int], known: set[int], capacity: int
 ) -> None:
