@@ -196,7 +196,7 @@ class _Plan:
         kind = self.random.random()
         if kind < 0.4:
             # Where few are missing, the share that vanishes at once is not suspect by itself.
-            some = broken(writer, variable, ("t_few_fail", "t_few_fail", *BROKEN))
+            some = broken(writer, variable, ("t_few_fail", "t_few_fail", *BROKEN[:2]))
             variable = writer.one("project", [some], ['"n, a, k"'], names)
         elif kind < 0.55:
             some = broken(writer, variable)
