@@ -245,7 +245,7 @@ def limit(work: Work) -> list[Bag]:
 
 def _cuts(work: Work) -> bool:
     """Whether limit leaves before it sees the end of its input."""
-    return len(work.inputs[0].rows) >= work["count"]
+    return len(work.inputs[0].rows) >= int(work["count"])
 
 
 def sample(work: Work) -> list[Bag]:

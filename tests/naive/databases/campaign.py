@@ -103,7 +103,9 @@ class Database:
         text = """PLAN prepare { INPUT: many, one, whole BODY {
           dbappend (many, "many") dbappend (one, "one") {KEY: "n"} dbexport (whole, "whole")
         } }"""
-        rows = {name: [dict(zip(COLUMNS[name], row, strict=True)) for row in BEFORE[name]] for name in BEFORE}
+        rows: dict[str, Any] = {
+            name: [dict(zip(COLUMNS[name], row, strict=True)) for row in BEFORE[name]] for name in BEFORE
+        }
         run_plan(text, configuration=self.configuration, **rows)
 
     def run(self, step: Step, setup: Setup) -> Found:
