@@ -406,7 +406,7 @@ class CallStep(Gate):
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:
-            return CallFailures(self.errors)
+            return CallFailures(self.errors, self.session.totals_of(self.step).skip)
         return self._call.surroundings.sink
 
     def _is_too_deep(self, inside: Surroundings) -> bool:

@@ -295,16 +295,23 @@ class ConcurrentCalls(Generic[T]):
                 if isinstance(result, _NoMore):
                     return
                 if isinstance(result, Release):
-                    call.release = result
-                    if call.held is not None and not self._ordered:
-                        held, call.held = call.held, None
-                        with held:
-                            for each in _results(held):
-                                await self._give(call.row, each)
-                elif call.held is not None:
-                    call.held.append([(result,)])
-                else:
+                    await self._release(call, result)
+                elif call.held is None:
                     await self._give(call.row, result)
+                else:
+                    call.held.append([(result,)])
+                    if len(call.held) == self._context.hold_rows:
+                        why = f"its results had left, being more than hold_rows ({len(call.held):,})"
+                        await self._release(call, Release(why))
+
+    async def _release(self, call: _Call[T], release: Release) -> None:
+        """Hold the results of a call no longer, unless their order wants it."""
+        call.release = release
+        if call.held is not None and not self._ordered:
+            held, call.held = call.held, None
+            with held:
+                for each in _results(held):
+                    await self._give(call.row, each)
 
     async def _give(self, row: Row, result: Any) -> None:
         """Let a result leave, when there is room."""

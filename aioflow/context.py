@@ -31,6 +31,7 @@ class RunInfo:
     folder: Path = Path()  # of its file
     writes: bool = False  # whether its statements may write to a store
     store: str | None = None  # the one that they write to; None for the one taken by default
+    writes_early: bool = False  # before its end, because a statement looks at what others wrote
     tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
 
     @cached_property
@@ -128,6 +129,8 @@ class StepHost(Protocol):
     def is_read_back(self) -> bool: ...
     @property
     def takes_failures(self) -> bool: ...
+    @property
+    def hold_rows(self) -> int: ...
     def number_in_plan(self, setting: str) -> tuple[str, int]: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
@@ -218,6 +221,11 @@ class Context:
     def position(self) -> Position:
         """Where the statement stands in the run; tells after which others it comes."""
         return self._step.position
+
+    @property
+    def hold_rows(self) -> int:
+        """The most results of one firing that are held until it has ended."""
+        return self._step.hold_rows
 
     @property
     def takes_failures(self) -> bool:

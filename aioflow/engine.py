@@ -82,9 +82,10 @@ class Engine:
     `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
     permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
     operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
-    outside world and has neither MAX_DEPTH nor ONCE. `configuration` holds the tables that services read
-    (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by class. `clock`
-    tells when a run started, for those who test what takes days.
+    outside world and has neither MAX_DEPTH nor ONCE. Of one firing whose failure ERRORS may take, `hold_rows`
+    results are held at most; beyond, they leave, and a failure ends the run. `configuration` holds the tables
+    that services read (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by
+    class. `clock` tells when a run started, for those who test what takes days.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Engine:
         capacity_rows: int = 256,
         memory_bytes: int = 32 * MEBIBYTE,
         max_depth: int = 10_000,
+        hold_rows: int = 100_000,
         mode: Mode = "D+S+",
         partitions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
@@ -107,6 +109,7 @@ class Engine:
             ("capacity_rows", capacity_rows),
             ("memory_bytes", memory_bytes),
             ("max_depth", max_depth),
+            ("hold_rows", hold_rows),
         ):
             if value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}")
@@ -115,6 +118,7 @@ class Engine:
         self.memory = Memory(memory_bytes)
         self.capacity_rows = capacity_rows
         self.max_depth = max_depth
+        self.hold_rows = hold_rows
         self.mode: Mode = mode
         self.registry = registry if registry is not None else load_operators()
         self.timing = timing
@@ -220,10 +224,13 @@ class Engine:
             graph,
             self.budget,
             self.memory.for_run(),
-            info if use is None else replace(info, writes=True, store=use.name),
+            info
+            if use is None
+            else replace(info, writes=True, store=use.name, writes_early=graph.writes_early),
             mode,
             self.capacity_rows,
             self.max_depth,
+            self.hold_rows,
             tuple(self._listeners),
             self.timing,
             self.services,
@@ -299,6 +306,7 @@ def run(plan: Runnable, inputs: Mapping[str, RowsIn] | None = None, **keywords: 
             "capacity_rows",
             "memory_bytes",
             "max_depth",
+            "hold_rows",
             "partitions",
             "registry",
             "timing",

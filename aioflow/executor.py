@@ -523,6 +523,7 @@ class OperatorStep(Gate):
             return
         if not self.lacking:
             self.first_failure = message_of(error) or type(error).__name__
+            self.has_news = True
         self.lacking += 1
 
     def _drop_results(self, error: BaseException) -> BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from aioflow.analysis.fitting import FAILED_CALL, FAILURE
@@ -28,14 +28,17 @@ class FailureSink(Protocol):
 class CallFailures:
     """The ERRORS of a call: takes what fails inside it and is not taken there."""
 
-    def __init__(self, outlet: Outlet | None) -> None:
+    def __init__(self, outlet: Outlet | None, skip: Callable[[BaseException], None]) -> None:
         self._outlet = outlet  # None: ERRORS: skip
+        self._skip = skip
         if outlet is not None:
             outlet.open(FAILED_CALL)
 
     def take(self, where: str, tuples: Relation, error: BaseException, attempts: int) -> None:
         if self._outlet is not None:
             self._outlet.push([(where, tuples, *describe(error, attempts))])
+        else:
+            self._skip(error)
 
     def mark(self, marks: Marks) -> None:
         """Take note that failures may be missing: a statement lacked tuples on which it might have failed."""

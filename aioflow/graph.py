@@ -16,7 +16,7 @@ from aioflow.analysis.fitting import has_trait
 from aioflow.analysis.infer import Inference
 from aioflow.analysis.parameters import Scope, substitute
 from aioflow.analysis.resolve import Resolved, resolve_statement
-from aioflow.analysis.stores import ReadBack, reads_after_writes
+from aioflow.analysis.stores import ReadBack, reads_after_writes, store_use
 from aioflow.analysis.wiring import topological_order
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError
@@ -200,6 +200,12 @@ class Graph:
     def sees_own_writes(self, plan: Plan, index: int) -> bool:
         """Whether a statement reads a store after a write of the same run may have happened."""
         return (plan.key, index) in self._reads_after_writes().reads
+
+    @property
+    def writes_early(self) -> bool:
+        """Whether some statement looks at what others have written, or changes it, before the run ends."""
+        uses = (store_use(resolved) for plan in self.program for resolved in self.resolved(plan))
+        return bool(self._reads_after_writes().reads) or any(use and use.access == "update" for use in uses)
 
     def is_read_back(self, plan: Plan, index: int) -> bool:
         """Whether a statement writes to a store that a later one of the same run may read."""

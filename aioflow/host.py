@@ -91,6 +91,10 @@ class Host:
         return self._step.position
 
     @property
+    def hold_rows(self) -> int:
+        return self._step.session.hold_rows
+
+    @property
     def sees_own_writes(self) -> bool:
         return self._step.step.sees_own_writes
 

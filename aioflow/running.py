@@ -172,11 +172,15 @@ class Run:
 
     def _warn_of_marks(self) -> None:
         """Nobody is to take an output for more than it is."""
+        names: dict[str, list[str]] = {}
         for port in self._ports:
             if port.marks.doubtful:
-                self.session.warn(f"output {port.name} may be wrong: {port.marks.doubtful[0].text}")
+                names.setdefault(f"may be wrong: {port.marks.doubtful[0].text}", []).append(port.name)
             elif port.marks.partial:
-                self.session.warn(f"output {port.name} may lack rows: {port.marks.partial[0].text}")
+                names.setdefault(f"may lack rows: {port.marks.partial[0].text}", []).append(port.name)
+        for what, outputs in names.items():
+            noun = "output" if len(outputs) == 1 else "outputs"
+            self.session.warn(f"{noun} {', '.join(outputs)} {what}")
 
     def abandon(self) -> None:
         """Nobody reads the results any more: stop in the background. A closing engine waits for it."""

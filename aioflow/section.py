@@ -255,6 +255,7 @@ class EngineSettings:
     capacity: int | None = None
     memory: int | None = field(default=None, metadata={"unit": "bytes"})
     max_depth: int | None = None
+    hold_rows: int | None = None
     mode: str | None = None
 
 
@@ -269,7 +270,7 @@ ENGINE = Section(
     "",
     EngineSettings,
     refine={
-        **dict.fromkeys(("workers", "capacity", "memory", "max_depth"), _one_at_least),
+        **dict.fromkeys(("workers", "capacity", "memory", "max_depth", "hold_rows"), _one_at_least),
         "mode": _mode,
     },
 )
@@ -278,6 +279,7 @@ ENGINE_ARGUMENTS = {
     "capacity": "capacity_rows",
     "memory": "memory_bytes",
     "max_depth": "max_depth",
+    "hold_rows": "hold_rows",
     "mode": "mode",
 }
 

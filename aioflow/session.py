@@ -140,6 +140,7 @@ class Session:
         mode: Mode,
         capacity_rows: int,
         max_depth: int,
+        hold_rows: int,
         listeners: Sequence[Listener],
         timing: bool,
         services: Services,
@@ -151,6 +152,7 @@ class Session:
         self.mode = mode
         self.capacity_rows = capacity_rows
         self.max_depth = max_depth
+        self.hold_rows = hold_rows
         self.listeners = listeners
         self.timing = timing
         self.services = services.for_run(info, self.warn, self.find_nothing)
@@ -276,8 +278,9 @@ class Session:
     def look_for_silence(self) -> None:
         """Statements of which every tuple failed, and nobody asked for the failures."""
         for totals in self.totals.values():
-            if totals.unasked and totals.unasked == totals.rows_in:
-                number = "the only tuple" if totals.rows_in == 1 else f"all {totals.rows_in:,} tuples"
+            firings = totals.rows_in if totals.step.inputs else totals.activations
+            if totals.unasked and totals.unasked == firings:
+                number = "all there was to do" if firings == 1 else f"all {firings:,} tuples"
                 self.find_nothing(f"{totals.step.where}: {number} failed, the first: {totals.first_unasked}")
 
     def cut_off(self, step: Step, tuples: int) -> None:

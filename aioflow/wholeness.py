@@ -78,8 +78,8 @@ class Marks:
 
     @property
     def of_rows_so_far(self) -> Marks:
-        """Return what the rows that came so far must carry already: whether they may be wrong."""
-        return Marks(doubtful=self.doubtful, cut=self.cut)
+        """Return what the rows that came so far carry already: they, or the first of them, may be wrong."""
+        return Marks(doubtful=self.doubtful, cut=_joined(self.cut, self.partial))
 
 
 WHOLE = Marks()

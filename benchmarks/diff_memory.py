@@ -20,7 +20,7 @@ from aioflow.bench.processes import Apart, measure_apart
 
 PLAN = """
 PLAN watched { INPUT: houses (url char, address char, price number, beds number) OUTPUT: counts BODY {
-    diff (houses, "houses" : added, changed, removed) {KEY: "url"; GUARD: off}
+    diff (houses, "houses" : added, changed, removed) {KEY: "url"; GUARD: off; FIRST: news}
     aggregate (added, "count() as added" : some) {RELATION: false}
     aggregate (changed, "count() as changed" : others) {RELATION: false}
     join (some, others, "true" : counts)

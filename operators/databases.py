@@ -161,7 +161,7 @@ async def _asked_for_each(
     try:
         with DependentJoin(rel.schema, declared.schema, outer, context.memory) as joining:
             # In the run's own view it takes permits itself, when the view is there.
-            permit = not queries.in_own_view
+            permit = not queries.takes_permits
             ask = queries.ask if declared.schema is None else partial(_declared, queries, declared.schema)
             called = map_concurrently(ask, rel, context, permit=permit, window=queries.window)
             async with aclosing(called.batches()) as answers:

@@ -210,13 +210,14 @@ async def _judge(difference: Difference, rel: Stream, wish: Wish, context: Conte
     suspect = await call(difference.judge, judgement, run.run_id, run.started)
     if suspect is not None and suspect.holds_anything:
         reasons = "; ".join(reason.text for reason in suspect.reasons)
+        why = reasons if reasons.endswith("?") else f"{reasons}."
         context.warn(
-            f"held back from the table {wish.table!r}: {suspect.held}. Why: {reasons}. `aioflow suspects "
+            f"held back from the table {wish.table!r}: {suspect.held}. Why: {why} `aioflow suspects "
             f"confirm {wish.table}` lets the next whole run apply it"
         )
     if difference.is_first and not judgement.doubts:
         rows = count_text(difference.found.added, "row")
-        told = "tells them as new" if wish.first == "news" else "tells none of them (FIRST: news tells them)"
+        told = "tells everything" if wish.first == "news" else "tells nothing (FIRST: news tells everything)"
         context.note(f"the first run of the table {wish.table!r}: it remembers {rows} and {told}")
 
 

@@ -89,7 +89,8 @@ async def email(
     has ended well, or not at all. Every copy of a message has the same Message-ID. A table that is longer
     than the account's `most_rows` is cut, and says so. Tuples that have changed, as `diff` gives them, are
     blocks with the old value and the new one of what has changed. Several relations are sections of one
-    message, without those that are empty; the tuples that are passed on are those of the first.
+    message, without those that are empty; the tuples that are passed on are those of the first. A message
+    about a doubtful relation says in its subject and in its first line that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.

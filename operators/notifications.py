@@ -62,7 +62,7 @@ async def notify(
     Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
     has ended well, or not at all. Tuples are passed on once their message stands there. A message has a line
     for each tuple, up to `most_rows` of the account, and says how many more there are. There is none for an
-    empty relation.
+    empty relation. A message about a doubtful relation says that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.
@@ -138,7 +138,8 @@ async def phone(
     Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
     has ended well, or not at all. Tuples are passed on once their message stands there. A message has the
     values of each tuple on a line. One that is longer than the account's `most_segments` is cut, with a mark
-    and a warning, or sent as several where its `too_long` says so.
+    and a warning, or sent as several where its `too_long` says so. A message about a doubtful relation says
+    that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.

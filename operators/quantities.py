@@ -50,6 +50,12 @@ class Duration(float):
 
     kind_name: ClassVar[str] = "a time span such as 90s, 5m or 1h30m"
 
+    def __str__(self) -> str:
+        for unit, size in (("h", 3600), ("m", 60)):
+            if self >= size and not self % size:
+                return f"{self // size:g}{unit}"
+        return f"{float(self):g}s"
+
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Self:
         if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -237,7 +237,8 @@ async def join(
 
     Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of
     each input is hashed, the rest of the condition filters. Equated attributes of one name appear
-    once, other attributes of one name become `left.a` and `right.a`. Null never equals anything.
+    once, other attributes of one name become `left.a` and `right.a`. Null never equals anything. Where a
+    tuple without partner is kept, results are doubtful if the input without the partner is partial.
 
     Arguments:
         left: the first input, `left` in the condition.

@@ -71,7 +71,7 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
         yield To(taken, passed.schema)
 
 
-@operator(schema=same_as_input, depends_on_arrival=True, ends_early=True)
+@operator(schema=same_as_input, depends_on_arrival=True, ends_early=True, needs_whole=(0,))
 async def limit(rel: Stream, *, count: Count, offset: Count = _NONE) -> AsyncGenerator[Batch, None]:
     """Pass the first tuples and stop everything upstream that nobody else needs.
 
@@ -103,7 +103,11 @@ def _sample_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     return inputs[0]
 
 
-@operator(schema=_sample_schema, depends_on_arrival=True)
+@operator(
+    schema=_sample_schema,
+    depends_on_arrival=True,
+    needs_whole=lambda settings: () if settings["size"] is None else (0,),
+)
 async def sample(
     rel: Stream, *, size: Count | None = None, fraction: Share | None = None, seed: int | None = None
 ) -> AsyncGenerator[Batch, None]:

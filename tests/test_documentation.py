@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_overloads
@@ -12,12 +13,15 @@ import pytest
 import aioflow
 import aioflow.testing
 from aioflow import Record, function
+from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
 from aioflow.cli.reference import by_family
 from aioflow.operator import registry
 from aioflow.plugins import load_operators
+from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.documentation import ROOT, Page, blocks_of, mistakes_in
+from tests.test_imports import AUTHORS_MODULES
 
 # One after the other: pages start the demonstration's site, which has a port of its own.
 pytestmark = pytest.mark.xdist_group("documentation")
@@ -155,6 +159,15 @@ def test_operator_reference_is_up_to_date() -> None:
     assert (DOCS / "operators.md").read_text(encoding="utf-8") == written.stdout, "run `make docs`"
 
 
+@pytest.mark.parametrize(
+    ("name", "heading"), [("operators.md", "# Operators"), ("language.md", "## Clauses")]
+)
+def test_page_names_every_clause_that_all_statements_take(name: str, heading: str) -> None:
+    section = (DOCS / name).read_text(encoding="utf-8").split(f"{heading}\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([A-Z]+)\b", section, re.MULTILINE)
+    assert set(named) == {option.upper() for option in UNIVERSAL_OPTIONS}
+
+
 def test_readme_lists_the_operators_by_family() -> None:
     names = {operator.name for operator in library()}
     families = {
@@ -186,6 +199,25 @@ def test_every_argument_is_documented(name: str, described: Any) -> None:
     page = (DOCS / "python.md").read_text(encoding="utf-8")
     table = page.split(f"\n### `{name}`\n")[1].split("|---|---|---|\n")[1].split("\n\n")[0]
     assert sorted(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == sorted(signature(described).parameters)
+
+
+def test_everything_that_an_operator_may_ask_of_its_context_is_documented() -> None:
+    section = _section_of_python_page("### `Context`")
+    public = [name for name in vars(aioflow.Context) if not name.startswith("_")]
+    assert sorted(set(re.findall(r"`[^`]*\bcontext\.(\w+)", section))) == sorted(public)
+
+
+@pytest.mark.parametrize("kind", [RunStatistics, StepStatistics, ChannelStatistics])
+def test_every_field_of_the_statistics_is_documented(kind: type[Any]) -> None:
+    section = _section_of_python_page("## Statistics and events")
+    listed = re.search(rf"^- `{kind.__name__}`[^:]*:(.*?)(?=^- |\n\n)", section, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    assert re.findall(r"`(\w+)`", listed[1]) == [field.name for field in fields(kind)]
+
+
+def _section_of_python_page(heading: str) -> str:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    return re.split(r"^##", page.split(f"{heading}\n")[1], flags=re.MULTILINE)[0]
 
 
 def test_every_command_and_option_is_documented() -> None:
@@ -244,6 +276,15 @@ def test_architecture_page_names_every_module() -> None:
         f"{path.parent.name}/" for path in package.glob("*/__init__.py") if not path.parent.is_symlink()
     ]
     assert set(listed) ^ {*modules, *packages} == set()
+
+
+def test_architecture_page_names_the_modules_that_operators_may_import() -> None:
+    section = (
+        (DOCS / "architecture.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
+    )
+    listed = re.search(r"modules for authors\s+\((.*?)\)", section, re.DOTALL)
+    assert listed is not None
+    assert tuple(re.findall(r"`(\w+)`", listed[1])) == AUTHORS_MODULES
 
 
 # --- links --------------------------------------------------------------------------------------

@@ -418,6 +418,35 @@ def test_a_function_that_never_ends_is_refused_where_ends_are_awaited() -> None:
     assert values(run_plan(limited, x=numbers(1)), name="m") == [0, 1, 2]
 
 
+# --- firings that give without end --------------------------------------------------------------
+
+
+@function(returns="m number", pure=True)
+async def f_many(row: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+    """Gives as many results as it is told, and then may fail."""
+    for number in range(row["n"]):
+        yield {"m": number}
+    if row["fails"]:
+        raise ValueError("at its end")
+
+
+async def many_of(n: int, *, fails: bool) -> Result:
+    text = 'PLAN p { INPUT: x OUTPUT: out, bad BODY { apply (x, "f_many" : out) {ERRORS: bad} } }'
+    async with Engine(hold_rows=1_000, memory_bytes=1 << 16) as engine:
+        return await engine.run(loads(text), x=[{"n": n, "fails": fails}])
+
+
+def test_results_of_a_firing_are_held_up_to_a_bound() -> None:
+    result = run(many_of(999, fails=True))
+    assert (len(result.outputs["out"]), len(result.outputs["bad"])) == (0, 1)
+    assert len(run(many_of(5_000, fails=False)).outputs["out"]) == 5_000
+
+
+def test_a_firing_that_fails_after_its_results_have_left_ends_the_run() -> None:
+    with pytest.raises(OperatorError, match=r"its results had left, being more than hold_rows \(1,000\)"):
+        run(many_of(1_000, fails=True))
+
+
 # --- who only waits for the first failure -------------------------------------------------------------
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import pytest
 
-from aioflow import AioflowError, loads
+from aioflow import AioflowError, Context, Row, loads, operator
 from aioflow.function import function
+from aioflow.operator import attributes
 from aioflow.plan import Program
 from aioflow.session import MODES, Mode
 from aioflow.testing import run_plan
@@ -30,6 +31,15 @@ async def marks_fetch(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["n"] == 404:
         raise GoneError("there is none")
     return {"page": row["n"] * 10}
+
+
+@operator(schema=attributes(n="number"), firing="tuple")
+async def marks_once(*, context: Context) -> AsyncGenerator[Row, None]:
+    """Has one thing to do, and fails."""
+    context.fail((), ValueError("it broke"))
+    no_rows: tuple[Row, ...] = ()
+    for row in no_rows:
+        yield row
 
 
 GOOD = [{"n": number} for number in (1, 2, 3)]
@@ -55,7 +65,8 @@ CASES = {
     "skipped failures": ('apply (rel, "marks_fetch" : out) {ERRORS: skip}', "partial"),
     "the failures themselves": ('project (failed, "n" : out)', "whole"),
     "steps without a task": ('select (fetched, "n > 0" : a) format (a, "{n}" : out)', "partial"),
-    "steps with a task": ('distinct (fetched, "n" : out)', "partial"),
+    "steps with a task": ("distinct (fetched : out)", "partial"),
+    "the first of each value": ('distinct (fetched, "n" : out)', "partial"),
     "union": ("union (fetched, fetched : out)", "partial"),
     "intersect": ("intersect (fetched, fetched : out)", "partial"),
     "minus on its left": ('project (fetched, "n" : a) minus (a, rel : out)', "partial"),
@@ -81,8 +92,9 @@ CASES = {
         "doubtful",
     ),
     "sort": ('sort (fetched, "n" : out)', "partial"),
-    "the first of what comes": ("limit (fetched, 1 : out)", "whole"),
-    "as many as there are": ("limit (fetched, 9 : out)", "partial"),
+    "the first of what there is": ("limit (fetched, 9 : out)", "doubtful"),
+    "some of what there is": ("sample (fetched, 9 : out)", "doubtful"),
+    "each with a certain chance": ("sample (fetched : out) {FRACTION: 1}", "partial"),
     "the first of what was sorted": ('sort (fetched, "n" : a) limit (a, 1 : out)', "doubtful"),
     "the first of what was sorted and chosen": (
         'sort (fetched, "n" : a) project (a, "n" : b) distinct (b : c) limit (c, 1 : out)',
@@ -111,6 +123,14 @@ def test_marks_pass_through_statements(case: str, mode: Mode) -> None:
     statements, expected = CASES[case]
     assert marks_of(FETCH + statements, mode, BAD) == expected
     assert marks_of(FETCH + statements, mode, GOOD) == "whole"
+
+
+def test_the_first_that_come_are_doubtful_if_something_failed_before() -> None:
+    statements = FETCH + "limit (fetched, 1 : out)"
+    assert marks_of(statements, "D+S-", BAD) == "doubtful"
+    # Now 3 comes at once, and 13 fails later.
+    assert marks_of(statements, "D+S+", BAD) == "whole"
+    assert marks_of(statements, "D+S+", [{"n": 13}, {"n": 2}]) == "doubtful"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -223,3 +243,16 @@ def test_failures_that_somebody_asked_for_are_found() -> None:
     statement = 'apply (rel, "marks_fetch" : out) {ERRORS: failed}'
     text = f"PLAN test {{ INPUT: rel OUTPUT: out, failed BODY {{ {statement} }} }}"
     assert run_plan(text, rel=[{"n": 13}]).statistics.nothing_found == ()
+
+
+def test_a_statement_without_input_that_failed_unasked_has_found_nothing() -> None:
+    text = "PLAN test { OUTPUT: out BODY { marks_once (: out) {ERRORS: skip} } }"
+    (found,) = run_plan(text).statistics.nothing_found
+    assert "all there was to do failed" in found
+
+
+def test_failures_that_a_call_skips_are_counted() -> None:
+    inner = 'PLAN inner { INPUT: rel OUTPUT: got BODY { apply (rel, "marks_fetch" : got) } }'
+    text = f"{inner} PLAN test {{ INPUT: rel OUTPUT: out BODY {{ inner (rel : out) {{ERRORS: skip}} }} }}"
+    warnings = run_plan(loads(text, plan="test"), rel=BAD).statistics.warnings
+    assert any("inner: 1 failure was skipped, the first: ValueError: it broke" in each for each in warnings)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from aioflow.cli.ending import colours
 from aioflow.cli.program import load_modules
 from aioflow.errors import InputError, suggestion
-from aioflow.operator import Operator, registry
+from aioflow.operator import InputPort, Operator, registry
 from aioflow.setting import SettingPort
 
 _FIRINGS = {
@@ -23,6 +23,7 @@ _COMMON_OPTIONS = (
     ("WORKERS: n", "most firings of this statement at once"),
     ("ORDERED", "results leave in the order of their inputs"),
     ("BUFFER: n", "most rows that wait for each reader of its outputs"),
+    ("WHOLE", "the results count as whole, whatever became of the inputs"),
     ("WAIT: s", "it fires only after signal or variable `s`"),
     ("ENABLE: s", "sends signal `s` after its first success"),
     ("DONE: s", "sends signal `s` when it has ended well"),
@@ -100,7 +101,11 @@ def _reference(described: Operator) -> Iterator[str]:
 
 def _sections(described: Operator) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     if described.inputs:
-        yield "Inputs", [(port.name, _input_text(port.doc, port.optional)) for port in described.inputs]
+        whole = described.whole_inputs({})
+        yield (
+            "Inputs",
+            [(port.name, _input_text(port, place in whole)) for place, port in enumerate(described.inputs)],
+        )
     required = [port for port in described.settings if port.required]
     options = [port for port in described.settings if not port.required]
     if required:
@@ -112,8 +117,11 @@ def _sections(described: Operator) -> Iterator[tuple[str, list[tuple[str, str]]]
     yield "Fires", [(_FIRINGS[described.fires({})], _effects_text(described))]
 
 
-def _input_text(doc: str, optional: bool) -> str:
-    return f"{doc} (may be left out)".strip() if optional else doc
+def _input_text(port: InputPort, needs_whole: bool) -> str:
+    optional = "may be left out" if port.optional else ""
+    doubt = "results are doubtful where it is partial" if needs_whole else ""
+    remarks = "; ".join(filter(None, [optional, doubt]))
+    return f"{port.doc} ({remarks})".strip() if remarks else port.doc
 
 
 def _option(port: SettingPort) -> str:
@@ -122,7 +130,8 @@ def _option(port: SettingPort) -> str:
 
 def _setting_text(port: SettingPort) -> str:
     kind = "" if port.is_flag else port.type_name
-    default = "" if port.required or port.is_flag or port.default is None else f", default {port.default}"
+    is_shown = not port.required and not port.is_flag and port.default not in (None, "", ())
+    default = f", default {port.default}" if is_shown else ""
     described = f"({kind}{default})" if kind else ""
     return " ".join(filter(None, [port.doc, described]))
 

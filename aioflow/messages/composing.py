@@ -19,6 +19,7 @@ from aioflow.relation import Document, Relation, Row, Schema, Value
 _MOST_CELL_CHARACTERS = 500
 _MOST_LINK_CHARACTERS = 60
 _MOST_TABLE_WIDTH = 100  # what is wider is written as one block a tuple
+_TELEPHONE_WIDTH = 36  # characters beside each other on a screen of 390 pixels
 _MOST_NESTED_ROWS = 20
 _MOST_SHORT_CHARACTERS = 60  # longer texts that have changed are told word by word
 _NOTHING = "(none)"
@@ -247,7 +248,24 @@ def _html_section(excerpt: Excerpt) -> str:
     title = excerpt.title if excerpt.count else ""
     heading = f'<h2 style="margin:18px 0 6px;font-size:17px">{escape(title)}</h2>\n' if title else ""
     more = f'<p style="margin:10px 0 0">{escape(excerpt.more)}</p>' if excerpt.more else ""
-    return f"{heading}{html_table(excerpt)}{more}"
+    shown = _html_blocks(excerpt) if title and _is_wide(excerpt) else html_table(excerpt)
+    return f"{heading}{shown}{more}"
+
+
+def _is_wide(excerpt: Excerpt) -> bool:
+    """Whether a table would be wider than the screen of a telephone."""
+    if not excerpt.rows or shown_changes(excerpt.schema) is not None:
+        return False
+    rows = [excerpt.schema.names, *excerpt.rows]
+    widths = [max(_width(_line(_cell(value))) for value in column) for column in zip(*rows, strict=True)]
+    return sum(widths) > _TELEPHONE_WIDTH
+
+
+def _html_blocks(excerpt: Excerpt) -> str:
+    """A block for each tuple, as for those that have changed."""
+    names = excerpt.schema.names
+    blocks = [list(map(Shown, names, row)) for row in excerpt.rows]
+    return "\n".join(map(_html_block, blocks))
 
 
 def html_page(body: str, title: str) -> str:

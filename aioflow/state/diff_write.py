@@ -45,6 +45,7 @@ class DiffWrite:
         self._updates = RowBuffer(memory)  # each row: the new values, then the row as it was read
         self._deletes = RowBuffer(memory)  # as they were read
         self._held = RowBuffer(memory)  # keys of rows that are neither stored nor deleted
+        self._held_keys = KeySet(memory)
         self.read_after: str | None = None  # the latest commit of aioflow's before the table was read
         self._total = 0
         self._suspect: Suspect | None = None
@@ -69,9 +70,10 @@ class DiffWrite:
             self._deletes.append(rows)
 
     def hold(self, keys: Batch) -> None:
-        """Keys of rows that are held back, as the table of these has them."""
-        if keys:
-            self._held.append(keys)
+        """Keys of rows that are held back, as the table of these has them; each counts once."""
+        new = self._held_keys.add_new([row[1] for row in keys], keys)
+        if new:
+            self._held.append(new)
 
     @property
     def inserted(self) -> int:
@@ -147,7 +149,7 @@ class DiffWrite:
 
     def close(self) -> None:
         self._finished = False
-        for buffer in (self._inserts, self._updates, self._deletes, self._held):
+        for buffer in (self._inserts, self._updates, self._deletes, self._held, self._held_keys):
             buffer.close()
 
     # --- the table ------------------------------------------------------------------------------

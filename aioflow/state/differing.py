@@ -89,6 +89,8 @@ class Difference:
         self._arranged = picker(_places(changed_schema(schema, key), schema, key))
         self._remembered = Remembered(memory, self._keys)
         self._valued: set[int] = set()  # columns in which the table has values, and no tuple so far
+        lost = before.columns if before is not None else ()
+        self._lost = {place for place, name in enumerate(names) if name in lost}  # and no tuple has a value
         self._new_keys = KeySet(memory)
         self._held = KeyedRows(memory)
         self._preview = RowBuffer(memory)
@@ -160,6 +162,8 @@ class Difference:
     def compare(self, batch: Batch) -> None:
         """Take tuples. Until each column that had values has one again, they are only kept."""
         self._rows += len(batch)
+        if self._lost:
+            self._lost -= _valued(batch, self._lost)
         if not self._valued:
             self._compare(batch, None)
             return
@@ -171,7 +175,8 @@ class Difference:
     def settle(self, marks: Marks) -> Judgement:
         """All tuples have come: decide which columns went empty, and compare what was kept for that."""
         vanished = [self._names[place] for place in sorted(self._valued)] if self._rows else []
-        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished)
+        still_empty = [self._names[place] for place in sorted(self._lost)]
+        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished, still_empty)
         if not judgement.doubts:
             self._compare_preview(judgement)
             if judgement.filled and self._wish.key is None:
@@ -290,7 +295,8 @@ class Difference:
     def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int]]:
         """Columns of which values may come, or go, without a word."""
         before = self._before.columns if self._before is not None else ()
-        filled = {place for place, name in enumerate(self._names) if name in before}
+        # A column that the table gets only now has its baseline in this run.
+        filled = {place for place, name in enumerate(self._names) if name in (*before, *self._stored.missing)}
         nulls = judgement.silent_nulls if judgement is not None else ()
         return filled, {place for place, name in enumerate(self._names) if name in nulls}
 
@@ -376,9 +382,10 @@ class Difference:
         holds_new = judgement.holds_new(found, settled)
         gone = self._hold_or_delete(judgement, now, counts, reason is not None)
         added = self._hold_new() if holds_new else 0
+        awaits = self._keep_new_keys(judgement)
         reasons = self._reasons(reason, added)
         self._tells_new = judgement.tells_new
-        suspect = judgement.suspect(found, gone, added, reasons, run_id, now)
+        suspect = judgement.suspect(found, gone, added, reasons, run_id, now, awaits=awaits)
         self.write.finish(found.total, suspect, forgets=self._before is not None)
         return suspect
 
@@ -396,8 +403,7 @@ class Difference:
 
     def _hold_or_delete(self, judgement: Judgement, now: datetime, counts: bool, holds: bool) -> int:
         """Stage what is gone to be deleted or held; return how many rows are held."""
-        # A confirmation that waits for a whole run is for the keys that were held when it was given.
-        waits = self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
+        waits = self._waits(judgement)
         quiet = judgement.confirmation == "quiet"
         gone = 0
         for missing in self._missing(judgement, now, counts):
@@ -410,14 +416,35 @@ class Difference:
             self._silent.append([each.row for each in deleted if quiet and each.is_settled])
         return gone
 
+    def _waits(self, judgement: Judgement) -> bool:
+        """Whether a confirmation waits for a whole run; it is for the keys that were held before it."""
+        return self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
+
     def _hold_new(self) -> int:
         """Neither store nor tell what is new; return how many rows that are."""
         held = 0
+        confirmed = self._before is not None and bool(self._before.confirmed)
         for batch in self.write.take_inserts():
             held += len(batch)
-            keys = [fingerprint(self._pick_key(row)) for row in batch]
-            self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
+            if not confirmed:  # a confirmation is for the keys that were held before it
+                keys = [fingerprint(self._pick_key(row)) for row in batch]
+                self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
         return held
+
+    def _keep_new_keys(self, judgement: Judgement) -> bool:
+        """Hold the keys that earlier runs held as new and this run has not seen; whether there are any."""
+        keeps = False
+        with KeySet(self._memory) as seen:
+            for batch in self.write.inserts():
+                keys = [fingerprint(self._pick_key(row)) for row in batch]
+                seen.add_new(keys, keys)
+            for key, entries in self._held.items():
+                runs = entries[0][1]
+                held = judgement.awaits(runs) if runs <= NEW and key not in seen else 0
+                if held:
+                    keeps = True
+                    self.write.hold([(self._wish.table, key, held, "")])
+        return keeps
 
     def _reasons(self, reason: Reason | None, added: int) -> list[Reason]:
         reasons = [] if reason is None else [reason]
@@ -432,15 +459,19 @@ class Difference:
         """Yield the rows that are news."""
         if not self._tells_new:
             return
-        quiet = self._before is not None and self._before.confirmed == "quiet"
         for batch in self.write.inserts():
             if len(self._untold):
                 batch = list(compress(batch, [key not in self._untold for key in self._keys(batch)]))
-            if quiet:
-                keys = [fingerprint(self._pick_key(row)) for row in batch]
-                batch = list(compress(batch, [not held for held in self._held.get_all(keys)]))
+            if self._before is not None:
+                batch = list(compress(batch, [not is_old for is_old in self._taken_over(batch)]))
             if batch:
                 yield batch
+
+    def _taken_over(self, batch: Batch) -> list[bool]:
+        """For each new row, whether a person has said that it is an old one under another key."""
+        quiet = self._before is not None and self._before.confirmed == "quiet"
+        keys = [fingerprint(self._pick_key(row)) for row in batch]
+        return [bool(held) and held[0][1] <= (NEW if quiet else NEW - 1) for held in self._held.get_all(keys)]
 
     def changed(self) -> Iterator[Batch]:
         """Yield the rows that have changed, with their old values."""

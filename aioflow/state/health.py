@@ -21,6 +21,8 @@ from aioflow.state.patience import Patience
 
 KEPT_RUNS = 200  # of each baseline
 _COLUMNS = "baseline, run_id, ended, row_count, page_count, nulls, is_good"
+# Among the nulls by column: no column has this name.
+_EMPTY_PAGES = ""
 # A run that writes nothing else does not wait for others as long as one whose results are at stake.
 _WAIT_SECONDS = 5.0
 
@@ -33,6 +35,7 @@ class RunHealth:
     rows: int
     pages: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
+    empty_pages: int = 0  # without any item, and nothing that proves them to be empty
     is_good: bool = True
     ended: datetime | None = None
 
@@ -65,7 +68,8 @@ def _run_of(row: Any, address: Address) -> RunHealth:
     _, run_id, ended, rows, pages, nulls, is_good = row
     try:
         counts = {str(name): int(count) for name, count in json.loads(nulls).items()}
-        return RunHealth(str(run_id), int(rows), int(pages), counts, bool(is_good), from_stamp(ended))
+        empty = counts.pop(_EMPTY_PAGES, 0)
+        return RunHealth(str(run_id), int(rows), int(pages), counts, empty, bool(is_good), from_stamp(ended))
     except (ValueError, TypeError, AttributeError):
         raise DamagedError(f"{address.shown}: {HEALTH} holds figures that nobody wrote") from None
 
@@ -116,9 +120,10 @@ class HealthWrite:
 async def _save(connection: Connection, baseline: str, run: RunHealth) -> None:
     """Add the figures of a run, and let go of those of runs long ago."""
     ended = stamp(run.ended or datetime.now(UTC))
+    counts = {**run.nulls, _EMPTY_PAGES: run.empty_pages}
     await connection.run(
         f"INSERT INTO {HEALTH} ({_COLUMNS}) VALUES ({connection.dialect.placeholders(7)})",
-        (baseline, run.run_id, ended, run.rows, run.pages, json.dumps(dict(run.nulls)), int(run.is_good)),
+        (baseline, run.run_id, ended, run.rows, run.pages, json.dumps(counts), int(run.is_good)),
     )
     one, two = (connection.dialect.placeholders(1, first) for first in (1, 2))
     await connection.run(

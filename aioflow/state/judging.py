@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from aioflow.dataclass import dataclass
+from aioflow.quantities import count_text
 from aioflow.state.own_tables import from_stamp, stamp
 from aioflow.state.suspects import NEW, Confirmation, Suspect
 from aioflow.state.wish import Wish
@@ -42,12 +43,20 @@ class Absence:
 class Judgement:
     """Judges one comparison: `before` is what earlier runs held back, `is_first` when there was none.
 
-    `vanished` are the columns that went empty in this run.
+    `vanished` are the columns that had values and are empty in this run; `still_empty` are those that went
+    empty before, and that no tuple of this run has a value for.
     """
 
     def __init__(
-        self, wish: Wish, before: Suspect | None, is_first: bool, marks: Marks, vanished: Sequence[str]
+        self,
+        wish: Wish,
+        before: Suspect | None,
+        is_first: bool,
+        marks: Marks,
+        vanished: Sequence[str],
+        still_empty: Sequence[str] = (),
     ) -> None:
+        self._still_empty = still_empty
         self._wish = wish
         self._before = before
         self._is_first = is_first
@@ -55,6 +64,8 @@ class Judgement:
         lost_keys = [name for name in vanished if name in (wish.key or ())]
         self.vanished = tuple(name for name in vanished if name not in self._confirmed_columns)
         self.doubts: tuple[Reason, ...] = marks.doubtful
+        if wish.duplicates == "first":  # of what is missing, another tuple may stand for the first
+            self.doubts = marks.reasons
         if lost_keys:
             text = f"{', '.join(lost_keys)}, of the KEY, {_is(lost_keys)} null in every row, and had values"
             self.doubts = (*self.doubts, Reason(text))
@@ -72,7 +83,7 @@ class Judgement:
 
     @property
     def _confirmed_columns(self) -> tuple[str, ...]:
-        return self._before.columns if self._before is not None and self.confirmation else ()
+        return self._before.confirmed_columns if self._before is not None and self.confirmation else ()
 
     @property
     def silent_nulls(self) -> tuple[str, ...]:
@@ -103,7 +114,7 @@ class Judgement:
 
     def absence(self, before: Absence | None, now: datetime, counts: bool) -> Absence:
         """Return in how many runs a row that is missing now was missing."""
-        if before is None or before.runs == NEW:
+        if before is None or before.runs <= NEW:
             before = Absence()
         if not counts or (before.runs and not self._is_apart(before.counted, now)):
             return before
@@ -115,7 +126,7 @@ class Judgement:
 
     def is_settled(self, before: Absence | None, absence: Absence) -> bool:
         """Whether a missing row is known to be gone: a person says so, or enough runs do."""
-        was_held = before is not None and before.runs != NEW
+        was_held = before is not None and before.runs > NEW
         return (bool(self.confirmation) and was_held) or absence.runs >= self._wish.confirm_runs
 
     def holds_gone(self, found: Found, settled: int) -> Reason | None:
@@ -130,52 +141,86 @@ class Judgement:
         return self._too_many(rest, total)
 
     def holds_new(self, found: Found, settled: int) -> bool:
-        """Whether new rows may be old ones under another key."""
+        """Whether new rows may be old ones under another key, or were held so and this run cannot tell."""
         rest, total = found.vanishing - settled, found.total - settled
-        return (
-            self._too_many(rest, total) is not None
-            and found.added > 0
-            and found.added >= _ABOUT_AS_MANY * rest
+        was_redesigned = self._before is not None and self._before.added > 0 and not self.is_whole
+        looks_redesigned = self._too_many(rest, total) is not None and (
+            found.added >= _ABOUT_AS_MANY * rest or not found.known
         )
+        return found.added > 0 and (was_redesigned or looks_redesigned)
 
     def _too_many(self, rest: int, total: int) -> Reason | None:
         share = self._wish.guard
         if share is None or rest <= share * total:
             return None
-        return Reason(f"{rest:,} of {total:,} rows are missing, more than GUARD: {share:g} lets go at once")
+        rows = f"{rest:,} of {count_text(total, 'row')} {'is' if rest == 1 else 'are'} missing"
+        return Reason(f"{rows}, more than GUARD: {share:g} lets go at once")
+
+    def awaits(self, runs: int) -> int:
+        """Return what is to be held of a row that was held as new, and that this run did not see; 0: nothing.
+
+        After a whole run these are rows that a person has taken over without a word. They are not waited for
+        for ever.
+        """
+        if not self.is_whole:
+            return runs
+        if runs == NEW:
+            return NEW - 1 if self.confirmation == "quiet" else 0
+        return runs - 1 if runs > NEW - self._wish.confirm_runs else 0
 
     # --- what is remembered ---------------------------------------------------------------------
 
     def suspect(
-        self, found: Found, gone: int, added: int, reasons: Sequence[Reason], run_id: str, now: datetime
+        self,
+        found: Found,
+        gone: int,
+        added: int,
+        reasons: Sequence[Reason],
+        run_id: str,
+        now: datetime,
+        *,
+        awaits: bool = False,
     ) -> Suspect | None:
-        """Return what is to be remembered of the table beside its rows, given how many are held back."""
+        """Return what is to be remembered of the table beside its rows, given how many are held back.
+
+        It `awaits` rows that a person has taken over and that have not come yet.
+        """
         before = self._before
         columns = self._columns(found)
         incomplete = not self.tells_new and not self.is_whole
         told = list(reasons)
-        if self.vanished:
-            names = ", ".join(self.vanished)
+        if columns:
             rows = "the only row" if found.rows == 1 else f"all {found.rows:,} rows"
-            told.append(Reason(f"{names} {_is(self.vanished)} null in {rows}, and had values"))
+            seen = f"{_is(columns)} null in {rows}" if self._still_empty or self.vanished else "went empty"
+            told.append(Reason(f"{', '.join(columns)} {seen}, and had values"))
         if incomplete and not told:
             told.extend(self._marks.partial)
+        if before is not None and not self.is_whole:
+            added = max(added, before.added)  # those that this run did not see are held as well
         # While there is no table, that its baseline is known, and empty, stands here alone.
         is_known = self._is_first or (before is not None and not before.incomplete)
-        is_note = is_known and not (found.rows or found.total or incomplete)
+        is_note = awaits or (is_known and not (found.rows or found.total or incomplete))
         if not (gone or added or columns or incomplete or is_note):
             return None
         return Suspect(
             *(self._wish.table, run_id, before.noticed if before else now, now, found.total, gone, added, 0),
             *(columns, tuple(dict.fromkeys(told)), incomplete),
-            before.confirmed if before is not None and not self._marks.is_whole else "",
+            *self._waiting_confirmation,
         )
+
+    @property
+    def _waiting_confirmation(self) -> tuple[Confirmation, tuple[str, ...]]:
+        """Return what a person has said, if this run could not apply it, and for which columns."""
+        before = self._before
+        if before is None or self._marks.is_whole:
+            return "", ()
+        return before.confirmed, before.confirmed_columns
 
     def _columns(self, found: Found) -> tuple[str, ...]:
         """Columns that are empty, or were, and may still come back to rows that this run did not see."""
-        if self.is_whole and found.rows:
-            return self.vanished
-        return tuple(dict.fromkeys((*self.vanished, *self.filled)))
+        kept = self._still_empty if self.is_whole and found.rows else self.filled
+        left = [name for name in kept if name not in self._confirmed_columns]
+        return tuple(dict.fromkeys((*self.vanished, *left)))
 
     def doubtful_suspect(self, found: Found, run_id: str, now: datetime) -> Suspect:
         """Return what is to be remembered when nothing of the run can be believed."""
@@ -186,12 +231,12 @@ class Judgement:
             before.columns if before else (),
             self.doubts,
             not self.tells_new,
-            before.confirmed if before else "",
+            *((before.confirmed, before.confirmed_columns) if before else ("", ())),
         )
 
 
 def _no_rows(total: int) -> Reason:
-    rows = "1 row" if total == 1 else f"{total:,} rows"
+    rows = count_text(total, "row")
     return Reason(f"nothing came at all, where the table has {rows}; EMPTY in a WRAPPER proves an empty page")
 
 

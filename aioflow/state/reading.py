@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 from typing import TypeAlias
 
 from aioflow.context import Context
@@ -62,6 +63,11 @@ async def read(
             async for item in collected:
                 yield item
         return
+    if context.run.writes_early:
+        async with aclosing(_read_out(read_from, transaction, database, context)) as collected:
+            async for item in collected:
+                yield item
+        return
     async with AsyncExitStack() as stack:
         async with context.permit():
             connection = await stack.enter_async_context(transaction.snapshot(database))
@@ -79,6 +85,35 @@ async def _next(results: Results) -> Schema | Batch | None:
         return await anext(results)
     except StopAsyncIteration:
         return None
+
+
+async def _read_out(
+    read_from: Callable[[Connection], Results],
+    transaction: Transaction,
+    database: str | None,
+    context: Context,
+) -> Results:
+    """What is read from a snapshot, all of it before anything is handed on.
+
+    A snapshot that waits for its reader would keep a server from changing a table for a write of the same
+    run, which the reader may be waiting for.
+    """
+    with RowBuffer(context.memory) as kept:
+        schema = None
+        async with (
+            context.permit(),
+            transaction.snapshot(database) as connection,
+            aclosing(read_from(connection)) as results,
+        ):
+            async for item in results:
+                if isinstance(item, Schema):
+                    schema = item
+                else:
+                    kept.append(item)
+        if schema is not None:
+            yield schema
+            for batch in kept.batches():
+                yield batch
 
 
 async def _collected(
@@ -130,6 +165,8 @@ class TupleQueries:
         self._context = context
         self._transaction = context.service(Transaction)
         self.in_own_view = context.sees_own_writes and self._transaction.may_write_to(database)
+        # Then permits are taken when a connection is there.
+        self.takes_permits = self.in_own_view or context.run.writes_early
         self._snapshots = Snapshots(self._transaction, database, context.clock)
         self.window = min(context.workers, CONNECTIONS_AT_MOST)
 
@@ -148,6 +185,14 @@ class TupleQueries:
             yield schema, []
 
     async def _in_snapshot(self, row: Row) -> Results:
+        if self._context.run.writes_early:
+            read_from = partial(query_rows, sql=self._sql, row=row)
+            async with aclosing(
+                _read_out(read_from, self._transaction, self._database, self._context)
+            ) as collected:
+                async for item in collected:
+                    yield item
+            return
         async with (
             self._snapshots.one() as connection,
             aclosing(query_rows(connection, self._sql, row)) as results,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.quantities import count_text
@@ -30,7 +30,9 @@ APART_SECONDS = 24 * 3600.0
 # What a person has said of a suspect: nothing, that it is true, or that it is to be applied without a word.
 Confirmation: TypeAlias = Literal["", "tell", "quiet"]
 
-NEW = -1  # in place of a number of runs: the key of a row that seems to be new
+# In place of a number of runs: the key of a row that seems new. Below it, of one that a person has taken
+# over as old under another key, and that has not come yet; each whole run without it counts down.
+NEW = -1
 _COLUMNS = (
     *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
     *("column_names", "reasons", "incomplete", "confirmed"),
@@ -60,6 +62,7 @@ class Suspect:
     reasons: tuple[Reason, ...] = ()
     incomplete: bool = False
     confirmed: Confirmation = ""
+    confirmed_columns: tuple[str, ...] = ()  # of `columns`, those that were empty when it was confirmed
 
     @property
     def holds_anything(self) -> bool:
@@ -73,7 +76,7 @@ class Suspect:
         """Return what is held back, in words."""
         parts = []
         if self.gone:
-            parts.append(f"{self.gone:,} of {count_text(self.total, 'row')} seem to be gone")
+            parts.append(f"{self.gone:,} of {count_text(self.total, 'row')} {_seems(self.gone)} to be gone")
         if self.added:
             parts.append(f"{count_text(self.added, 'row')} that {_seems(self.added)} new")
         if self.changed:
@@ -82,7 +85,7 @@ class Suspect:
             parts.append(f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'} empty")
         if self.incomplete:
             parts.append("no run has seen the whole yet")
-        return "; ".join(parts) or "nothing"
+        return "; ".join(parts) or ("everything that it found" if self.reasons else "nothing")
 
 
 def _seems(count: int) -> str:
@@ -181,7 +184,7 @@ async def write_suspect(connection: Connection, suspect: Suspect) -> None:
             *(suspect.table, suspect.run_id, stamp(suspect.noticed), stamp(suspect.seen)),
             *(suspect.total, suspect.gone, suspect.added, suspect.changed),
             *(json.dumps(suspect.columns), json.dumps(reasons, ensure_ascii=False)),
-            *(int(suspect.incomplete), suspect.confirmed),
+            *(int(suspect.incomplete), _confirmation_text(suspect)),
         ),
     )
 
@@ -196,7 +199,13 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
     suspect = await read_suspect(connection, table)
     if suspect is None or not suspect.holds_anything:
         return None
-    confirmed = replace(suspect, confirmed="quiet" if quietly else "tell")
+    # An incomplete baseline is accepted as it is: what comes from now on is new.
+    confirmed = replace(
+        suspect,
+        confirmed="quiet" if quietly else "tell",
+        confirmed_columns=suspect.columns,
+        incomplete=False,
+    )
     await write_suspect(connection, confirmed)
     # What a wrapper found is then the new usual: otherwise no run would be whole again.
     for baseline in {reason.baseline for reason in suspect.reasons if reason.baseline is not None}:
@@ -223,8 +232,19 @@ def _suspect(row: Row) -> Suspect:
         tuple(json.loads(columns)),
         tuple(Reason(text, baseline) for text, baseline in json.loads(reasons)),
         bool(incomplete),
-        confirmed if confirmed in get_args(Confirmation) else "",
+        *_confirmation(confirmed),
     )
+
+
+def _confirmation_text(suspect: Suspect) -> str:
+    """`tell ["price"]`: what a person has said, and for which columns."""
+    return f"{suspect.confirmed} {json.dumps(suspect.confirmed_columns)}" if suspect.confirmed else ""
+
+
+def _confirmation(text: str) -> tuple[Confirmation, tuple[str, ...]]:
+    found, _, columns = text.partition(" ")
+    kind: Confirmation = "quiet" if found == "quiet" else "tell" if found == "tell" else ""
+    return kind, tuple(json.loads(columns)) if kind else ()
 
 
 class EmptyBaseline:

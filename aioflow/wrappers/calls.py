@@ -274,7 +274,7 @@ class PageCalls(_Calls):
             self._empty_pages += 1
             self._proven_pages += read.is_proven_empty
         if not read.is_proven_empty:
-            self._tally.add_page(response.url)
+            self._tally.add_page(response.url, has_items=read.has_items)
         if read.unreadable:
             self._count_unreadable(read.unreadable)
         for note in read.notes:

@@ -36,21 +36,29 @@ class Tally:
     broken selector for many shows.
     """
 
-    __slots__ = ("_compared", "_looked_for", "columns", "first_url", "has_found", "nulls", "pages", "rows")
+    __slots__ = (
+        *("_compared", "_looked_for", "columns", "empty_pages", "first_empty", "first_url", "has_found"),
+        *("nulls", "pages", "rows"),
+    )
 
     def __init__(self, columns: Sequence[str], looked_for: Iterable[str], *, compared: bool = True) -> None:
         self.columns = tuple(columns)
         self.rows = 0
         self.pages = 0
         self.first_url = ""
+        self.empty_pages = 0
+        self.first_empty = ""
         self.has_found = False
         self.nulls = [0] * len(self.columns)
         self._looked_for = frozenset(map(self.columns.index, looked_for))
         self._compared = compared
 
-    def add_page(self, url: str) -> None:
+    def add_page(self, url: str, *, has_items: bool = True) -> None:
         self.first_url = self.first_url or url
         self.pages += 1
+        if not has_items:
+            self.first_empty = self.first_empty or url
+            self.empty_pages += 1
 
     def add(self, rows: Sequence[Row]) -> None:
         """Count a batch."""
@@ -89,6 +97,7 @@ class Usual:
         self._pages = _median(past.pages for past in known)
         self._fewest_pages = _low([past.pages for past in known])
         self._always_found = all(past.rows for past in known)
+        self._had_empty_pages = any(past.empty_pages for past in known)
 
     def lack(
         self, rows: int, pages: int, *, more_may_come: bool = False, leads_on: bool = False
@@ -112,6 +121,14 @@ class Usual:
             f"gave {gave} on {count_text(pages, 'page')}, where its {runs} had about {usual:,g} a page; "
             "has the page changed?"
         )
+
+    def lacks_page(self, empty_pages: int, pages: int) -> str | None:
+        """Return in words that some page has no item, where every page had some; None if that is usual."""
+        if not empty_pages or not self._runs or self._had_empty_pages:
+            return None
+        found = "no item" if pages == 1 else f"no item on {empty_pages:,} of its {pages:,} pages"
+        runs = "last run" if self._runs == 1 else f"last {self._runs} runs"
+        return f"gave {found}, where every page of its {runs} had some"
 
     def _finds_nothing(self, rows: int, pages: int) -> bool:
         """Whether pages have no row at all, of a wrapper that found some in every run."""

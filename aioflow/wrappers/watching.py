@@ -47,6 +47,8 @@ class WrapperWatch:
         if self.lack is None and self.usual is not None:
             tally = self.tally
             words = self.usual.lack(tally.rows, tally.pages, more_may_come=more_may_come, leads_on=leads_on)
+            if words is None and (lacks := self.usual.lacks_page(tally.empty_pages, tally.pages)):
+                words = f"{lacks} (the first: {without_userinfo(tally.first_empty)})"
             if words is not None:
                 self.lack = Reason(f"{self.where}: {self.wrapper.name} {words}", self.baseline)
         return self.lack
@@ -174,7 +176,8 @@ class Watching:
 
         tally = watch.tally
         return RunHealth(
-            self._run.run_id, tally.rows, tally.pages, tally.by_column(), ended=datetime.now(UTC)
+            *(self._run.run_id, tally.rows, tally.pages, tally.by_column(), tally.empty_pages),
+            ended=datetime.now(UTC),
         )
 
     # --- the database ---------------------------------------------------------------------------

@@ -218,6 +218,19 @@ def test_ops_shows_the_reference_of_one(command: Command) -> None:
     assert re.search(r"^  TYPE: …  .*one of inner, left", done.output, re.MULTILINE)
 
 
+def test_ops_tells_which_inputs_must_be_whole(command: Command) -> None:
+    lines = command("ops", "minus").output.splitlines()
+    (lhs,), (rhs,) = ([line for line in lines if line.startswith(f"  {name}  ")] for name in ("lhs", "rhs"))
+    assert rhs.endswith("(results are doubtful where it is partial)")
+    assert "doubtful" not in lhs
+
+
+def test_ops_shows_defaults_as_a_plan_would_write_them(command: Command) -> None:
+    assert "(a time span such as 90s, 5m or 1h30m, default 24h)" in command("ops", "diff").output
+    assert "ATTACH: …" in (mail := command("ops", "email").output)
+    assert "default ()" not in mail
+
+
 def test_ops_writes_the_page_of_the_documentation(command: Command) -> None:
     page = command("ops", "--markdown").output
     assert page.startswith("# Operators\n")

@@ -37,7 +37,7 @@ def test_what_is_held_back_is_listed_and_confirmed(
 ) -> None:
     first = watch(50)
     assert first.code == 0, first.messages
-    assert "it remembers 50 rows and tells none of them" in first.messages
+    assert "it remembers 50 rows and tells nothing" in first.messages
     assert "nothing is held back" in command("suspects", "list").messages
     told = watch(10)
     assert (told.code, told.output) == (0, "")

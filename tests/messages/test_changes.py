@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from aioflow import Row, Schema
 from aioflow.messages.changes import word_diff
-from aioflow.messages.composing import Excerpt, html_message, html_table, text_message, text_table
+from aioflow.messages.composing import (
+    Excerpt,
+    html_message,
+    html_sections,
+    html_table,
+    text_message,
+    text_table,
+)
 from aioflow.messages.lines import Wording
 
 CHANGED = Schema.of("house", "address", "price", "about", "old-address", "old-price", "old-about", "changes")
@@ -198,3 +205,15 @@ def test_sections_have_headings_and_the_empty_ones_are_left_out() -> None:
     nothing = [excerpt(schema=house, heading="New"), excerpt(schema=house, heading="Gone")]
     assert text_message(*nothing).startswith("No rows.")
     assert "No rows." in html_message(nothing[0], "", nothing[1])
+
+
+def test_sections_that_are_wider_than_a_telephone_are_blocks() -> None:
+    wide = Schema.of(url="char", address="char")
+    row = ("https://homes.example/houses/12-oak-street-irvine", "12 Oak Street")
+    page = html_sections(
+        [Excerpt(wide, [row], 1, heading="New"), Excerpt(wide, [("/1", "x")], 1, heading="Gone")]
+    )
+    blocks, _, table = page.partition("Gone")
+    assert "<table" not in blocks
+    assert "address: 12 Oak Street" in blocks
+    assert "<table" in table

@@ -76,7 +76,7 @@ class Range:
     @property
     def of_one_row(self) -> Range:
         """The marks that may have come with the first of the rows."""
-        return self._each(lambda marks: Marks(False, marks.doubtful, marks.cut)).or_less
+        return self._each(lambda marks: Marks(False, marks.doubtful, marks.cut or marks.partial)).or_less
 
     @property
     def or_less(self) -> Range:

@@ -245,7 +245,7 @@ def limit(work: Work) -> list[Bag]:
 
 def _cuts(work: Work) -> bool:
     """Whether limit leaves before it sees the end of its input."""
-    return len(work.inputs[0].rows) >= int(work["count"])
+    return bool(len(work.inputs[0].rows) >= work["count"])
 
 
 def sample(work: Work) -> list[Bag]:
@@ -415,8 +415,9 @@ def passed_on(work: Work, needs_whole: Iterable[int], orders: bool = False) -> R
 
 
 def marks_of_limit(work: Work) -> list[Range]:
+    """Where a row is missing, another one is among the first."""
     marks = work.inputs[0].marks
-    return [marks.of_first_rows if _cuts(work) else marks]
+    return [marks.of_first_rows if _cuts(work) else marks.as_doubt]
 
 
 def marks_of_null(work: Work) -> list[Range]:
@@ -480,7 +481,7 @@ OPERATORS: Mapping[str, Known] = {
     "aggregate": Known(aggregate, ("functions",), "end", needs_whole=(0,)),
     "sort": Known(sort, ("by",), orders=True),
     "limit": Known(limit, ("count",), own_marks=marks_of_limit),
-    "sample": Known(sample, ("size",)),
+    "sample": Known(sample, ("size",), needs_whole=(0,)),
     "window": Known(window, ("count",), needs_whole=(0,)),
     "log": Known(log, ("message",)),
     "series": Known(series, ("count",), "start"),

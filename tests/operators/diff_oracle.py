@@ -24,8 +24,10 @@ class DiffOracle:
     is_known: bool = False  # a table is there
     is_complete: bool = False  # and a whole run has been seen
     gone: dict[Hashable, tuple[int, datetime | None]] = field(default_factory=dict)
+    new: int = 0  # how many rows are held that seem to be new
     columns: set[int] = field(default_factory=set)
     confirmed: bool = False
+    confirmed_columns: set[int] = field(default_factory=set)
 
     def diff(self, given: Iterable[Row], mark: str, now: datetime) -> tuple[list[Row], list[Row], list[Row]]:
         """Return added, changed and removed rows of a run that is whole, partial or doubtful."""
@@ -38,14 +40,16 @@ class DiffOracle:
         confirmed = self.confirmed and whole
         vanished = {at for at in (1, 2) if self._is_empty(at, relation)}
         if confirmed:
-            vanished -= self.columns
+            vanished -= self.confirmed_columns
         changed = self._change(relation, vanished)
         added, removed, held_new = self._come_and_go(relation, whole, confirmed, now)
         tells = self.is_complete
         if not held_new:
             for key in added:
                 self.rows[key] = relation[key]
-        self.columns = vanished if whole and relation else vanished | self.columns
+        empty = {at for at in self.columns if all(row[at] is None for row in relation.values())}
+        left = empty if whole and relation else set(self.columns)
+        self.columns = vanished | (left - self.confirmed_columns if confirmed else left)
         if whole:
             self.confirmed = False
         if relation or whole:
@@ -86,7 +90,10 @@ class DiffOracle:
         rest = [key for key in missing if key not in settled]
         too_many = len(rest) > self.share * (total - len(settled))
         holds = bool(rest) and (not whole or not relation or too_many)
-        held_new = too_many and bool(added) and 2 * len(added) >= len(rest)
+        looks_redesigned = too_many and (2 * len(added) >= len(rest) or not known)
+        held_new = bool(added) and (looks_redesigned or (self.new > 0 and not whole))
+        now_held = len(added) if held_new else 0
+        self.new = now_held if whole else max(now_held, self.new)
         removed = [self.rows.pop(key) for key in missing if key in settled or not holds]
         waits = self.confirmed and not confirmed
         self.gone = {key: absent[key] for key in rest if holds and (not waits or key in self.gone)}
@@ -103,4 +110,5 @@ class DiffOracle:
         return bool(self.gone or self.columns)
 
     def confirm(self) -> None:
-        self.confirmed = True
+        self.confirmed_columns = set(self.columns)
+        self.confirmed = self.is_complete = True

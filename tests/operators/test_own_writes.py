@@ -358,6 +358,17 @@ def _fail_to_stage(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(StagedRows, "add", failing)
 
 
+def test_nobody_sees_rows_of_a_writer_whose_failure_is_taken(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_to_stage(monkeypatch, MANY - 1)
+    statements = """dbappend (rel, "c" : stored) {ERRORS: bad}
+    dbquery ("select count(*) as k from c where n = :n", stored : out)"""
+    result = run(database_url, statements, outputs="out, bad", rel=numbers(), capacity_rows=1)
+    assert (len(result.outputs["out"]), len(result.outputs["bad"])) == (0, 1)
+    assert out(database_url, 'dbimport ("c" : out) {IF_MISSING: empty}') == []
+
+
 def test_a_writer_that_fails_after_its_rows_were_seen_ends_the_run(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

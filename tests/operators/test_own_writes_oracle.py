@@ -42,7 +42,8 @@ class Link:
                 return f"""dbupdate ("update {self.table} set m = m + 1 where n = :n", {before} : y{number})
                 project (y{number}, "n, m + changed as m" : {after})"""
             case "query":
-                sql = f"select coalesce(sum(m), -1) as m from {self.table} where n = :n"
+                # As an integer: a column that is widened is locked for the run's other readers.
+                sql = f"select cast(coalesce(sum(m), -1) as bigint) as m from {self.table} where n = :n"
                 return f'dbquery ("{sql}", {before} : {after})'
 
     def follow(self, stored: dict[int, list[int]], n: int, m: int) -> int:

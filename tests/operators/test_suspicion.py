@@ -32,6 +32,7 @@ DAY = timedelta(days=1)
 MARKS = {
     "whole": WHOLE,
     "partial": partial("page 3 failed"),
+    "asked": partial("no rows on 1 page; has the page changed?"),
     "doubtful": Marks(doubtful=partial("a side lacks rows").partial),
     "empty": PROVEN_EMPTY,
 }
@@ -148,9 +149,15 @@ NOTHING: tuple[list[Row], ...] = ([], [], [])
 
 def test_the_first_run_remembers_everything_and_tells_nothing(watched: Table) -> None:
     assert watched.see(*many(3)) == NOTHING
-    assert "it remembers 3 rows and tells none of them" in watched.notes[0]
+    assert "it remembers 3 rows and tells nothing" in watched.notes[0]
     assert watched.rows() == many(3)
     assert watched.see(*many(4)) == (many(1, 3), [], [])
+
+
+def test_a_reason_that_is_a_question_ends_as_one(watched: Table) -> None:
+    watched.see(*many(3))
+    watched.see(*many(2), mark="asked")
+    assert "has the page changed? `aioflow suspects confirm t`" in watched.warnings[0]
 
 
 def test_the_first_run_tells_everything_where_that_is_asked_for(url: str) -> None:
@@ -181,6 +188,13 @@ def test_a_first_run_that_may_lack_everything_is_none(watched: Table) -> None:
     assert watched.see(*many(2), mark="doubtful") == NOTHING
     assert watched.see(*many(2)) == NOTHING
     assert watched.see(*many(3)) == (many(1, 2), [], [])
+
+
+def test_a_person_may_accept_a_baseline_that_never_was_whole(watched: Table) -> None:
+    watched.see(*many(10), mark="partial")
+    watched.confirm()
+    assert watched.see(*many(11), mark="partial") == (many(1, 10), [], [])
+    assert watched.see(*many(12)) == (many(1, 11), [], [])
 
 
 # --- partial and doubtful -----------------------------------------------------------------------
@@ -288,6 +302,19 @@ def test_a_redesigned_key_is_neither_gone_nor_new_however_often_it_is_seen(watch
     assert (suspect.gone, suspect.added) == (20, 20)
 
 
+def test_what_comes_where_nothing_known_is_left_is_no_news(watched: Table) -> None:
+    watched.see(*many(20))
+    assert watched.see((999, "captcha", 0)) == NOTHING
+    assert watched.see(*many(20)) == NOTHING
+
+
+def test_of_several_tuples_with_one_key_the_first_may_be_missing(url: str) -> None:
+    watched = Table(url, 'KEY: "k"; DUPLICATES: first')
+    watched.see(*many(20), *many(20, a="b"))
+    assert watched.see(*many(20, a="b"), mark="partial") == NOTHING
+    assert len(watched.rows()) == 20
+
+
 def test_a_person_may_take_a_redesigned_key_over_without_a_word(watched: Table) -> None:
     watched.see(*many(20))
     watched.see(*many(20, 100))
@@ -295,6 +322,40 @@ def test_a_person_may_take_a_redesigned_key_over_without_a_word(watched: Table) 
     assert watched.see(*many(20, 100), (999, "a", 0)) == ([(999, "a", 0)], [], [])
     assert [row[0] for row in watched.rows()] == [*range(100, 120), 999]
     assert watched.suspects() == []
+
+
+def test_rows_under_a_new_key_stay_held_while_runs_are_partial(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    assert watched.see(*many(3, 100), (999, "a", 0), mark="partial") == NOTHING
+    assert len(watched.rows()) == 20
+    watched.confirm(quietly=True)
+    assert watched.see(*many(5, 100), mark="partial") == NOTHING
+    assert watched.see(*many(20, 100), (998, "a", 0)) == ([(998, "a", 0)], [], [])
+    assert watched.suspects() == []
+
+
+def test_rows_that_were_taken_over_are_no_news_when_they_come_late(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    watched.confirm(quietly=True)
+    assert watched.see(*many(15, 100)) == NOTHING
+    assert watched.suspects() == []
+    assert watched.see(*many(18, 100)) == NOTHING
+    assert len(watched.rows()) == 18
+    for _ in range(4):
+        assert watched.see(*many(18, 100)) == NOTHING
+    assert watched.see(*many(20, 100)) == (many(2, 118), [], [])
+
+
+def test_a_confirmation_does_not_cover_what_vanishes_later(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(20, 100))
+    watched.confirm(quietly=True)
+    assert watched.see(*many(15, 100)) == NOTHING
+    assert watched.see(*many(5, 100)) == NOTHING
+    assert len(watched.rows()) == 15
+    assert "10 of 15 rows" in watched.warnings[0]
 
 
 # --- a person -----------------------------------------------------------------------------------
@@ -342,6 +403,26 @@ def test_a_null_is_filled_later_without_a_word(watched: Table) -> None:
     assert watched.see(*many(21)) == NOTHING
     assert watched.rows() == sorted(many(21), key=repr)
     assert watched.see((0, "b", 0), *many(20, 1))[1] == [(0, "b", 0, "a", 0, "a")]
+
+
+def test_a_value_that_comes_back_is_no_news_though_the_table_has_none_left(watched: Table) -> None:
+    watched.see(*many(10))
+    watched.see(*many(10, a=None), *many(30, 10, a=None))
+    for first in (4, 8, 10):
+        watched.see(*many(40 - first, first, a=None))
+    assert all(row[1] is None for row in watched.rows())
+    watched.see(*many(30, 10, a=None))
+    assert watched.see(*many(30, 10)) == NOTHING
+
+
+def test_a_confirmation_is_not_for_columns_that_go_empty_later(watched: Table) -> None:
+    watched.see(*many(20))
+    watched.see(*many(5))
+    watched.confirm()
+    watched.see(*many(5, a=None), mark="partial")
+    assert watched.see(*many(5, a=None))[1] == []
+    assert all(row[1] == "a" for row in watched.rows())
+    assert watched.see(*many(5)) == NOTHING
 
 
 def test_other_changes_are_told_while_a_column_is_empty(watched: Table) -> None:

@@ -80,7 +80,9 @@ async def test_suspects_are_kept_confirmed_and_forgotten(tmp_path: Path) -> None
             await write_suspect(connection, replace(suspect, table="other"))
             await write_suspect(connection, Suspect("empty", "run", NOTICED, NOTICED))
         assert await read_suspect(connection, "t") == suspect
-        assert await confirm_suspect(connection, "t", quietly=True) == replace(suspect, confirmed="quiet")
+        confirmed = replace(suspect, confirmed="quiet", confirmed_columns=suspect.columns)
+        assert await confirm_suspect(connection, "t", quietly=True) == confirmed
+        assert await read_suspect(connection, "t") == confirmed
         assert [each.confirmed for each in await read_suspects(connection)] == ["", "quiet"]
         assert await forget_suspect(connection, "t")
         assert not await forget_suspect(connection, "t")
@@ -97,3 +99,4 @@ def test_what_is_held_is_said_in_words() -> None:
         "30 of 60 rows seem to be gone; 1 row that seems new; 2 rows that seem changed; "
         "price, agent are empty; no run has seen the whole yet"
     )
+    assert replace(suspect, gone=1).held.startswith("1 of 60 rows seems to be gone; ")

@@ -153,7 +153,7 @@ async def test_a_path_for_health_is_refused(tmp_path: Path) -> None:
 async def test_offline_runs_are_neither_kept_nor_compared(tmp_path: Path) -> None:
     await gather(tables(tmp_path), page(6))
     result = await gather(tables(tmp_path, offline=True), page(0))
-    assert marks(result) == "whole"
+    assert "where its last" not in " ".join(result.warnings)
     assert len(figures(tmp_path)) == 1
 
 
@@ -165,7 +165,8 @@ async def test_replayed_runs_are_neither_kept_nor_compared(tmp_path: Path) -> No
         await engine.run(loads(PLAN), x=[{"city": "a"}])
     async with Engine(configuration=tables(tmp_path, replay=recording)) as engine:
         result = await engine.run(loads(PLAN), x=[{"city": "a"}])
-    assert (len(result), marks(result)) == (0, "whole")
+    assert len(result) == 0
+    assert "where its last" not in " ".join(result.warnings)
     assert len(figures(tmp_path)) == 1
 
 
@@ -364,10 +365,10 @@ async def test_no_item_where_there_were_some_is_partial_from_the_second_run_on(t
     assert figures(tmp_path) == [(6, 1, True), (0, 1, False)]
 
 
-async def test_few_rows_that_are_gone_may_be_chance(tmp_path: Path) -> None:
+async def test_the_only_row_that_is_gone_lacks(tmp_path: Path) -> None:
     await gather(tables(tmp_path), page(1))
-    assert marks(await gather(tables(tmp_path), page(0))) == "whole"
-    assert figures(tmp_path) == [(1, 1, True), (0, 1, True)]
+    assert marks(await gather(tables(tmp_path), page(0))) == "partial"
+    assert figures(tmp_path) == [(1, 1, True), (0, 1, False)]
 
 
 async def test_fewer_rows_than_usual_are_partial_after_three_runs(tmp_path: Path) -> None:
@@ -670,3 +671,23 @@ def test_a_wrapper_of_a_file_is_named_with_it() -> None:
     Path("watch.plan").write_text(PLAN)
     message = asyncio.run(nothing_found(None, page(0), load("watch.plan")))
     assert "`aioflow wrapper test watch.plan list --url http://homes.example/a`" in message
+
+
+# --- a page without items among others ----------------------------------------------------------
+
+
+async def test_a_page_without_items_where_every_page_had_some_lacks_rows(tmp_path: Path) -> None:
+    async def look(*rows: int) -> Result:
+        answers = {f"http://homes.example/{number}": page(count) for number, count in enumerate(rows)}
+        client = ScriptedSite(answers).client({"http": {"retries": 0}})
+        text = """WRAPPER w (n) { GET: "http://homes.example/{n}"; EACH: "li"; title: "b" }
+            PLAN p { INPUT: x OUTPUT: out BODY { wrapper ("w", x : out) } }"""
+        async with client, Engine(configuration=tables(tmp_path), services={Client: client}) as engine:
+            return await engine.run(loads(text), x=[{"n": number} for number in range(len(rows))])
+
+    assert marks(await look(4, 4, 4, 4)) == "whole"
+    result = await look(4, 4, 0, 4)
+    assert marks(result) == "partial"
+    warning = next(each for each in result.warnings if "no item on 1 of its 4 pages" in each)
+    assert "where every page of its last run had some (the first: http://homes.example/2)" in warning
+    assert marks(await look(4, 4, 4, 4)) == "whole"

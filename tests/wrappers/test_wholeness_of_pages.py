@@ -62,14 +62,14 @@ PROOFS = [
     (
         'READ: xml; EACH: "item"; EMPTY: "count(*) = 1"; a: "a"',
         "<r><x/></r>",
-        "<r><item/></r>",
+        "<r><item><a>1</a></item></r>",
         "<r/>",
         "text/xml",
     ),
     (
         'READ: xml; EACH: "item"; EMPTY: "//none"; a: "a"; b: page "b"',
         "<r><none/></r>",
-        "<r><item/></r>",
+        "<r><item><a>1</a></item></r>",
         "<r/>",
         "text/xml",
     ),
@@ -122,7 +122,7 @@ def test_a_page_without_items_that_matches_is_proven_to_be_empty(
     assert found[1:] == (False, True)
     assert found[0] > 0
     found, result = looked(wrapper, broken, kind=kind)
-    assert found == (0, False, True)
+    assert found == (0, False, False)
     assert len(result.statistics.nothing_found) == 1
 
 
@@ -132,7 +132,7 @@ def test_a_status_proves_it_as_well() -> None:
 
 
 def test_a_proof_is_one_for_all_pages_or_none() -> None:
-    assert looked(HTML, "<p class=none>", "<p>")[0] == (0, False, True)
+    assert looked(HTML, "<p class=none>", "<p>")[0] == (0, False, False)
     assert looked(HTML, "<p class=none>", "<li><b>x</b></li>")[0] == (1, False, True)
 
 
