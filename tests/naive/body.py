@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.naive.writer import INTEGERS, TEXTS, TYPES, Names, Signature, Var, Writer
 
@@ -19,6 +19,7 @@ FUNCTIONS = {
     "t_odd_fails": (("s",), True),
     "t_slow_fails": (("k",), True),
     "t_always_fails": (("s",), True),
+    "t_few_fail": (("s",), True),
     "t_small_gone": (("s",), True),
     "t_gone_or_broken": (("k",), True),
 }
@@ -214,13 +215,15 @@ def apply(writer: Writer) -> Var:
     return writer.add("apply", [rows], [f'"{function}"'], [names], options, "tuple", may_fail)[0]
 
 
-def broken(writer: Writer, rows: Var, *, once: bool = False, taken: float = 1.0) -> Var:
+BROKEN = ("t_odd_fails", "t_small_gone", "t_gone_or_broken", "t_slow_fails")
+
+
+def broken(writer: Writer, rows: Var, functions: Sequence[str] = BROKEN, taken: float = 1.0) -> Var:
     """The tuples for which a function does not fail: something is missing, or known not to be there.
 
-    Where `once` is said, each gives one result; `taken` is how often failures are taken right here.
+    `taken` is how often failures are taken right here.
     """
-    some = ("t_odd_fails", "t_small_gone", "t_gone_or_broken", "t_slow_fails")
-    function = writer.random.choice(some[:-1] if once else some)
+    function = writer.random.choice(functions)
     names = joined(rows.names, FUNCTIONS[function][0])
     before, writer.taken = writer.taken, taken
     made = writer.add("apply", [rows], [f'"{function}"'], [names], [], "tuple", fails=True)[0]

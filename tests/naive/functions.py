@@ -93,6 +93,15 @@ def always_fails(row: Tuple) -> Tuple:
     raise RuntimeError("never works")
 
 
+@aioflow.function(name="t_few_fail", returns="s char", pure=True)
+async def few_fail(row: Tuple) -> Tuple:
+    """Fails for one number of ten."""
+    await asyncio.sleep(0.1)
+    if _number(row) % 10 == 7:
+        raise LookupError("seven")
+    return {"s": "well"}
+
+
 class GoneError(aioflow.AioflowError):
     """Says that there is nothing, which is knowledge."""
 

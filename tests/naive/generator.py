@@ -112,7 +112,7 @@ def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: 
     """Random statements around at least one call, and the results to give."""
     is_main = writer.name == MAIN
     for rows in writer.inputs:
-        if writer.chance(0.6 if is_main else 0.3):
+        if writer.chance(0.75 if is_main else 0.3):
             broken(writer, rows, taken=1.0 if is_main else 0.6)  # else around the call
             writer.variables.remove(rows)  # so that the marks of the other one reach many statements
     results = [statement(writer) for _ in range(statements)]
@@ -122,4 +122,7 @@ def _body(writer: Writer, below: Sequence[Signature], statements: int, outputs: 
     if writer.parameters:
         rows = writer.numbered()
         results.append(writer.one("select", [rows], ['"n != ${stride}"'], rows.names))
+    failed = [variable for variable in writer.variables if "error" in variable.names]
+    if failed and writer.chance(0.3):
+        results.append(writer.random.choice(failed))
     return list({variable.name: variable for variable in reversed(results)}.values())[:outputs]

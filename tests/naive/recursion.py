@@ -144,9 +144,9 @@ def recursive(
     kind = random.random()
     if kind < 0.2:
         return reachable(random, name)
-    if kind < 0.3:
+    if kind < 0.33:
         return handed_down(random, name)
-    if kind < 0.45:
+    if kind < 0.47:
         return mutual(random, name, callables)
     plan = RecursivePlan(random, name, callables, sure=random.random() < 0.6)
     result = random.choices(list(KINDS), list(KINDS.values()))[0](plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.naive.body import broken
+from tests.naive.body import BROKEN, broken
 from tests.naive.databases.sql import INSERTS, QUERIES, UPDATES
 from tests.naive.writer import Names, Var, Writer
 
@@ -95,7 +95,7 @@ class Links:
     # --- what may happen to tuples between databases ---
 
     def _lose(self, given: Var) -> Var:
-        return self._paired(broken(self.writer, given, once=True))
+        return self._paired(broken(self.writer, given, BROKEN[:-1]))
 
     def _paired(self, variable: Var) -> Var:
         return self.writer.one("project", [variable], ['"n, m"'], PAIR)
