@@ -291,7 +291,7 @@ class Loop:
             for _, outlet in level.outlets:
                 outlet.end()
         for anchor in self._anchors:
-            anchor.end()
+            anchor.end(dead=True)  # as the last call, which does not unfold; what levels gave ended above
         for step in self._routine.steps:
             if not step.is_call:
                 self._report(step)

@@ -500,3 +500,17 @@ def test_commit_on_a_called_plan_is_a_mistake() -> None:
     assert "main" in mistake
     alone = loads(text, plan="store")
     assert not run_plan(alone, a=[{"n": 1}]).outputs
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("statement", ['project (more, "n - 1 as n" : next)', "distinct (less : next)"])
+def test_a_recursion_whose_levels_give_nothing_of_their_own_ends_dead(mode: Mode, statement: str) -> None:
+    text = f"""
+    PLAN down {{ INPUT: top (n number) OUTPUT: rest BODY {{
+      select (top, "n > 0" : more) project (more, "n - 1 as n" : less) {statement} down (next : rest)
+    }} }}
+    PLAN main {{ INPUT: x (n number) OUTPUT: out BODY {{
+      down (x : nothing) aggregate (nothing, "count() as k" : out)
+    }} }}
+    """
+    assert len(run_plan(loads(text, plan="main"), mode=mode, x=[{"n": 3}])) == 0
