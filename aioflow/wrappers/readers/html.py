@@ -15,9 +15,11 @@ from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, says_utf8
 from aioflow.wrappers.conversions import WORDS
 from aioflow.wrappers.definition import Extraction, Field, Processing
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Convert, is_only_url
 from aioflow.wrappers.readers.compiled import (
+    HEAVY_BYTES,
     Compiled,
     CompiledExtractor,
     Frame,
@@ -44,11 +46,8 @@ from aioflow.wrappers.reading import Found, PageHead
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# Selecting keeps other threads from running. A page of so many bytes may keep the event loop waiting for
-# more than a tenth of a second; one whose selectors count siblings does so much earlier: 20,000 siblings
+# Selecting takes its time for pages of many tags; where selectors count siblings much earlier: 20,000 of them
 # take two seconds.
-_LARGE_BYTES = 1 << 20
-_LARGE_BYTES_IF_COUNTING = 24 << 10
 _MANY_TAGS, _MANY_TAGS_IF_COUNTING = 20_000, 3000
 _BOM = b"\xef\xbb\xbf"
 
@@ -109,7 +108,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         for text, proof in zip(extraction.empty, compiled.empty, strict=True):
             _check_proof(text, proof.selector)
             self._counts |= proof.selector.counts
-        self._steepness = Steepness.of(_selectors(compiled))
+        self._steepness = Steepness.of(taken.selector for taken in compiled.selectors())
         self.rows = _row_maker(compiled)
         # The same for all pages where every field is of the item, and a value.
         is_plain = all(slot.field.scope == "item" and slot.nested is None for slot in compiled.layout.slots)
@@ -138,12 +137,6 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         from aioflow.wrappers.readers.html_explained import Explanation
 
         return Explanation(self, page, body).run()
-
-    def prefers_process(self, size: int) -> bool:
-        return (
-            size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
-            or self._steepness is not None
-        )
 
     def is_heavy(self, body: bytes) -> bool:
         if super().is_heavy(body):
@@ -180,7 +173,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             parser = self._parser(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
         # every single page would be given back to the system and asked for again, page by page.
-        self._latest = parser if len(body) < _LARGE_BYTES else None
+        self._latest = parser if len(body) < HEAVY_BYTES else None
         page.find_base = lambda: _base_of(parser, body)
         return parser
 
@@ -194,18 +187,6 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if charset.codec == UTF8 and (charset.said_by != "nobody" or _is_utf8(body)):
             return body.removeprefix(_BOM)
         return decode_as(body, charset).encode()
-
-
-def _selectors(compiled: Compiled[Taken]) -> Iterator[Selector]:
-    if compiled.each is not None:
-        yield compiled.each.selector
-    yield from (proof.selector for proof in compiled.empty)
-    slots = [*compiled.layout.slots, *([compiled.next_page] if compiled.next_page is not None else [])]
-    while slots:
-        slot = slots.pop()
-        if slot.selector is not None:
-            yield slot.selector.selector
-        slots += slot.nested.slots if slot.nested is not None else ()
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -300,6 +281,7 @@ class _Rows:
         shared, searches, others, in_page = frame.values, self._searches, self._others, self._in_page
         found: LexborNode | None
         for item in items:
+            check()
             values = shared.copy()
             own = None if in_page else item.mem_id
             for selector, css, steps in searches:

@@ -15,6 +15,7 @@ from aioflow.errors import SettingError
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.loop_time import checked
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
 from aioflow.wrappers.readers.options import check_options, is_flag
@@ -28,7 +29,7 @@ from aioflow.wrappers.readers.pieces import (
 )
 from aioflow.wrappers.readers.xml_guard import SafeParser, etree
 from aioflow.wrappers.readers.xml_items import ItemParser
-from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, compile_xpath
+from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, compile_xpath, is_steep
 from aioflow.wrappers.reading import Found, PageHead
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
@@ -79,12 +80,17 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         super().__init__(extraction, compile_extraction(extraction, _Selecting(extraction), traits))
         each, layout = self.compiled.each, self.compiled.layout
         stays_inside = self.compiled.next_page is None and not layout.needs_page and _stays_inside(layout)
-        self.steps = each.steps if each is not None and stays_inside else None
+        self._degree = max((path.degree for path in self.compiled.selectors()), default=0)
+        is_cheap = stays_inside and self._degree <= 1
+        self.steps = each.steps if each is not None and is_cheap else None
         self.is_incremental = self.steps is not None
         self.takers = {slot.place: _taker(slot) for slot in layout.item if slot.selector.gives_nodes}
 
     def open(self, page: PageHead) -> XmlReading:
         return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
+
+    def is_heavy(self, body: bytes) -> bool:
+        return super().is_heavy(body) or is_steep(body.count(b"<") + body.count(b"="), self._degree)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
         try:
@@ -144,7 +150,7 @@ class XmlFinder:
         if not isinstance(found, list):
             found = [_shown_value(found)]
         if conversion.matches == "all":
-            return [_text_of(each, conversion.source) for each in found]
+            return [_text_of(each, conversion.source) for each in checked(found)]
         return (
             _text_of(found[-1 if conversion.matches == "last" else 0], conversion.source) if found else None
         )
