@@ -150,8 +150,8 @@ class PageReader:
                 raise self._late(response, limit) from error
             raise _unread(response, f"the page was not read: {error}") from error
         except MemoryError as error:
-            limit = f"http.read_memory_bytes ({byte_text(memory)})"
-            raise _unread(response, f"reading the page takes more memory than {limit}") from error
+            most = f"http.read_memory_bytes ({byte_text(memory)})"
+            raise _unread(response, f"reading the page takes more memory than {most}") from error
 
     def _seconds_for(self, size: int) -> float:
         """How much of the processor's time a page of some size may take."""

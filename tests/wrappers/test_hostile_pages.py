@@ -46,6 +46,7 @@ def read(declaration: str, page: bytes | str, kind: str, **http: Any) -> list[Ma
 # --- time -----------------------------------------------------------------------------------------
 
 PAIRS = "<r>" + "".join(f"<i id='{n}'/><sel ref='x{n}'/>" for n in range(6000)) + "</r>"
+TAGS = "".join(f"<b id='{n}'></b><u ref='x{n}'></u>" for n in range(6000))
 NESTED = "{" + '"a":[{' * 60 + '"a":1' + "}]" * 60 + "}"
 
 
@@ -55,7 +56,7 @@ NESTED = "{" + '"a":[{' * 60 + '"a":1' + "}]" * 60 + "}"
         ('READ: xml; EACH: "//i[@id = //sel/@ref]"; id: "@id"', PAIRS, "xml"),
         ('READ: xml; EACH: "/r"; n: "count(i[@id = ../sel/@ref])" number', PAIRS, "xml"),
         ('READ: xml; EACH: "i"; n: "count(preceding-sibling::*[count(following::*) > 0])"', PAIRS, "xml"),
-        ('READ: html; EACH: "//i[@id = //sel/@ref]"; id: "@id"', f"<body>{PAIRS}", "html"),
+        ('READ: html; EACH: "//b[@id = //u/@ref]"; id: "@id"', TAGS, "html"),
         ('READ: json; EACH: "$..a..a..a..a..a"; v: "$"', NESTED, "json"),
         ('READ: json; v: "$..a..a..a..a..a" all', NESTED, "json"),
     ],

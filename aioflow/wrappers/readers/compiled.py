@@ -197,6 +197,18 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
     return Compiled(each, Layout(slots), next_page, tuple(_proofs(extraction, select)))
 
 
+def inside_items(extraction: Extraction) -> frozenset[int]:
+    """The identities of the fields that are looked for in an item, and not in the whole page."""
+    return frozenset(map(id, _inside(extraction.fields, extraction.each is not None)))
+
+
+def _inside(fields: Iterable[Field], is_inside: bool) -> Iterator[Field]:
+    for field in fields:
+        if is_inside and field.scope == "item":
+            yield field
+        yield from _inside(field.fields, True)
+
+
 def _proofs(extraction: Extraction, select: Callable[[Field], S]) -> Iterator[S]:
     for text in extraction.empty:
         # It is no field, and so it has no name.

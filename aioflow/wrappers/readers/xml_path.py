@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
+from aioflow.wrappers.definition import Field
 from aioflow.wrappers.readers.xml_guard import etree
 
 # fmt: off
@@ -125,6 +126,16 @@ def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool 
         _simple_steps(tokens, namespaces, any_namespace),
         _degree(tokens),
     )
+
+
+def check_use(path: XmlPath, field: Field, *, is_inside: bool) -> XmlPath:
+    """The path itself; a SettingError when it cannot be that of a field (EACH is one of that name)."""
+    if path.is_absolute and is_inside:
+        hint = f"{path.text!r} is looked for in the whole page; write .{path.text.strip()}, or say page"
+        raise SettingError(hint, offset=0)
+    if not path.gives_nodes and (field.fields or field.name == "EACH"):
+        raise SettingError(f"{path.text!r} leads to a value and not to elements", offset=0)
+    return path
 
 
 def _xpath(
