@@ -63,6 +63,8 @@ def _made(call: Call) -> Outcome:
 
 def _traced(error: BaseException) -> BaseException:
     """Return an exception as it can be sent, with the place where it came up."""
+    if not isinstance(error, Exception):  # there it would end more than a call
+        error = RuntimeError(f"the function wants to end its process: {error!r}")
     error.add_note("in another process:\n" + "".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))

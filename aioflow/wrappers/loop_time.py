@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # Of processor time: a busy machine does not make pages heavy.
-LOOP_SECONDS = 0.1
+LOOP_SECONDS = 0.05
 # Steps of a pattern that take about as long, in the slowest engine that re2 falls back to.
 _MOST_STEPS = 8_000_000
 # Text that is kept until an item in it is complete.
