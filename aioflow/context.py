@@ -306,9 +306,28 @@ class Context:
         async with self.permit(source):
             return await to_thread.run_sync(function, *args)
 
-    async def in_process(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
-        """Call a CPU-heavy function in a spawned process, under a permit; it is killed on cancel."""
-        from anyio import to_process
+    async def in_process(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        source: str | None = None,
+        seconds: float | None = None,
+        processor_seconds: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> T:
+        """Call a CPU-heavy function in another process, under a permit; it is killed on cancel.
 
-        async with self.permit(source):
-            return await to_process.run_sync(function, *args, cancellable=True)
+        It is killed too, with a ProcessError, when it takes longer than `seconds`, or than
+        `processor_seconds` of the processor; beyond `memory_bytes` it gets a MemoryError. The process imports
+        what it needs by the names of modules. What the main module defines has no such name: it runs on a
+        worker thread, without these limits.
+        """
+        from aioflow.processes import Processes
+        from aioflow.processes.frames import Limits, UnimportableError
+
+        limits = Limits(seconds, processor_seconds, memory_bytes)
+        try:
+            async with self.permit(source):
+                return await self.service(Processes).call(function, *args, limits=limits)
+        except UnimportableError:
+            return await self.in_thread(function, *args, source=source)

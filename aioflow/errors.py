@@ -6,6 +6,7 @@ AioflowError
 ├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
 ├── UntoldAttributeError  a question to a relation that told nothing of its attributes; binding answers it
 ├── MissingExtraError  an optional package is not installed
+├── ProcessError       a call in another process has no outcome
 └── RunError           a run that failed
     ├── OperatorError  a statement failed; names file, line, operator and input tuple
     ├── ReleasedError  a firing failed after some of its results had left
@@ -91,6 +92,14 @@ class MissingExtraError(AioflowError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional package: pip install 'aioflow[{extra}]'")
+
+
+class ProcessError(AioflowError):
+    """A call in another process has no outcome: its process ended, or was ended because it `is_late`."""
+
+    def __init__(self, message: str, *, is_late: bool = False) -> None:
+        super().__init__(message)
+        self.is_late = is_late
 
 
 class RunError(AioflowError):

@@ -11,9 +11,6 @@ from aioflow.engine import Engine, Result
 from aioflow.relation import Relation
 from aioflow.testing.loop import VirtualLoop, describe_task
 
-# anyio keeps this task until the loop closes, once `context.in_process` was used.
-_KEPT_BY_ANYIO = "AnyIO process pool shutdown task"
-
 
 def assert_nothing_left(engine: Engine | None = None, result: Result | None = None) -> None:
     """Fail unless everything has been released; to be called where the run has just ended.
@@ -30,11 +27,7 @@ def assert_nothing_left(engine: Engine | None = None, result: Result | None = No
 def _on_the_loop() -> list[str]:
     loop = asyncio.get_running_loop()
     tasks = loop.tasks() if isinstance(loop, VirtualLoop) else list(asyncio.all_tasks(loop))
-    found = [
-        f"task {describe_task(task)}"
-        for task in tasks
-        if task is not asyncio.current_task(loop) and task.get_name() != _KEPT_BY_ANYIO
-    ]
+    found = [f"task {describe_task(task)}" for task in tasks if task is not asyncio.current_task(loop)]
     if isinstance(loop, VirtualLoop):
         found += [f"unclosed generator {name}" for name in loop.abandoned]
         found += loop.complaints

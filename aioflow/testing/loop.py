@@ -144,13 +144,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _working_elsewhere(self) -> bool:
         if self._in_executor:
             return True
-        # anyio keeps its pools here, and has no public way to ask whether they work.
+        # anyio keeps its threads here, and has no public way to ask whether they work.
         variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
         pools = {variable._name: pool for variable, pool in variables.items()}
-        for kind in ("_threadpool", "_process_pool"):
-            if len(pools.get(f"{kind}_workers", ())) > len(pools.get(f"{kind}_idle_workers", ())):
-                return True
-        return False
+        return len(pools.get("_threadpool_workers", ())) > len(pools.get("_threadpool_idle_workers", ()))
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Wait for the threads in the thread of the loop: nothing else is left to run."""
