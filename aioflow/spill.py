@@ -17,8 +17,8 @@ from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from aioflow.keyed import KeyedRows, KeySet
-from aioflow.memory import Memory, Spillable, batch_size
-from aioflow.relation import Batch, Relation, Row, RowStore, Schema
+from aioflow.memory import Memory, SpilledRows, Spillable, batch_size
+from aioflow.relation import Batch, Relation, Row, Schema
 
 __all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
 
@@ -96,20 +96,30 @@ class RowBuffer(Spillable):
 
     def batches(self) -> Iterator[Batch]:
         """All rows, batch by batch."""
-        yield from self._kept
-        if self._file is not None:
-            yield from self._file.batches()
-            if self._tail:
-                yield self._tail
+        self.check_open()
+        for batch in self._kept:
+            yield batch
+            self.check_open()
+        if self._file is None:
+            return
+        for batch in self._file.batches():
+            yield batch
+            self.check_open()
+        if self._tail:
+            yield self._tail
 
     def relation(self, schema: Schema) -> Relation:
-        """The rows as a value; the buffer lives as long as the value does."""
+        """The rows as a value. The buffer is closed with the run, unless the value is among its results."""
         if self._file is None:
             rows = list(chain.from_iterable(self._kept))
             self.close()
             return Relation(schema, rows)
-        self.outlive_the_run()
+        self._memory.enter_value(self)
         return Relation(schema, _StoredRows(self))
+
+    def rows_in_memory(self) -> Iterator[Row]:
+        """The rows that are not on disk: only they can embed what is itself on disk."""
+        return chain(chain.from_iterable(self._kept), self._tail)
 
     def close_files(self) -> None:
         self._kept, self._tail = [], []
@@ -118,11 +128,18 @@ class RowBuffer(Spillable):
             self._file = None
 
 
-class _StoredRows(RowStore):
+class _StoredRows(SpilledRows):
     """The rows of a buffer, for a Relation."""
 
     def __init__(self, buffer: RowBuffer) -> None:
         self._buffer = buffer
+
+    @property
+    def structure(self) -> RowBuffer:
+        return self._buffer
+
+    def rows_in_memory(self) -> Iterator[Row]:
+        return self._buffer.rows_in_memory()
 
     def __len__(self) -> int:
         return len(self._buffer)
