@@ -303,7 +303,7 @@ class Context:
     async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
         """Call a blocking function on a worker thread, under a permit.
 
-        A thread cannot be interrupted: where this is cancelled, the function keeps its permit until it returns.
+        A thread cannot be interrupted: where this is cancelled, the function has its permit until it returns.
         """
         return cast(T, await self._step.in_thread(partial(function, *args), source))
 

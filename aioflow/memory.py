@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from aioflow.errors import ClosedError
 from aioflow.relation import Document, Relation, Row, RowStore
 
 T = TypeVar("T")
@@ -147,10 +146,9 @@ class Spillable:
         self._closed = False
         memory.enter(self)
 
-    def check_open(self) -> None:
-        """Let nobody take for empty what was closed."""
-        if self._closed:
-            raise ClosedError("the rows of this relation were released when its run ended")
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     def reserve(self, size: int) -> bool:
         if not self._memory.reserve(size):

@@ -16,8 +16,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, BinaryIO, cast
 
+from aioflow.errors import ClosedError
 from aioflow.keyed import KeyedRows, KeySet
-from aioflow.memory import Memory, SpilledRows, Spillable, batch_size
+from aioflow.memory import Memory, Spillable, SpilledRows, batch_size
 from aioflow.relation import Batch, Relation, Row, Schema
 
 __all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
@@ -96,17 +97,11 @@ class RowBuffer(Spillable):
 
     def batches(self) -> Iterator[Batch]:
         """All rows, batch by batch."""
-        self.check_open()
-        for batch in self._kept:
-            yield batch
-            self.check_open()
-        if self._file is None:
-            return
-        for batch in self._file.batches():
-            yield batch
-            self.check_open()
-        if self._tail:
-            yield self._tail
+        yield from self._kept
+        if self._file is not None:
+            yield from self._file.batches()
+            if self._tail:
+                yield self._tail
 
     def relation(self, schema: Schema) -> Relation:
         """The rows as a value. The buffer is closed with the run, unless the value is among its results."""
@@ -145,7 +140,18 @@ class _StoredRows(SpilledRows):
         return len(self._buffer)
 
     def __iter__(self) -> Iterator[Row]:
-        return chain.from_iterable(self._buffer.batches())
+        return chain.from_iterable(self._batches())
+
+    def _batches(self) -> Iterator[Batch]:
+        self._check_open()
+        for batch in self._buffer.batches():
+            yield batch
+            self._check_open()
+
+    def _check_open(self) -> None:
+        """Let nobody take for empty, or for all, what was closed."""
+        if self._buffer.is_closed:
+            raise ClosedError("the rows of this relation were released when its run ended")
 
 
 class RowQueue(Spillable):

@@ -1,7 +1,7 @@
 """The threads of an engine, in which blocking functions are called.
 
-A thread cannot be interrupted. A function whose caller has been cancelled works on, and keeps its permit until it
-returns. anyio's `to_thread` was considered: it frees its thread's place as soon as the caller is cancelled.
+A thread cannot be interrupted. A function whose caller has been cancelled works on, and keeps its permit
+until it returns. anyio's `to_thread` was considered: it does not tell when such a function returns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -64,8 +64,9 @@ class WorkerThreads:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._count, "aioflow-worker")
         context = copy_context()
-        result = await asyncio.get_running_loop().run_in_executor(self._pool, context.run, call.run)
-        return result  # type: ignore[return-value]  # None only of a call that was given up
+        loop = asyncio.get_running_loop()
+        # Without a result there is only a call that was given up, which nobody waits for.
+        return cast(T, await loop.run_in_executor(self._pool, context.run, call.run))
 
     def close(self) -> None:
         """Let idle threads end now, and busy ones when their functions return."""
