@@ -11,6 +11,9 @@ from types import TracebackType
 
 from aioflow.threads import WorkerThreads
 
+# Most blocking functions return in a moment, cancelled or not: only who waits for longer is told why.
+PATIENCE_SECONDS = 1.0
+
 
 class Permits:
     """A number of permits, given first come, first served, except that urgent requests go first.
@@ -27,6 +30,7 @@ class Permits:
         self._told_when_spare: dict[Callable[[], None], None] = {}
         self._returned: deque[None] = deque()  # permits of functions that have returned, not yet taken back
         self._loop: asyncio.AbstractEventLoop | None = None  # the latest on which somebody waited
+        self._told_why: dict[Future[None], Callable[[Permits], None]] = {}  # of those who wait
 
     @property
     def waiting(self) -> int:
@@ -51,13 +55,18 @@ class Permits:
             return True
         return False
 
-    async def acquire(self, urgent: bool = False) -> None:
-        """Take a permit, waiting for one if need be."""
+    async def acquire(self, urgent: bool = False, told_why: Callable[[Permits], None] | None = None) -> None:
+        """Take a permit, waiting for one if need be.
+
+        `told_why` is called when that takes long because functions outlast their callers.
+        """
         if self.try_acquire():
             return
         granted: Future[None] = asyncio.get_running_loop().create_future()
         queue = self._urgent if urgent else self._ordinary
         queue.append(granted)
+        if told_why is not None:
+            self._told_why[granted] = told_why
         self._listen_for_returns()
         try:
             await granted
@@ -67,6 +76,8 @@ class Permits:
             elif granted in queue:
                 queue.remove(granted)
             raise
+        finally:
+            self._told_why.pop(granted, None)
 
     def release(self) -> None:
         """Give a permit back, or straight to who waits for one."""
@@ -100,6 +111,13 @@ class Permits:
         # The loop is known before the look: a permit that is given back after it wakes this loop.
         self._loop = asyncio.get_running_loop()
         self._take_back()
+        if self.outlasting and self._told_why:
+            self._loop.call_later(PATIENCE_SECONDS, self._tell_why)
+
+    def _tell_why(self) -> None:
+        if self.outlasting:
+            for told_why in tuple(self._told_why.values()):
+                told_why(self)
 
     def _take_back(self) -> None:
         while self._returned:

@@ -182,9 +182,7 @@ class Firing:
         taken: list[Permits] = []
         try:
             for permits in self._permits:
-                if permits.outlasting and not permits.is_spare:
-                    session.warn_of_outlasting(self._step.step, permits)
-                await permits.acquire(self._step.urgent)
+                await permits.acquire(self._step.urgent, self._tell_why)
                 taken.append(permits)
         except BaseException:
             for permits in taken:
@@ -210,6 +208,9 @@ class Firing:
         if session.listeners:
             message = None if error is None else str(error) or type(error).__name__
             session.publish(FiringEnded(*self._step.place(), self._number, message))
+
+    def _tell_why(self, permits: Permits) -> None:
+        self._step.session.warn_of_outlasting(self._step.step, permits)
 
     def leave_permits(self, call: BlockingCall[Any]) -> None:
         """Leave the permits to a function that works on although its caller was cancelled."""

@@ -303,7 +303,10 @@ async def test_cancelled_runs_never_have_more_threads_at_work_than_workers(
         await until(lambda: not engine.budget.used)  # functions of cancelled runs are about to return
 
 
-async def test_a_run_that_waits_for_blocking_functions_of_earlier_runs_says_so(blocked: Blocked) -> None:
+async def test_a_run_that_waits_for_blocking_functions_of_earlier_runs_says_so(
+    blocked: Blocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 0.0)
     warned: list[str] = []
 
     def listen(event: Event) -> None:
@@ -327,6 +330,35 @@ async def test_a_run_that_waits_for_blocking_functions_of_earlier_runs_says_so(b
         )
         assert warned == [told]
         assert result.warnings == (told,)
+
+
+async def test_a_run_that_waits_already_when_another_is_cancelled_says_so_too(
+    blocked: Blocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 0.0)
+    async with Engine(workers=1) as engine:
+        first = asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1)))
+        await blocked.begun(1)
+        stream = engine.stream(loads(BLOCKED), x=numbers(1))
+        waiting = asyncio.create_task(anext(stream))
+        await turns()
+        assert stream.statistics().warnings == ()
+        await cancelled(first)
+        await until(lambda: bool(stream.statistics().warnings))
+        blocked.release.set()
+        assert (await waiting)["x"] == 0
+
+
+async def test_a_function_that_returns_soon_is_no_reason_to_warn(
+    blocked: Blocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 3600.0)
+    async with Engine(workers=1) as engine:
+        await cancelled(asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1))))
+        waiting = asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1)))
+        await turns()
+        blocked.release.set()
+        assert (await waiting).warnings == ()
 
 
 async def test_a_blocking_function_that_nobody_needs_keeps_its_permit_within_the_run(
