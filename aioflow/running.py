@@ -47,8 +47,7 @@ class RunsUnderWay:
         self.is_closed = True
         for run in tuple(self._runs):
             run.break_off(RunError("the engine was closed before the run had ended"))
-        for run in tuple(self._runs):
-            await run.stop()
+        await asyncio.gather(*(run.stop() for run in tuple(self._runs)), return_exceptions=True)
 
     def have(self, task: asyncio.Task[Any] | None) -> bool:
         """Whether a task is one of a run's."""
@@ -176,6 +175,7 @@ class Run:
         self._begin_stop()
         if self._stopping is not None:
             await wait_through(self._stopping, is_ours=asyncio.current_task() in self.session.tasks)
+            self._stopping.result()
 
     def break_off(self, error: RunError) -> None:
         """Have the run fail with this error, unless it is ending already."""
