@@ -159,6 +159,11 @@ class Budget:
     def used(self) -> int:
         return sum(permits.used for permits in self.all_permits)
 
+    @property
+    def outlasting(self) -> int:
+        """How many permits are left to functions that outlast their callers."""
+        return sum(permits.outlasting for permits in self.all_permits)
+
     def permits_for(self, source: str | None) -> Permits:
         """A source's own permits, or the common ones."""
         return self.partitions.get(source, self.common) if source is not None else self.common

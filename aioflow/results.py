@@ -59,8 +59,10 @@ class RunStream:
             await self._receive()
 
     async def _next_batch(self) -> tuple[str, list[Record]]:
-        while not (records := list(self._records)):
+        records = list(self._records)
+        if not records:
             await self._receive()
+            records = list(self._records)  # none, perhaps: then an output was named, and has no rows yet
         return self._output, records
 
     @property

@@ -17,7 +17,8 @@ def assert_nothing_left(engine: Engine | None = None, result: Result | None = No
 
     Looks at the tasks of the running loop, on a VirtualLoop also at exceptions that nobody took and
     async generators that nobody closed, and at the permits, memory and files of an engine. Embedded
-    relations in a result that is still alive may keep memory and files.
+    relations in a result that is still alive may keep memory and files, and a blocking function that was
+    cancelled its permit.
     """
     found = [*_on_the_loop(), *(_in_the_engine(engine, result) if engine is not None else ())]
     if found:
@@ -40,7 +41,7 @@ def _on_the_loop() -> list[str]:
 
 def _in_the_engine(engine: Engine, result: Result | None) -> list[str]:
     held = {
-        "permits": engine.budget.used,
+        "permits": engine.budget.used - engine.budget.outlasting,
         "requests for permits": engine.budget.common.waiting,
         "runs": len(engine._runs),
     }
