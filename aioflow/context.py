@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -134,6 +134,7 @@ class StepHost(Protocol):
     def number_in_plan(self, setting: str) -> tuple[str, int]: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
+    async def in_thread(self, function: Callable[[], Any], source: str | None) -> Any: ...
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
         """Whether there are permits that nobody wants; if not, `told` is called once when there are."""
         ...
@@ -300,11 +301,11 @@ class Context:
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
-        """Call a blocking function on a worker thread, under a permit."""
-        from anyio import to_thread
+        """Call a blocking function on a worker thread, under a permit.
 
-        async with self.permit(source):
-            return await to_thread.run_sync(function, *args)
+        A thread cannot be interrupted: where this is cancelled, the function has its permit until it returns.
+        """
+        return cast(T, await self._step.in_thread(partial(function, *args), source))
 
     async def in_process(
         self,

@@ -7,6 +7,7 @@ AioflowError
 ├── UntoldAttributeError  a question to a relation that told nothing of its attributes; binding answers it
 ├── MissingExtraError  an optional package is not installed
 ├── ProcessError       a call in another process has no outcome
+├── ClosedError        an engine, a stream or a relation was used after it had been closed
 └── RunError           a run that failed
     ├── OperatorError  a statement failed; names file, line, operator and input tuple
     ├── ReleasedError  a firing failed after some of its results had left
@@ -102,6 +103,10 @@ class ProcessError(AioflowError):
         self.is_late = is_late
 
 
+class ClosedError(AioflowError):
+    """An engine, a stream or the rows of a relation were used after they had been closed."""
+
+
 class RunError(AioflowError):
     """A run failed."""
 
@@ -125,6 +130,11 @@ class DepthError(RunError):
 
 class DeadlineError(RunError):
     """A run took longer than its timeout."""
+
+
+# What the reader of a stream is told, of an operator's input and of the results of a run alike.
+CLOSED_EARLY = "the stream was closed before its end"
+BEING_READ = "somebody else reads this stream already: give each reader a run of its own"
 
 
 def declared_output(name: str, plan: str) -> str:
