@@ -102,14 +102,14 @@ class RowBuffer(Spillable):
             if self._tail:
                 yield self._tail
 
-    def relation(self, schema: Schema) -> Relation:
+    def relation(self, schema: Schema, *, is_list: bool = False) -> Relation:
         """The rows as a value; the buffer lives as long as the value does."""
         if self._file is None:
             rows = list(chain.from_iterable(self._kept))
             self.close()
-            return Relation(schema, rows)
+            return Relation(schema, rows, is_list=is_list)
         self.outlive_the_run()
-        return Relation(schema, _StoredRows(self))
+        return Relation(schema, _StoredRows(self), is_list=is_list)
 
     def close_files(self) -> None:
         self._kept, self._tail = [], []

@@ -1,8 +1,8 @@
 """Values as text and back, for files: JSON, and cells of CSV.
 
 Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are the texts "NaN", "Infinity"
-and "-Infinity", which JSON has no numbers for. Relations are arrays of objects; JSON documents stand as
-the JSON they are, other documents as text.
+and "-Infinity", which JSON has no numbers for. Relations are arrays of objects, lists arrays of values; JSON
+documents stand as the JSON they are, other documents as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from aioflow import Document, Relation, Row, SettingError
 from aioflow.relation import Type, Value, type_of_value
-from aioflow.rows import value_of
+from aioflow.rows import relation_of
 
 _LONGEST_NUMBER = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?", re.ASCII)
@@ -82,6 +82,8 @@ def _date(value: date) -> str:
 
 
 def _relation(value: Relation) -> str:
+    if value.is_list:
+        return "[" + ", ".join([json_text(each) for (each,) in value.rows]) + "]"
     names = json_names(value.schema.names)
     return "[" + ", ".join([json_object(names, row) for row in value.rows]) + "]"
 
@@ -153,8 +155,7 @@ def _read_relation(text: str) -> Value:
         return None
     if content == []:
         return Relation.from_mappings([])
-    value = value_of(content)
-    return value if isinstance(value, Relation) else None
+    return relation_of(content)
 
 
 def _read_document(text: str) -> Value:

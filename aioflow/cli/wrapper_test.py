@@ -27,7 +27,7 @@ from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text
-from aioflow.relation import Value
+from aioflow.relation import Type, Value, is_empty
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import WebError
 from aioflow.web.urls import without_userinfo
@@ -243,7 +243,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Health:
-    """How often a field was null, of how many, and how often because it could not be read."""
+    """How often a field was null or empty, of how many, and how often because it could not be read."""
 
     field: str
     type: str
@@ -253,11 +253,11 @@ class _Health:
 
 
 def _health(wrapper: Wrapper, found: Extracted, places: Sequence[Found]) -> Iterator[_Health]:
-    schema = wrapper.schema
+    schema, counting = wrapper.schema, wrapper.counting_fields
     embedded = Counter(each.field for each in places if each.field not in schema.names)
     nulls = Counter(each.field for each in places if each.value is None)
     for place, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
-        missing = sum(row[place] is None for row in found.rows)
+        missing = sum(is_empty(row[place]) or (name in counting and row[place] == 0) for row in found.rows)
         unreadable = found.unreadable.get(name, 0)
         yield _Health(name, "" if kind is None else str(kind), len(found.rows), missing, unreadable)
         for inner, count in embedded.items():
@@ -275,7 +275,8 @@ def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: 
     width = max(len(each.field) for each in health)
     yield ""
     for each in health:
-        text = f"{each.nulls} of {each.values} null"
+        is_many = each.type == Type.RELATION or each.field in wrapper.counting_fields
+        text = f"{each.nulls} of {each.values} {'empty' if is_many else 'null'}"
         if each.unreadable:
             text += f", {each.unreadable} could not be read"
         style = "red" if each.nulls == each.values else "yellow" if each.nulls else "green"

@@ -152,7 +152,9 @@ def _xml_row(schema: Schema, row: Row, encoding: Encoding) -> str:
 
 
 def _xml_field(name: str, value: Value, encoding: Encoding) -> str:
-    if isinstance(value, Relation):
+    if isinstance(value, Relation) and value.is_list:
+        text = "".join(_xml_field("value", each, encoding) for (each,) in value.rows)
+    elif isinstance(value, Relation):
         text = "".join(_xml_row(value.schema, row, encoding) for row in value.rows)
     else:
         text = _xml_text(encoding.cell(value))
