@@ -8,7 +8,7 @@ from types import TracebackType
 
 from aioflow.errors import InputError
 from aioflow.outputs import Port
-from aioflow.relation import Batch, Record
+from aioflow.relation import Batch, Record, Schema
 from aioflow.running import Run
 from aioflow.statistics import RunStatistics
 
@@ -64,6 +64,12 @@ class RunStream:
         if self._run.output is not None:
             return self._run.output
         return self._run.outputs[0] if self._run.outputs else None
+
+    @property
+    def schema(self) -> Schema | None:
+        """The attributes of the output that is read; None as long as nothing told them."""
+        wanted = self._wanted
+        return None if wanted is None else self._run.schema_of(wanted)
 
     async def _receive(self) -> tuple[Port, Batch] | None:
         run = self._run

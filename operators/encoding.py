@@ -17,6 +17,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from aioflow import Document, Relation, Row, SettingError
+from aioflow.files import neutral
 from aioflow.relation import Type, Value, type_of_value
 from aioflow.rows import relation_of
 
@@ -65,6 +66,12 @@ def cell(value: Value) -> str:
         return value.text
     text = json_text(value)
     return text[1:-1] if text.startswith('"') else text
+
+
+def neutral_cell(value: Value) -> str:
+    """A value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
+    text = cell(value)
+    return neutral(text) if isinstance(value, str | Document) else text
 
 
 def _float(value: float) -> str:

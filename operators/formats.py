@@ -14,10 +14,17 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 from aioflow import Schema, SettingError
 from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
+from aioflow.files import Formulas
 from aioflow.installed import installed
 from aioflow.operators.declared import attributes_of
 from aioflow.relation import Batch, Type
 
+# The modules that register the formats of the library.
+_LIBRARY = (
+    "aioflow.operators.text_formats",
+    "aioflow.operators.json_arrays",
+    "aioflow.operators.parquet",
+)
 # By attribute; None for one that is to be there, of whatever type.
 Types: TypeAlias = Mapping[str, Type | None]
 # (file, its name for messages, types of attributes) -> first the schema, then batches, on a worker thread.
@@ -36,7 +43,10 @@ class Writer(Protocol):
 class Format:
     """A file format. `appends` says whether its `write` can go on with a file that has tuples already.
 
-    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any.
+    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any. It is called
+    for a relation that ended empty before anything told its attributes only if the format `has_frame`: a file
+    without tuples has something in it. A format that `is_text` may be shown on a terminal. One for spreadsheets
+    keeps texts from being taken for formulas; `with_formulas` is the same format without that.
     """
 
     name: str
@@ -44,6 +54,13 @@ class Format:
     read: Read = field(repr=False)
     write: Callable[[BinaryIO, Schema, bytes], Writer] = field(repr=False)
     appends: bool = True
+    is_text: bool = True
+    has_frame: bool = False
+    with_formulas: Format | None = field(default=None, repr=False)
+
+    def keeping(self, formulas: Formulas) -> Format:
+        """Return the format that treats formulas so."""
+        return self if formulas == "neutral" or self.with_formulas is None else self.with_formulas
 
 
 class Formats:
@@ -65,21 +82,24 @@ class Formats:
         return self._formats.get(name.lower())
 
     def for_path(self, path: str) -> Format:
-        """The format of a file by its name; JSON lines for stdin and stdout."""
+        """The format of a file by the ending of its name; JSON lines for stdin, stdout and names without one."""
         self._load()
-        if path == "-":
-            return self._formats["jsonl"]
         suffix = PurePath(path).suffix.lower()
+        if not suffix:
+            return self._formats["jsonl"]
         for known in self._formats.values():
             if suffix in known.suffixes:
                 return known
         endings = ", ".join(suffix for known in self._formats.values() for suffix in known.suffixes)
-        raise SettingError(f"no format is known by the ending of {path!r} ({endings}); name one with FORMAT")
+        raise SettingError(
+            f"no format is known by the ending of {path!r} (there are: {endings}); name one with FORMAT"
+        )
 
     def _load(self) -> None:
         if not self._is_loaded:
             self._is_loaded = True
-            import_module("aioflow.operators.text_formats")  # registers those of the library
+            for module in _LIBRARY:
+                import_module(module)  # registers formats
             for entry_point in installed("aioflow.formats"):
                 self.add(entry_point.load())
 

@@ -89,6 +89,7 @@ DOORS = ("__init__", "__main__")
 OPERATORS_MAY_IMPORT = (
     "aioflow",
     "aioflow.expressions",
+    "aioflow.files",
     "aioflow.messages",
     "aioflow.state",
     "aioflow.web",

@@ -6,10 +6,11 @@ import io
 from collections.abc import Sequence
 from typing import Protocol
 
-from aioflow.errors import InputError, suggestion
+from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.files import Formulas
 from aioflow.operators.encoding import json_names, json_object
 from aioflow.operators.formats import Format, Writer, formats
-from aioflow.relation import Record
+from aioflow.relation import UNTOLD, Record, Schema
 
 TABLE = "table"
 JSON_LINES = "jsonl"
@@ -22,7 +23,9 @@ class Presentation(Protocol):
 
     def release(self) -> bytes: ...
 
-    def end(self) -> bytes: ...
+    def end(self, schema: Schema | None = None) -> bytes:
+        """What is left; the schema is that of the only output, if it is known."""
+        ...
 
 
 class InFormat:
@@ -43,7 +46,10 @@ class InFormat:
     def release(self) -> bytes:
         return b""
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
+        is_known = schema is not None and bool(schema.names)
+        if self._writer is None and not self._beginning and (is_known or self._format.has_frame):
+            self._writer = self._format.write(self._buffer, schema or UNTOLD, b"")
         if self._writer is not None:
             self._writer.end()
         return self._taken()
@@ -70,7 +76,7 @@ class NamedJsonLines:
     def release(self) -> bytes:
         return b""
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
         return b""
 
 
@@ -79,16 +85,26 @@ def format_names() -> list[str]:
 
 
 def format_for(path: str) -> str:
-    """The format of a file by its ending; JSON lines when that tells nothing."""
-    for name in formats.names():
-        known = formats.get(name)
-        if known is not None and path.lower().endswith(known.suffixes):
-            return name
-    return JSON_LINES
+    """The format of a file by its ending, as `write` has it; JSON lines for a name without one."""
+    try:
+        return formats.for_path(path).name
+    except SettingError as error:
+        raise InputError(error.message.replace("FORMAT", "--format")) from None
+
+
+def appends(name: str) -> bool:
+    """Whether a format can go on with a file that has rows already."""
+    format = formats.get(name)
+    return format is None or format.appends
 
 
 def present(
-    name: str, *, several_outputs: bool, beginning: bytes = b"", width: int | None = None
+    name: str,
+    *,
+    several_outputs: bool,
+    beginning: bytes = b"",
+    width: int | None = None,
+    formulas: Formulas = "neutral",
 ) -> Presentation:
     """`beginning` is that of a file to go on with, `width` that of the terminal, if output goes to one."""
     if name.lower() == TABLE:
@@ -103,7 +119,13 @@ def present(
     if several_outputs and format.name == JSON_LINES:
         return NamedJsonLines()
     if several_outputs:
-        raise InputError(f"{format.name} holds one output, the plan has several: choose one with --output")
+        raise InputError(
+            f"{format.name} holds one output, the plan has several: choose one with --output, or take jsonl"
+        )
+    if width is not None and not format.is_text:
+        raise InputError(f"{format.name} is not for a terminal: write it to a file with -O")
     if beginning and not format.appends:
-        raise InputError(f"{format.name} cannot be appended to: use -O to overwrite")
-    return InFormat(format, beginning)
+        raise InputError(
+            f"a file in the format {format.name} cannot be appended to: -O replaces it; jsonl and csv can be"
+        )
+    return InFormat(format.keeping(formulas), beginning)

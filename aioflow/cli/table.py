@@ -9,7 +9,7 @@ from decimal import Decimal
 from rich.cells import cell_len, set_cell_size
 
 from aioflow.operators.encoding import cell
-from aioflow.relation import Record, Row, Value
+from aioflow.relation import Record, Row, Schema, Value
 
 # So many rows are looked at before the first is shown, unless the next is long in coming.
 SAMPLE_ROWS = 20
@@ -45,7 +45,7 @@ class Table:
     def release(self) -> bytes:
         return _encoded("".join([self._settle(output) for output in tuple(self._held)]))
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
         return self.release()
 
     def _settle(self, output: str) -> str:

@@ -37,7 +37,16 @@ class Tally:
     """
 
     __slots__ = (
-        *("_compared", "_counting", "_looked_for", "columns", "empty_pages", "first_empty", "first_url", "has_found"),
+        *(
+            "_compared",
+            "_counting",
+            "_looked_for",
+            "columns",
+            "empty_pages",
+            "first_empty",
+            "first_url",
+            "has_found",
+        ),
         *("nulls", "pages", "rows"),
     )
 

@@ -64,9 +64,7 @@ def test_output_of_the_command_line_has_a_json_list() -> None:
 def test_attachments_have_lists_of_values() -> None:
     kinds: tuple[FileKind, ...] = ("csv", "json", "xml")
     encoding, schema = Encoding(cell, json_text), Schema.of("tags")
-    files = {
-        kind: make_file(kind, "x", schema, [[(TAGS,)]], encoding, 1000).data.decode() for kind in kinds
-    }
+    files = {kind: make_file(kind, "x", schema, [[(TAGS,)]], encoding, 1000).data.decode() for kind in kinds}
     assert json.loads(files["json"]) == [{"tags": ["One", None, 2]}]
     assert '"[""One"", null, 2]"' in files["csv"]
     assert "<tags><value>One</value><value></value><value>2</value></tags>" in files["xml"]
