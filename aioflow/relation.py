@@ -236,8 +236,8 @@ class Relation:
     """A relation as a value: embedded in a tuple, opaque until unpacked; equal as a bag.
 
     `rows` is any sized iterable that can be walked again and again: a list, or rows that were
-    spilled to disk. A relation that `is_list` is a list of values: its only attribute is called `value`, and it
-    is written as a JSON list of values, not of objects. Otherwise it is like any other relation.
+    spilled to disk. A relation that `is_list` is a list of values: its only attribute is called `value`,
+    and it is written as a JSON list of values, not of objects. Otherwise it is like any other relation.
     """
 
     __slots__ = ("is_list", "rows", "schema")

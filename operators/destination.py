@@ -59,6 +59,8 @@ class Destination:
         try:
             if self._is_standard:
                 self._file = sys.stdout.buffer
+                if sys.stdout.isatty():
+                    self._format = self._format.for_terminal()
             elif self._file is None:
                 self._file = self._target.open("wb")
             elif append and self._target.exists():

@@ -157,4 +157,6 @@ class JsonArrayWriter:
         self._file.write(b"[]\n" if self._between == "[\n" else b"\n]\n")
 
 
-formats.add(Format("json", (".json",), read_json, JsonArrayWriter, appends=False, has_frame=True))
+formats.add(
+    Format("json", (".json",), read_json, JsonArrayWriter, appends=False, is_json=True, has_frame=True)
+)

@@ -156,7 +156,7 @@ def _shown(value: Value) -> str:
 
 
 def _column(name: str, declared: Type | None, values: Sequence[Value]) -> _Column:
-    """A column for values of a declared type, or of the type that they have; texts where they have several."""
+    """A column for values of a declared type, or of their own; texts where they have several."""
     kinds = {type_of_value(value) for value in values} | {declared}
     kinds.discard(None)
     present = [value for value in values if value is not None]

@@ -277,6 +277,6 @@ def _separated(name: str, suffix: str, separator: str) -> Format:
     return Format(name, (suffix,), neutral.read, neutral.write, with_formulas=with_formulas)
 
 
-formats.add(Format("jsonl", (".jsonl", ".ndjson"), read_json_lines, JsonLinesWriter))
+formats.add(Format("jsonl", (".jsonl", ".ndjson"), read_json_lines, JsonLinesWriter, is_json=True))
 formats.add(_separated("csv", ".csv", ","))
 formats.add(_separated("tsv", ".tsv", "\t"))

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Protocol
 
+from aioflow.display import visible_json
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.files import Formulas
 from aioflow.operators.encoding import json_names, json_object
@@ -64,14 +65,16 @@ class InFormat:
 class NamedJsonLines:
     """Rows of several outputs: `{"output": name, "row": {…}}` a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_terminal: bool) -> None:
         self._names: dict[str, list[str]] = {}
+        self._on_terminal = on_terminal
 
     def rows(self, output: str, records: Sequence[Record]) -> bytes:
         names = self._names.setdefault(output, json_names([output, *records[0].schema.names]))
         start = f'{{"output": {names[0]}, "row": '
         lines = [f"{start}{json_object(names[1:], record.row)}}}\n" for record in records]
-        return "".join(lines).encode(errors="backslashreplace")
+        text = "".join(lines)
+        return (visible_json(text) if self._on_terminal else text).encode(errors="backslashreplace")
 
     def release(self) -> bytes:
         return b""
@@ -117,15 +120,14 @@ def present(
         near = suggestion(name, known)
         raise InputError(f"--format {name}: there is no such format{near} (formats: {', '.join(known)})")
     if several_outputs and format.name == JSON_LINES:
-        return NamedJsonLines()
+        return NamedJsonLines(on_terminal=width is not None)
     if several_outputs:
         raise InputError(
             f"{format.name} holds one output, the plan has several: choose one with --output, or take jsonl"
         )
-    if width is not None and not format.is_text:
-        raise InputError(f"{format.name} is not for a terminal: write it to a file with -O")
     if beginning and not format.appends:
         raise InputError(
             f"a file in the format {format.name} cannot be appended to: -O replaces it; jsonl and csv can be"
         )
-    return InFormat(format.keeping(formulas), beginning)
+    format = format.keeping(formulas)
+    return InFormat(format if width is None else format.for_terminal(), beginning)

@@ -69,7 +69,7 @@ FormulasOption: TypeAlias = Annotated[
     typer.Option(
         "--formulas",
         metavar="neutral|keep",
-        help="Texts that a spreadsheet would compute: in CSV they get an apostrophe, or are kept as they are.",
+        help="Texts that a spreadsheet would compute get an apostrophe in CSV, or are kept as they are.",
     ),
 ]
 TraceFile: TypeAlias = Annotated[

@@ -122,10 +122,10 @@ def _format_of_file(options: RunOptions) -> str | None:
 def _destination(options: RunOptions, format: str | None) -> Destination:
     """Where the rows go. A new file of a format that nothing can be added to appears when it is whole."""
     path = options.append
-    if path is not None and path != "-" and format is not None and not appends(format):
-        if not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path)):
-            return Destination(overwrite=path)
-    return Destination(path, options.overwrite)
+    if path in (None, "-") or format is None or appends(format):
+        return Destination(path, options.overwrite)
+    is_new = not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path))
+    return Destination(overwrite=path) if is_new else Destination(path)
 
 
 def _presentation(

@@ -32,8 +32,8 @@ class Tally:
 
     `pages` are those that were read to their end, but for those that are known to have no items.
     `looked_for` are the columns that come from pages; `has_found` says that one of them had a value. Nulls
-    are counted if they are to be `compared`. An embedded relation without rows counts as null, and so does 0 in
-    a column that is `counting`: it is how a broken selector for many shows.
+    are counted if they are to be `compared`. An embedded relation without rows counts as null, and so does 0
+    in a column that is `counting`: it is how a broken selector for many shows.
     """
 
     __slots__ = (

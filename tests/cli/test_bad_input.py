@@ -49,7 +49,8 @@ RUN = ("run", "double.plan")
         ),
         (
             (*RUN, "-i", "[]", "--format", "cvs"),
-            "--format cvs: there is no such format; did you mean 'csv'? (formats: table, csv, json, jsonl, parquet, tsv)",
+            "--format cvs: there is no such format; did you mean 'csv'? "
+            "(formats: table, csv, json, jsonl, parquet, tsv)",
         ),
         ((*RUN, "-i", "[]", "-o", "a", "-O", "b"), "-o appends and -O overwrites: give one of them"),
         ((*RUN, "-i", "[]", "-O", "no/such"), "cannot write: no such file or directory: 'no/such'"),

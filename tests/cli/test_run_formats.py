@@ -70,7 +70,8 @@ def test_other_endings_are_refused_before_anything_runs(command: Command, folder
     assert ended == Ended(
         2,
         "",
-        f"error: no format is known by the ending of 'a.xlsx' (there are: {endings}); name one with --format\n",
+        f"error: no format is known by the ending of 'a.xlsx' (there are: {endings}); "
+        "name one with --format\n",
     )
     assert not (folder / "a.xlsx").exists()
     assert command("run", "double.plan", "-i", ROWS, "-O", "a.txt", "--format", "csv").code == 0

@@ -144,7 +144,8 @@ def test_places_of_a_field_with_many_values_are_shown_together(test: Command, fo
 
 def test_all_gives_a_list_that_is_empty_where_count_is_nothing(test: Command, folder: Path) -> None:
     (folder / "many.plan").write_text(
-        'WRAPPER many ()\n{\n  GET: "http://x/"\n  tags: "li" all\n  sizes: "li" all number\n  n: "li" count\n}\n'
+        'WRAPPER many ()\n{\n  GET: "http://x/"\n  tags: "li" all\n'
+        '  sizes: "li" all number\n  n: "li" count\n}\n'
     )
     (folder / "some.html").write_text("<li>One<li>2")
     (folder / "none.html").write_text("<p>nothing")

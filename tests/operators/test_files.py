@@ -148,8 +148,8 @@ def test_a_file_that_is_not_there_is_named() -> None:
     [
         (
             'read ("a.xyz" : out)',
-            "no format is known by the ending of 'a.xyz' (there are: .jsonl, .ndjson, .csv, .tsv, .json, .parquet); "
-            "name one with FORMAT",
+            "no format is known by the ending of 'a.xyz' "
+            "(there are: .jsonl, .ndjson, .csv, .tsv, .json, .parquet); name one with FORMAT",
         ),
         ('read ("a.csv" : out) {FORMAT: cvs}', "unknown format 'cvs'; did you mean 'csv'?"),
         ('read ("a.csv" : out) {TYPES: "a"}', "expected 'name type' (types: char, number"),
@@ -449,7 +449,7 @@ def test_a_path_that_leads_out_of_the_folder_of_the_plan_is_refused(
     assert f"allow = ['{outside}'] under [files] in aioflow.toml" in str(caught.value)
     assert (outside / "a.jsonl").read_text() == '{"n": 1}\n'
     run_allowing(outside, statement, rel=rows((2,), schema="n"))
-    assert (outside / "a.jsonl").read_text() == '{"n": %d}\n' % (2 if purpose == "write" else 1)
+    assert (outside / "a.jsonl").read_text() == ('{"n": 2}\n' if purpose == "write" else '{"n": 1}\n')
     assert (inside / "file.jsonl").is_symlink()
 
 
