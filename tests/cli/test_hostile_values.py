@@ -92,8 +92,9 @@ def test_errors_that_quote_values_are_harmless(folder: Path) -> None:
     (folder / "fail.plan").write_text(
         'PLAN p { INPUT: rows OUTPUT: out BODY { apply (rows, "fails" : out) } }'
     )
-    for changes in ({}, {"AIOFLOW_DEBUG": "1"}):
-        code, shown = in_terminal("run", "fail.plan", "--ops", "functions", "-i", ROWS, cwd=folder, **changes)
+    arguments = ("run", "fail.plan", "--ops", "functions", "-i", ROWS)
+    for debug in ("", "1"):
+        code, shown = in_terminal(*arguments, cwd=folder, AIOFLOW_DEBUG=debug)
         assert (code, "cannot do a" in harmless(shown)) == (1, True)
 
 
@@ -112,13 +113,18 @@ def test_the_line_of_a_plan_that_is_wrong_is_harmless_and_its_caret_stands_right
 
 def test_a_body_on_a_terminal_is_harmless_and_a_piped_one_untouched(folder: Path) -> None:
     with served() as site:
-        url, allow = site.url("/hostile"), {"AIOFLOW_HTTP_ALLOW": site.host}
-        code, shown = in_terminal("fetch", url, "--body", cwd=folder, **allow)
+        url = site.url("/hostile")
+        code, shown = in_terminal("fetch", url, "--body", cwd=folder, AIOFLOW_HTTP_ALLOW=site.host)
         assert code == 0
         assert "<p>a\\x1b]0;owned" in harmless(shown)
         assert "<p>next</p>" in harmless(shown).splitlines()
-        assert HOSTILE.replace("\r", "\n") in aioflow("fetch", url, "--body", cwd=folder, **allow).stdout
-        code, shown = in_terminal("fetch", site.url("/evil"), "--json", cwd=folder, **allow)
+        assert (
+            HOSTILE.replace("\r", "\n")
+            in aioflow("fetch", url, "--body", cwd=folder, AIOFLOW_HTTP_ALLOW=site.host).stdout
+        )
+        code, shown = in_terminal(
+            "fetch", site.url("/evil"), "--json", cwd=folder, AIOFLOW_HTTP_ALLOW=site.host
+        )
         assert (code, dict(json.loads(harmless(shown))["headers"])["X-Evil"]) == (0, "a\x9bb")
 
 
