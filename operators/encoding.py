@@ -70,8 +70,9 @@ def cell(value: Value) -> str:
 
 def neutral_cell(value: Value) -> str:
     """A value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
-    text = cell(value)
-    return neutral(text) if isinstance(value, str | Document) else text
+    if value.__class__ is str:
+        return neutral(value)
+    return neutral(cell(value)) if isinstance(value, str | Document) else cell(value)
 
 
 def _float(value: float) -> str:

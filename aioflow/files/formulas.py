@@ -11,4 +11,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]{1,3})?", re.A
 
 def neutral(text: str) -> str:
     """Return the text of a cell as no spreadsheet takes it for a formula; a number stays one."""
+    if text[:1].isalnum():  # nearly all texts, and this is quick
+        return text
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
