@@ -112,7 +112,7 @@ def run(
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
-    given["files"] = {"formulas": formulas}
+    given |= {} if formulas is None else {"files": {"formulas": formulas}}
     run_plan(options, web_configuration(given, plan_path))
 
 
