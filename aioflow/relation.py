@@ -228,18 +228,24 @@ class Document:
         return self.text
 
 
+# Of a relation that is a list of values.
+LIST = Schema(("value",))
+
+
 class Relation:
     """A relation as a value: embedded in a tuple, opaque until unpacked; equal as a bag.
 
     `rows` is any sized iterable that can be walked again and again: a list, or rows that were
-    spilled to disk.
+    spilled to disk. A relation that `is_list` is a list of values: its only attribute is called `value`,
+    and it is written as a JSON list of values, not of objects. Otherwise it is like any other relation.
     """
 
-    __slots__ = ("rows", "schema")
+    __slots__ = ("is_list", "rows", "schema")
 
-    def __init__(self, schema: Schema, rows: Sequence[Row] | RowStore = ()) -> None:
+    def __init__(self, schema: Schema, rows: Sequence[Row] | RowStore = (), *, is_list: bool = False) -> None:
         self.schema = schema
         self.rows = rows
+        self.is_list = is_list
 
     @classmethod
     def from_mappings(cls, mappings: Iterable[Mapping[str, Value]]) -> Relation:
@@ -247,6 +253,11 @@ class Relation:
         given = list(mappings)
         names = tuple(dict.fromkeys(chain.from_iterable(given)))
         return cls(Schema(names), [tuple([mapping.get(name) for name in names]) for mapping in given])
+
+    @classmethod
+    def of_values(cls, values: Iterable[Value], kind: Type | None = None) -> Relation:
+        """Return a list of values, all of that type if one is given."""
+        return cls(Schema(LIST.names, (kind,)), [(value,) for value in values], is_list=True)
 
     def __iter__(self) -> Iterator[Record]:
         return (Record(self.schema, row) for row in self.rows)
@@ -264,7 +275,11 @@ class Relation:
         return f"Relation({self.schema}, {len(self)} rows)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Relation, (self.schema, list(self.rows))
+        return _relation_again, (self.schema, list(self.rows), self.is_list)
+
+
+def _relation_again(schema: Schema, rows: list[Row], is_list: bool) -> Relation:
+    return Relation(schema, rows, is_list=is_list)
 
 
 class RowStore:
@@ -440,6 +455,11 @@ _CLASSES: tuple[tuple[Type, tuple[type, ...]], ...] = (
     (Type.RELATION, (Relation,)),
     (Type.DOCUMENT, (Document,)),
 )
+
+
+def is_empty(value: Value) -> bool:
+    """Whether a value is null or a relation without tuples."""
+    return value is None or (isinstance(value, Relation) and not len(value))
 
 
 def is_missing(value: Value) -> bool:

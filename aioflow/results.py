@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from aioflow.errors import BEING_READ, InputError
-from aioflow.relation import Record
+from aioflow.relation import Record, Schema
 from aioflow.running import Run
 from aioflow.statistics import RunStatistics
 
@@ -70,6 +70,12 @@ class RunStream:
         if self._run.output is not None:
             return self._run.output
         return self._run.outputs[0] if self._run.outputs else None
+
+    @property
+    def schema(self) -> Schema | None:
+        """The attributes of the output that is read; None as long as nothing told them."""
+        wanted = self._wanted
+        return None if wanted is None else self._run.schema_of(wanted)
 
     async def _receive(self) -> None:
         """Wait for the next rows of any output; StopAsyncIteration after the last, if they are all."""

@@ -165,6 +165,14 @@ class Intake:
         return InputError(f"input {self.name!r}, row {number + 1}: {message}")
 
 
+def relation_of(content: Any) -> Relation | None:
+    """Return the relation that a list read from JSON stands for: of objects, or a list of values."""
+    if not isinstance(content, list):
+        return None
+    found = value_of(content)
+    return found if isinstance(found, Relation) else Relation.of_values(map(value_of, content))
+
+
 def value_of(value: Any) -> Value:
     """A value as relations carry it: lists of mappings embed, other lists and mappings are JSON documents."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):

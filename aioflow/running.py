@@ -151,6 +151,11 @@ class Run:
         self._ports.append(port)
         return [port]
 
+    def schema_of(self, output: str) -> Schema | None:
+        """Return the attributes of an output; None as long as nothing told them."""
+        ports = (*self._ports, *self._emitted.values())
+        return next((port.schema for port in ports if port.name == output), None)
+
     def _left_out(self) -> frozenset[int]:
         """The outputs that nobody wants, because one of the others was picked."""
         if self.output not in self.outputs:

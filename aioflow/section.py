@@ -154,7 +154,7 @@ class Key:
 
     def _described(self, choice: Any) -> str:
         if get_origin(choice) is tuple:
-            return "a list of texts"
+            return "a list of paths" if Path in get_args(choice) else "a list of texts"
         if get_origin(choice) is Mapping:
             return "a text"  # each of the table's values
         if get_origin(choice) is Literal:
@@ -169,7 +169,10 @@ class Key:
         if choice in (int, float):
             return self._number(choice, value, is_text)
         if get_origin(choice) is tuple:
-            return _texts(value, is_text)
+            texts = _texts(value, is_text)
+            if texts is None or Path not in get_args(choice):
+                return texts
+            return tuple(folder / Path(text).expanduser() for text in texts)
         if get_origin(choice) is Literal:
             return next((each for each in get_args(choice) if each == value), None)
         if choice is type(None) or not isinstance(value, str):
@@ -324,7 +327,7 @@ class Setting:
             return byte_text(value)
         if isinstance(value, float):
             return f"{value:g} s" if self.unit == "seconds" else f"{value:g}"
-        return ", ".join(value) if isinstance(value, tuple) else str(value)
+        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def place_text(place: Place) -> str:

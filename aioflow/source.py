@@ -7,6 +7,7 @@ from dataclasses import field
 from functools import cached_property
 
 from aioflow.dataclass import dataclass
+from aioflow.display import visible_lines
 
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
 
@@ -67,9 +68,11 @@ class Span:
         shown = text[first : first + _SHOWN_CHARACTERS]
         before = shown[: column - 1 - first]
         width = max(1, min(self.end - self.start, len(shown) - len(before)))
+        marked, after = shown[len(before) :][:width], shown[len(before) :][width:]
+        before, marked, after = map(visible_lines, (before, marked, after))
         # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.
         padding = "".join("\t" if character == "\t" else " " for character in before)
-        return f"    {shown}\n    {padding}{'^' * width}"
+        return f"    {before}{marked}{after}\n    {padding}{'^' * max(1, len(marked))}"
 
     def at(self, offset: int) -> Span:
         """A one-character span inside this one."""

@@ -103,14 +103,14 @@ class RowBuffer(Spillable):
             if self._tail:
                 yield self._tail
 
-    def relation(self, schema: Schema) -> Relation:
+    def relation(self, schema: Schema, *, is_list: bool = False) -> Relation:
         """The rows as a value. The buffer is closed with the run, unless the value is among its results."""
         if self._file is None:
             rows = list(chain.from_iterable(self._kept))
             self.close()
-            return Relation(schema, rows)
+            return Relation(schema, rows, is_list=is_list)
         self._memory.enter_value(self)
-        return Relation(schema, _StoredRows(self))
+        return Relation(schema, _StoredRows(self), is_list=is_list)
 
     def rows_in_memory(self) -> Iterator[Row]:
         """The rows that are not on disk: only they can embed what is itself on disk."""

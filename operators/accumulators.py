@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
-from aioflow import Relation, Schema, aggregate_function
+from aioflow import Relation, aggregate_function
 from aioflow.expressions import Counters, Projection, SortKeys
 from aioflow.operators.exact_sum import ExactSum, Number
-from aioflow.relation import Value, value_identities
+from aioflow.relation import LIST, Value, value_identities
 from aioflow.spill import KeySet, Memory, RowBuffer
 
-_VALUE = Schema(("value",))
 _NUMBERS = frozenset({int, float, Decimal})
 _NOT_A_NUMBER = "not a number"
-_ASCENDING = SortKeys.bind("value", [_VALUE])
-_DESCENDING = SortKeys.bind("value desc", [_VALUE])
+_ASCENDING = SortKeys.bind("value", [LIST])
+_DESCENDING = SortKeys.bind("value desc", [LIST])
 
 
 class Accumulator(Protocol):
@@ -66,7 +65,7 @@ class Sum:
 
 
 def _numbers(values: Sequence[Value], counters: Counters) -> list[Number]:
-    reading = Projection.bind("value + 0 as value", [_VALUE])
+    reading = Projection.bind("value + 0 as value", [LIST])
     numbers: list[Number] = []
     for value in values:
         number = value if type(value) in _NUMBERS else reading.row((value,))[0]
@@ -137,10 +136,9 @@ class Collected:
 
 
 class Listed:
-    """All values, as a relation with one attribute."""
+    """All values, as a list."""
 
-    def __init__(self, attribute: str, memory: Memory) -> None:
-        self._schema = Schema((attribute,))
+    def __init__(self, memory: Memory) -> None:
         self._rows: RowBuffer | None = RowBuffer(memory)
 
     def add(self, values: Sequence[Value]) -> None:
@@ -151,7 +149,7 @@ class Listed:
         # The relation has the rows now, and lives on when this is closed.
         rows, self._rows = self._rows, None
         assert rows is not None
-        return rows.relation(self._schema)
+        return rows.relation(LIST, is_list=True)
 
     def close(self) -> None:
         if self._rows is not None:
@@ -222,8 +220,8 @@ def first(values: Sequence[Any]) -> Value:
 
 @aggregate_function(name="list", type="relation")
 def list_of(values: Sequence[Any]) -> Value:
-    """The values as an embedded relation; its attribute is named like the argument, else `value`."""
-    return Relation(_VALUE, [(value,) for value in values])
+    """The values as a list, which `unpack` opens."""
+    return Relation.of_values(values)
 
 
 # Those that take no more memory for more values.

@@ -44,8 +44,7 @@ class Calls:
         if call.function.call in SMALL:
             accumulator = SMALL[call.function.call](self.functions.counters)
         elif call.function.call is list_of:
-            attribute = "value" if call.position is None else self.schema.names[call.position]
-            accumulator = Listed(attribute, self.memory)
+            accumulator = Listed(self.memory)
         else:
             accumulator = Collected(call.function.call, self.memory)
         return Distinct(accumulator, self.memory) if call.distinct else accumulator

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from aioflow import InputError, Schema
 from aioflow.operators.formats import Format, Writer
-from aioflow.relation import Batch
+from aioflow.relation import UNTOLD, Batch
 
 _LONGEST_BEGINNING = 1 << 16
 
@@ -23,10 +23,10 @@ class Destination:
     not: a thread may still be at work when its statement has been cancelled and cleaned up.
     """
 
-    def __init__(self, path: str, folder: Path, format: Format) -> None:
+    def __init__(self, path: str, target: Path | None, format: Format) -> None:
         self._path = path
         self._format = format
-        self._target = Path(os.path.realpath(folder / path))
+        self._target = target or Path()  # of standard output, nothing is asked
         self._temporary: Path | None = None
         self._file: BinaryIO | None = None
         self._writer: Writer | None = None
@@ -59,6 +59,8 @@ class Destination:
         try:
             if self._is_standard:
                 self._file = sys.stdout.buffer
+                if sys.stdout.isatty():
+                    self._format = self._format.for_terminal()
             elif self._file is None:
                 self._file = self._target.open("wb")
             elif append and self._target.exists():
@@ -91,8 +93,8 @@ class Destination:
     def end(self, schema: Schema | None) -> None:
         """Everything has been written, perhaps nothing."""
         assert self._file is not None
-        if schema is not None:
-            self.write([], schema)
+        if schema is not None or self._format.has_frame:
+            self.write([], UNTOLD if schema is None else schema)
         if self._writer is not None:
             self._writer.end()
         self._file.flush()

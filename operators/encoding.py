@@ -1,8 +1,8 @@
 """Values as text and back, for files: JSON, and cells of CSV.
 
 Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are the texts "NaN", "Infinity"
-and "-Infinity", which JSON has no numbers for. Relations are arrays of objects; JSON documents stand as
-the JSON they are, other documents as text.
+and "-Infinity", which JSON has no numbers for. Relations are arrays of objects, lists arrays of values; JSON
+documents stand as the JSON they are, other documents as text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from aioflow import Document, Relation, Row, SettingError
+from aioflow.files import neutral
 from aioflow.relation import Type, Value, type_of_value
-from aioflow.rows import value_of
+from aioflow.rows import relation_of
 
 _LONGEST_NUMBER = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?", re.ASCII)
@@ -67,6 +68,13 @@ def cell(value: Value) -> str:
     return text[1:-1] if text.startswith('"') else text
 
 
+def neutral_cell(value: Value) -> str:
+    """A value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
+    if value.__class__ is str:
+        return neutral(value)
+    return neutral(cell(value)) if isinstance(value, str | Document) else cell(value)
+
+
 def _float(value: float) -> str:
     if math.isfinite(value):
         return float.__repr__(value)
@@ -82,6 +90,8 @@ def _date(value: date) -> str:
 
 
 def _relation(value: Relation) -> str:
+    if value.is_list:
+        return "[" + ", ".join([json_text(each) for (each,) in value.rows]) + "]"
     names = json_names(value.schema.names)
     return "[" + ", ".join([json_object(names, row) for row in value.rows]) + "]"
 
@@ -153,8 +163,7 @@ def _read_relation(text: str) -> Value:
         return None
     if content == []:
         return Relation.from_mappings([])
-    value = value_of(content)
-    return value if isinstance(value, Relation) else None
+    return relation_of(content)
 
 
 def _read_document(text: str) -> Value:

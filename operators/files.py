@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from aioflow import Context, InputError, Schema, SettingError, Stream, operator
+from aioflow.files import FileAccess, Formulas
 from aioflow.operator import Settings
 from aioflow.operators.declared import Declared, DeclaredSchema
 from aioflow.operators.destination import Destination
@@ -52,11 +53,14 @@ async def read(
     JSON lines: an object for each tuple; arrays of objects become relations, other arrays and objects
     documents, dates stay texts unless TYPES says otherwise. The objects at the beginning of the file,
     and TYPES, tell which attributes there are. CSV: under a header, an empty cell is null and every
-    other one text unless TYPES says otherwise.
+    other one text unless TYPES says otherwise; an apostrophe that `write` put before a formula stays.
+    Parquet has types of its own.
 
     Arguments:
-        path: the file, relative to the plan's; `-` is standard input.
-        format: jsonl, csv or tsv; by default told by the file's name, jsonl for standard input.
+        path: the file, relative to the plan's; `-` is standard input. It lies in the folder of the plan, or
+            where `allow` under `[files]` in the configuration says.
+        format: jsonl, csv, tsv, json (an array of objects) or parquet; by default told by the file's name,
+            jsonl for standard input.
         types: types of attributes, such as `price number, seen date`.
         schema: all attributes with their types, such as `k char, price number`: the plan is checked with
             them, also an empty file has them, and others in the file are an error.
@@ -67,7 +71,8 @@ async def read(
     """
     chosen = _format_of({"path": path, "format": format})
     name = "stdin" if path == _STANDARD else path
-    with _opened(path, context.folder) as file:
+    access = context.service(FileAccess)
+    with _opened(path, None if path == _STANDARD else access.find(path, context.folder, "read")) as file:
         declared = Declared(cast(Schema | None, schema), may_lack=True)
         batches = chosen.read(file, name, types or _types(declared.schema))
         given: Schema | Batch | None = []
@@ -84,13 +89,13 @@ def _types(schema: Schema | None) -> Types:
     return {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
 
 
-def _opened(path: str, folder: Path) -> BinaryIO:
+def _opened(path: str, target: Path | None) -> BinaryIO:
     """A file without a buffer: what is read from it is what is there."""
     try:
-        if path == _STANDARD:
+        if target is None:
             # A copy: closing it leaves standard input open, and several may wait for it.
             return cast(BinaryIO, open(os.dup(0), "rb", buffering=0))
-        return cast(BinaryIO, open(folder / path, "rb", buffering=0))
+        return cast(BinaryIO, open(target, "rb", buffering=0))
     except OSError as error:
         raise InputError(f"cannot read {path!r}: {error.strerror}") from error
 
@@ -120,31 +125,47 @@ async def _readable(descriptor: int) -> None:
 def _write_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     chosen = _format_of(settings)
     if settings["append"] and not chosen.appends:
-        raise SettingError(f"files in the format {chosen.name} cannot be appended to", setting="append")
+        raise SettingError(
+            f"files in the format {chosen.name} cannot be appended to; jsonl and csv can", setting="append"
+        )
     return inputs[0]
 
 
 @operator(outputs=("written",), schema=_write_schema, firing="end", effects=True)
 async def write(
-    rel: Stream, *, path: str, format: FormatName | None = None, append: bool = False, context: Context
+    rel: Stream,
+    *,
+    path: str,
+    format: FormatName | None = None,
+    append: bool = False,
+    formulas: Formulas | None = None,
+    context: Context,
 ) -> AsyncGenerator[Batch, None]:
     """Write a relation to a file, also an empty one, or to standard output as it streams; pass it on.
 
     The file appears when the statement has ended well, whole, in the place of the one before; otherwise
     nothing changes. Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are texts,
-    embedded relations JSON.
+    embedded relations JSON. In CSV and TSV, a text that a spreadsheet would take for a formula gets an
+    apostrophe in front.
 
     Arguments:
         rel: the tuples.
-        path: the file, relative to the plan's; `-` is standard output.
-        format: jsonl, csv or tsv; by default told by the file's name, jsonl for standard output.
-        append: keep what the file has, and add to it.
+        path: the file, relative to the plan's; `-` is standard output. It lies in the folder of the plan, or
+            where `allow` under `[files]` in the configuration says.
+        format: jsonl, csv, tsv, json (one array) or parquet; by default told by the file's name, jsonl for
+            standard output.
+        append: keep what the file has, and add to it; not for json and parquet.
+        formulas: `keep` writes such texts as they are; `formulas` under `[files]` in the configuration says
+            so for all files.
 
     Examples:
         write (houses, "houses.csv")
         write (changes, "changes.jsonl" : stored) {APPEND}
     """
-    destination = Destination(path, context.folder, _format_of({"path": path, "format": format}))
+    access = context.service(FileAccess)
+    target = None if path == _STANDARD else access.find(path, context.folder, "write")
+    chosen = _format_of({"path": path, "format": format}).keeping(formulas or access.settings.formulas)
+    destination = Destination(path, target, chosen)
     try:
         destination.open()
         await context.in_thread(destination.start, append)

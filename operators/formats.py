@@ -6,18 +6,27 @@ A package adds a format by an entry point in the group `aioflow.formats` that na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from importlib import import_module
+from io import BytesIO
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
-from aioflow import Schema, SettingError
+from aioflow import Document, InputError, Schema, SettingError
 from aioflow.dataclass import dataclass
+from aioflow.display import visible, visible_json, visible_lines
 from aioflow.errors import suggestion
+from aioflow.files import Formulas
 from aioflow.installed import installed
 from aioflow.operators.declared import attributes_of
-from aioflow.relation import Batch, Type
+from aioflow.relation import Batch, Type, Value
 
+# The modules that register the formats of the library.
+_LIBRARY = (
+    "aioflow.operators.text_formats",
+    "aioflow.operators.json_arrays",
+    "aioflow.operators.parquet",
+)
 # By attribute; None for one that is to be there, of whatever type.
 Types: TypeAlias = Mapping[str, Type | None]
 # (file, its name for messages, types of attributes) -> first the schema, then batches, on a worker thread.
@@ -36,7 +45,11 @@ class Writer(Protocol):
 class Format:
     """A file format. `appends` says whether its `write` can go on with a file that has tuples already.
 
-    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any.
+    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any. For a
+    relation that ended empty before anything told its attributes it is called only if the format `has_frame`:
+    a file without tuples has something in it. A format that `is_text` may be shown on a terminal, where one
+    that `is_json` has escapes of its own for what a terminal would obey. One for spreadsheets keeps texts
+    from being taken for formulas; `with_formulas` is the same format without that.
     """
 
     name: str
@@ -44,6 +57,50 @@ class Format:
     read: Read = field(repr=False)
     write: Callable[[BinaryIO, Schema, bytes], Writer] = field(repr=False)
     appends: bool = True
+    is_text: bool = True
+    is_json: bool = False
+    has_frame: bool = False
+    with_formulas: Format | None = field(default=None, repr=False)
+
+    def keeping(self, formulas: Formulas) -> Format:
+        """Return the format that treats formulas so."""
+        return self if formulas == "neutral" or self.with_formulas is None else self.with_formulas
+
+    def for_terminal(self) -> Format:
+        """Return the format as a terminal can be sent it; an InputError if it is no text."""
+        if not self.is_text:
+            raise InputError(f"{self.name} is not for a terminal: write it to a file")
+        return replace(self, write=lambda file, schema, start: _TerminalWriter(self, file, schema, start))
+
+
+class _TerminalWriter:
+    """Writes tuples for a terminal: values on one line, and nothing in them that it would obey."""
+
+    def __init__(self, format: Format, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
+        self._file = file
+        self._buffer = BytesIO()
+        self._is_json = format.is_json
+        self._writer = format.write(self._buffer, schema, beginning)
+
+    def write(self, batch: Batch) -> None:
+        self._writer.write(batch if self._is_json else [tuple(map(_on_one_line, row)) for row in batch])
+        self._hand_on()
+
+    def end(self) -> None:
+        self._writer.end()
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        text = self._buffer.getvalue().decode(errors="replace")
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self._file.write((visible_json if self._is_json else visible_lines)(text).encode())
+
+
+def _on_one_line(value: Value) -> Value:
+    if isinstance(value, Document):
+        return visible(value.text)
+    return visible(value) if isinstance(value, str) else value
 
 
 class Formats:
@@ -65,21 +122,24 @@ class Formats:
         return self._formats.get(name.lower())
 
     def for_path(self, path: str) -> Format:
-        """The format of a file by its name; JSON lines for stdin and stdout."""
+        """The format of a file by the ending of its name; JSON lines for names without one, and for `-`."""
         self._load()
-        if path == "-":
-            return self._formats["jsonl"]
         suffix = PurePath(path).suffix.lower()
+        if not suffix:
+            return self._formats["jsonl"]
         for known in self._formats.values():
             if suffix in known.suffixes:
                 return known
         endings = ", ".join(suffix for known in self._formats.values() for suffix in known.suffixes)
-        raise SettingError(f"no format is known by the ending of {path!r} ({endings}); name one with FORMAT")
+        raise SettingError(
+            f"no format is known by the ending of {path!r} (there are: {endings}); name one with FORMAT"
+        )
 
     def _load(self) -> None:
         if not self._is_loaded:
             self._is_loaded = True
-            import_module("aioflow.operators.text_formats")  # registers those of the library
+            for module in _LIBRARY:
+                import_module(module)  # registers formats
             for entry_point in installed("aioflow.formats"):
                 self.add(entry_point.load())
 

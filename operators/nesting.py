@@ -25,7 +25,7 @@ from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.dependent_join import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
-from aioflow.rows import Declaration, row_of_mapping, value_of
+from aioflow.rows import Declaration, relation_of, row_of_mapping
 from aioflow.spill import KeyedRows, Memory, RowBuffer
 
 _PIECE_ROWS = 1024
@@ -123,7 +123,8 @@ async def unpack(
     """Give the tuples of embedded relations, each joined to the rest of the tuple around it.
 
     The first embedded relation tells which attributes there are: what later ones lack is null, what
-    they have in addition is an error. JSON texts of lists of objects are unpacked as well.
+    they have in addition is an error. Lists of values, such as `all` and `list` give, are unpacked into the
+    attribute that they stand in. JSON texts of lists are unpacked as well.
 
     Arguments:
         rel: the tuples.
@@ -162,6 +163,7 @@ class _Unpacking:
         self._attribute = attribute
         self._declaration = None if declared is None else Declaration(declared)
         self._position = schema.position(attribute)
+        self._value_name = attribute if declared is None or len(declared) != 1 else declared.names[0]
         self._rest = picker([place for place in range(len(schema)) if place != self._position])
         self._joining = joining
 
@@ -172,7 +174,7 @@ class _Unpacking:
         for row in batch:
             rest = self._rest(row)
             try:
-                relation = _relation(row[self._position], self._attribute)
+                relation = self._named(_relation(row[self._position], self._attribute))
                 pieces = self._fitted(_pieces(relation, joining.results or relation.schema))
                 first = next(pieces)  # attributes that do not fit are noticed here
             except (InputError, SettingError) as error:
@@ -192,6 +194,12 @@ class _Unpacking:
         if results:
             yield results
 
+    def _named(self, relation: Relation) -> Relation:
+        """The values of a list are called as SCHEMA says, or else as the list is."""
+        if not relation.is_list:
+            return relation
+        return Relation(Schema((self._value_name,), relation.schema.types), relation.rows)
+
     def _fitted(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
         """The tuples, read as SCHEMA declares them."""
         return pieces if self._declaration is None else map(self._declaration.rows, pieces)
@@ -209,13 +217,12 @@ def _relation(value: Value, attribute: str) -> Relation:
         return Relation(UNTOLD)
     if isinstance(value, str) or (isinstance(value, Document) and value.kind == "json"):
         try:
-            parsed = value_of(json.loads(str(value)))
+            content = json.loads(str(value))
+            parsed = Relation(UNTOLD) if content == [] else relation_of(content)
         except (ValueError, SettingError, RecursionError):
             parsed = None
-        if isinstance(parsed, Relation):
+        if parsed is not None:
             return parsed
-        if isinstance(parsed, Document) and parsed.text == "[]":
-            return Relation(UNTOLD)
     raise InputError(f"attribute {attribute!r} holds no relation, but {value!r:.60}")
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
 from aioflow import InputError, Row, Schema, SettingError
-from aioflow.operators.encoding import cell, json_names, json_object, read_value
+from aioflow.operators.encoding import cell, json_names, json_object, neutral_cell, read_value
 from aioflow.operators.formats import Format, Types, formats
-from aioflow.relation import Batch, Type, picker
+from aioflow.relation import Batch, Type, Value, picker
 from aioflow.rows import row_of_mapping, value_of
 
 _CHUNK_BYTES = 1 << 16
 _LONGEST_CELL = 1 << 27  # embedded documents are long
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def lines_of(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -53,7 +53,7 @@ def _decoded(data: bytes, name: str, number: int) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-class _Typed:
+class Typed:
     """Reads values as the types that a plan gives them."""
 
     def __init__(self, schema: Schema, types: Types) -> None:
@@ -78,7 +78,7 @@ class _Typed:
 
 def read_json_lines(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
     """An object a line. The first portion of the file and the types given tell the attributes."""
-    reading: _Objects | None = None
+    reading: Objects | None = None
     for first, lines in lines_of(file, name):
         found = [
             (number, _object(line, f"{name}:{number}"))
@@ -86,8 +86,7 @@ def read_json_lines(file: BinaryIO, name: str, types: Types) -> Iterator[Schema 
             if not line.isspace()
         ]
         if reading is None and found:
-            names = tuple(dict.fromkeys(chain(*(mapping for _, mapping in found), types)))
-            reading = _Objects(Schema(names, tuple(map(types.get, names))), types)
+            reading = Objects.told_by((mapping for _, mapping in found), types)
             yield reading.schema
         yield (
             [] if reading is None else [reading.row(mapping, f"{name}:{number}") for number, mapping in found]
@@ -104,17 +103,23 @@ def _object(line: str, place: str) -> dict[str, Any]:
     return content
 
 
-class _Objects:
+class Objects:
     """Makes tuples of JSON objects."""
 
     def __init__(self, schema: Schema, types: Types) -> None:
         self.schema = schema
-        self._typed = _Typed(schema, types)
+        self._typed = Typed(schema, types)
+
+    @classmethod
+    def told_by(cls, mappings: Iterable[dict[str, Any]], types: Types) -> Objects:
+        """The attributes are those of the objects that come first, and those that types are given for."""
+        names = tuple(dict.fromkeys(chain(*mappings, types)))
+        return cls(Schema(names, tuple(map(types.get, names))), types)
 
     def row(self, mapping: dict[str, Any], place: str) -> Row:
         try:
             row = row_of_mapping(self.schema, mapping)
-            if not _PLAIN.issuperset(map(type, row)):
+            if not PLAIN.issuperset(map(type, row)):
                 row = tuple(map(value_of, row))
             return self._typed.row(row)
         except SettingError as error:
@@ -131,13 +136,13 @@ class JsonLinesWriter:
     def write(self, batch: Batch) -> None:
         names = self._names
         text = "".join([f"{json_object(names, row)}\n" for row in batch])
-        self._file.write(_encoded(text))
+        self._file.write(encoded(text))
 
     def end(self) -> None:
         pass
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -149,10 +154,15 @@ def _encoded(text: str) -> bytes:
 
 
 class _Separated:
-    """Values with a separator between them, under a header."""
+    """Values with a separator between them, under a header.
 
-    def __init__(self, separator: str) -> None:
+    Spreadsheets open such files. A text that one of them would compute begins with an apostrophe, which shows
+    that it is text, unless the values are written `as_they_are`.
+    """
+
+    def __init__(self, separator: str, *, as_they_are: bool = False) -> None:
         self._separator = separator
+        self._cell = cell if as_they_are else neutral_cell
 
     def read(self, file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
         """An empty cell is null, every other a text unless a type is given."""
@@ -164,7 +174,7 @@ class _Separated:
             try:
                 if schema is None and lines:
                     schema = _header(next(reader), types)
-                    typed = _Typed(schema, types)
+                    typed = Typed(schema, types)
                     yield schema
                 width = len(schema or ())
                 for cells in reader:
@@ -192,7 +202,7 @@ class _Separated:
             yield first, held
 
     def write(self, file: BinaryIO, schema: Schema, beginning: bytes) -> SeparatedWriter:
-        return SeparatedWriter(file, schema, beginning, self._separator)
+        return SeparatedWriter(file, schema, beginning, self._separator, self._cell)
 
 
 def _header(cells: list[str], types: Types) -> Schema:
@@ -211,14 +221,24 @@ def _cells(cells: list[str], width: int) -> Row:
 class SeparatedWriter:
     """Rows under a header, which a file that is gone on with has already."""
 
-    def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes, separator: str) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        schema: Schema,
+        beginning: bytes,
+        separator: str,
+        cell: Callable[[Value], str] = neutral_cell,
+    ) -> None:
         self._file = file
         self._separator = separator
+        self._cell = cell
         self._pick = picker(range(len(schema)))
         if not beginning:
-            self._put([schema.names])
+            self._put([list(map(cell, schema.names))])
             return
-        header = next(csv.reader([beginning.decode(errors="replace")], delimiter=separator), [])
+        found = next(csv.reader([beginning.decode("utf-8-sig", "replace")], delimiter=separator), [])
+        named = {cell(name): name for name in schema.names}
+        header = [named.get(name, name) for name in found]
         listed = schema.listing(*header)
         if sorted(header) != sorted(listed.names):
             names = ", ".join(schema.names)
@@ -232,7 +252,7 @@ class SeparatedWriter:
         self._pick = pick if not nulls else lambda row: pick(row + nulls)
 
     def write(self, batch: Batch) -> None:
-        self._put([list(map(cell, self._pick(row))) for row in batch])
+        self._put([list(map(self._cell, self._pick(row))) for row in batch])
 
     def end(self) -> None:
         pass
@@ -248,10 +268,15 @@ class SeparatedWriter:
             quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL,
         )
         writer.writerows(rows)
-        self._file.write(_encoded(text.getvalue()))
+        self._file.write(encoded(text.getvalue()))
 
 
-_CSV, _TSV = _Separated(","), _Separated("\t")
-formats.add(Format("jsonl", (".jsonl", ".ndjson"), read_json_lines, JsonLinesWriter))
-formats.add(Format("csv", (".csv",), _CSV.read, _CSV.write))
-formats.add(Format("tsv", (".tsv",), _TSV.read, _TSV.write))
+def _separated(name: str, suffix: str, separator: str) -> Format:
+    neutral, plain = _Separated(separator), _Separated(separator, as_they_are=True)
+    with_formulas = Format(name, (suffix,), plain.read, plain.write)
+    return Format(name, (suffix,), neutral.read, neutral.write, with_formulas=with_formulas)
+
+
+formats.add(Format("jsonl", (".jsonl", ".ndjson"), read_json_lines, JsonLinesWriter, is_json=True))
+formats.add(_separated("csv", ".csv", ","))
+formats.add(_separated("tsv", ".tsv", "\t"))

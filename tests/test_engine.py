@@ -741,9 +741,10 @@ def test_a_failed_run_leaves_no_file_that_looks_whole(tmp_path: Path) -> None:
         return int(row["n"])
 
     plan = loads(
-        f"""PLAN p {{ INPUT: x OUTPUT: y BODY {{
-            apply (x, "engine_fails_late" : y) write (y, "{tmp_path / "out.jsonl"}")
-        }} }}"""
+        """PLAN p { INPUT: x OUTPUT: y BODY {
+            apply (x, "engine_fails_late" : y) write (y, "out.jsonl")
+        } }""",
+        folder=tmp_path,
     )
 
     async def main() -> None:

@@ -12,6 +12,7 @@ ENGINE_ORDER = (
     "version",
     "dataclass",
     "pattern",
+    "display",
     "installed",
     "source",
     "errors",
@@ -90,6 +91,7 @@ DOORS = ("__init__", "__main__")
 OPERATORS_MAY_IMPORT = (
     "aioflow",
     "aioflow.expressions",
+    "aioflow.files",
     "aioflow.messages",
     "aioflow.state",
     "aioflow.web",
@@ -99,6 +101,7 @@ AUTHORS_MODULES = (
     "concurrent",
     "context",
     "dataclass",
+    "display",
     "errors",
     "function",
     "installed",

@@ -22,6 +22,7 @@ from aioflow.cli.options import (
     Database,
     DrawingName,
     FormatOption,
+    FormulasOption,
     Inputs,
     MemoryLimit,
     ModeOption,
@@ -96,6 +97,7 @@ def run(
     record: Record = None,
     replay: Replay = None,
     allow_empty: AllowEmpty = False,
+    formulas: FormulasOption = None,
 ) -> None:
     """Run a plan and show its output as it comes.
 
@@ -110,6 +112,7 @@ def run(
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
+    given |= {} if formulas is None else {"files": {"formulas": formulas}}
     run_plan(options, web_configuration(given, plan_path))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from aioflow.cli.ending import BAD_INPUT, OK, report, show_diagnostics
+from aioflow.cli.paint import print_json
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError
 from aioflow.operator import Registry
@@ -51,4 +51,4 @@ def _print_json(path: str, found: Sequence[Diagnostic]) -> None:
             "severity": diagnostic.severity,
             "message": diagnostic.message,
         }
-        print(json.dumps(entry, ensure_ascii=False))
+        print_json(entry)

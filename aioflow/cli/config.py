@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aioflow.cli.ending import colours
+from aioflow.cli.paint import print_json
 from aioflow.configuration import DEFAULT, Configuration, read_configuration
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
@@ -94,7 +94,7 @@ def show_settings(configuration: Configuration, *, as_json: bool) -> None:
     if as_json:
         for setting in settings:
             entry = {"setting": setting.name, "value": setting.public_value, "from": setting.where}
-            print(json.dumps(entry, ensure_ascii=False, default=str))
+            print_json(entry)
         return
     width = max(len(setting.name) for setting in settings)
     # One long value does not push the origins of all others off the screen.

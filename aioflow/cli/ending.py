@@ -13,8 +13,9 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TextIO, TypeVar
 
+from aioflow.display import visible_lines
 from aioflow.errors import (
     AioflowError,
     Diagnostic,
@@ -60,7 +61,7 @@ def report(error: BaseException) -> int:
     if os.environ.get("AIOFLOW_DEBUG") == "1":
         import traceback
 
-        traceback.print_exception(error)
+        print(for_terminal("".join(traceback.format_exception(error)), sys.stderr), end="", file=sys.stderr)
     if isinstance(error, PlanError):
         show_diagnostics(error.diagnostics)
         return BAD_INPUT
@@ -93,11 +94,11 @@ def os_error_text(error: OSError) -> str:
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     """Every mistake and warning, as `file:line:column: …` with its source line."""
     for diagnostic in diagnostics:
-        text = mask(str(diagnostic))
+        text = for_terminal(mask(str(diagnostic)), sys.stderr)
         if colours(sys.stderr):
             first, newline, rest = text.partition("\n")
             code = "31" if diagnostic.severity == "error" else "33"
-            place = f"{diagnostic.span.place}:" if diagnostic.span else ""
+            place = for_terminal(f"{diagnostic.span.place}:", sys.stderr) if diagnostic.span else ""
             first = f"\x1b[1m{place}\x1b[0m\x1b[{code}m{first.removeprefix(place)}\x1b[0m"
             text = first + newline + rest
         print(text, file=sys.stderr)
@@ -109,7 +110,12 @@ def tell(label: str, message: str) -> None:
     if colours(sys.stderr):
         code = {"error": "1;31", "warning": "1;33"}.get(label, "1")
         shown = f"\x1b[{code}m{label}\x1b[0m"
-    print(f"{shown}: {mask(message)}", file=sys.stderr)
+    print(f"{shown}: {for_terminal(mask(message), sys.stderr)}", file=sys.stderr)
+
+
+def for_terminal(text: str, file: TextIO) -> str:
+    """Return a text as it is or, if the file is a terminal, as it can be shown there."""
+    return visible_lines(text) if file.isatty() else text
 
 
 def colours(file: object) -> bool:

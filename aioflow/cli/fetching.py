@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ from typing import Any, TextIO
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import FAILED, OK, os_error_text, tell
 from aioflow.cli.loop import run_interruptibly
-from aioflow.cli.paint import Paint, plain
+from aioflow.cli.paint import Paint, print_json
 from aioflow.configuration import Configuration
 from aioflow.dataclass import dataclass
+from aioflow.display import visible, visible_lines
 from aioflow.errors import InputError
 from aioflow.quantities import count_text, duration_text
 from aioflow.secrets import Secrets
@@ -67,10 +68,10 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
         response, body = run_interruptibly(fetch(request, settings))
         # Whoever reads the report may leave in the middle of it; the file is there by then.
         if destination is not None and destination.name is not None:
-            _write(body, destination)
+            _write(_for_output(response, body, destination), destination)
         _tell(request, response, body, report, as_json=options.as_json, offline=settings.http.offline)
         if destination is not None and destination.name is None:
-            _write(body, destination)
+            _write(_for_output(response, body, destination), destination)
     except WebError as error:
         _tell_failure(error, options, report)
         return FAILED
@@ -135,6 +136,17 @@ def _data(text: str | None) -> bytes | None:
         raise InputError(f"cannot read --data: {os_error_text(error)}") from error
 
 
+def _for_output(response: Response, body: bytes, destination: Destination) -> bytes:
+    """Return the body as it is or, for a terminal, as the text that it is, of which nothing is obeyed."""
+    if not os.isatty(destination.descriptor):
+        return body
+    from aioflow.wrappers.charsets import detect
+
+    content_type = response.headers.get("Content-Type", "")
+    found = detect(body, content_type, markup="html" in content_type or "xml" in content_type)
+    return visible_lines(body.decode(found.codec, "backslashreplace")).encode()
+
+
 def _write(body: bytes, destination: Destination) -> None:
     try:
         with open(destination.descriptor, "wb", closefd=False) as file:
@@ -153,7 +165,7 @@ def _tell(
     request: Request, response: Response, body: bytes, report: TextIO, *, as_json: bool, offline: bool
 ) -> None:
     if as_json:
-        print(json.dumps(_described(request, response, body), ensure_ascii=False), file=report)
+        print_json(_described(request, response, body), report)
     else:
         print("\n".join(_report(request, response, body, Paint(report), offline)), file=report)
     report.flush()
@@ -162,7 +174,7 @@ def _tell(
 def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> None:
     refused = isinstance(error, RequestRefusedError)
     if not options.as_json:
-        tell("refused" if refused else "failed", plain(str(error)))
+        tell("refused" if refused else "failed", visible(str(error)))
         return
     described = {
         "url": without_userinfo(options.url),
@@ -171,7 +183,7 @@ def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> Non
         "refused": refused,
         "attempts": 0 if refused else error.attempts,
     }
-    print(json.dumps(described, ensure_ascii=False), file=report)
+    print_json(described, report)
 
 
 def _report(request: Request, response: Response, body: bytes, paint: Paint, offline: bool) -> Iterator[str]:
@@ -190,7 +202,7 @@ def _report(request: Request, response: Response, body: bytes, paint: Paint, off
             yield f"{paint('dim', f'{name:<10}')}  {text}"
     yield ""
     for name, value in _headers(response):
-        yield f"{paint('cyan', plain(name))}: {plain(value)}"
+        yield f"{paint('cyan', visible(name))}: {visible(value)}"
 
 
 def _described(request: Request, response: Response, body: bytes) -> dict[str, Any]:
@@ -221,7 +233,7 @@ def status_text(status: int) -> str:
 
 
 def shown_url(url: str) -> str:
-    return plain(without_userinfo(url))
+    return visible(without_userinfo(url))
 
 
 def _origin(response: Response, offline: bool) -> str:
@@ -246,7 +258,7 @@ def _timing_text(response: Response) -> str:
 def _body_text(response: Response, body: bytes) -> str:
     if not body:
         return "none"
-    encoding = plain(response.headers.get("Content-Encoding", ""))
+    encoding = visible(response.headers.get("Content-Encoding", ""))
     sent = sent_bytes(response, body)
     text = count_text(len(body), "byte")
     if encoding:

@@ -6,10 +6,12 @@ import io
 from collections.abc import Sequence
 from typing import Protocol
 
-from aioflow.errors import InputError, suggestion
+from aioflow.display import visible_json
+from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.files import Formulas
 from aioflow.operators.encoding import json_names, json_object
 from aioflow.operators.formats import Format, Writer, formats
-from aioflow.relation import Record
+from aioflow.relation import UNTOLD, Record, Schema
 
 TABLE = "table"
 JSON_LINES = "jsonl"
@@ -22,7 +24,9 @@ class Presentation(Protocol):
 
     def release(self) -> bytes: ...
 
-    def end(self) -> bytes: ...
+    def end(self, schema: Schema | None = None) -> bytes:
+        """What is left; the schema is that of the only output, if it is known."""
+        ...
 
 
 class InFormat:
@@ -43,7 +47,10 @@ class InFormat:
     def release(self) -> bytes:
         return b""
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
+        is_known = schema is not None and bool(schema.names)
+        if self._writer is None and not self._beginning and (is_known or self._format.has_frame):
+            self._writer = self._format.write(self._buffer, schema or UNTOLD, b"")
         if self._writer is not None:
             self._writer.end()
         return self._taken()
@@ -58,19 +65,21 @@ class InFormat:
 class NamedJsonLines:
     """Rows of several outputs: `{"output": name, "row": {…}}` a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_terminal: bool) -> None:
         self._names: dict[str, list[str]] = {}
+        self._on_terminal = on_terminal
 
     def rows(self, output: str, records: Sequence[Record]) -> bytes:
         names = self._names.setdefault(output, json_names([output, *records[0].schema.names]))
         start = f'{{"output": {names[0]}, "row": '
         lines = [f"{start}{json_object(names[1:], record.row)}}}\n" for record in records]
-        return "".join(lines).encode(errors="backslashreplace")
+        text = "".join(lines)
+        return (visible_json(text) if self._on_terminal else text).encode(errors="backslashreplace")
 
     def release(self) -> bytes:
         return b""
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
         return b""
 
 
@@ -79,16 +88,26 @@ def format_names() -> list[str]:
 
 
 def format_for(path: str) -> str:
-    """The format of a file by its ending; JSON lines when that tells nothing."""
-    for name in formats.names():
-        known = formats.get(name)
-        if known is not None and path.lower().endswith(known.suffixes):
-            return name
-    return JSON_LINES
+    """The format of a file by its ending, as `write` has it; JSON lines for a name without one."""
+    try:
+        return formats.for_path(path).name
+    except SettingError as error:
+        raise InputError(error.message.replace("FORMAT", "--format")) from None
+
+
+def appends(name: str) -> bool:
+    """Whether a format can go on with a file that has rows already."""
+    format = formats.get(name)
+    return format is None or format.appends
 
 
 def present(
-    name: str, *, several_outputs: bool, beginning: bytes = b"", width: int | None = None
+    name: str,
+    *,
+    several_outputs: bool,
+    beginning: bytes = b"",
+    width: int | None = None,
+    formulas: Formulas = "neutral",
 ) -> Presentation:
     """`beginning` is that of a file to go on with, `width` that of the terminal, if output goes to one."""
     if name.lower() == TABLE:
@@ -101,9 +120,14 @@ def present(
         near = suggestion(name, known)
         raise InputError(f"--format {name}: there is no such format{near} (formats: {', '.join(known)})")
     if several_outputs and format.name == JSON_LINES:
-        return NamedJsonLines()
+        return NamedJsonLines(on_terminal=width is not None)
     if several_outputs:
-        raise InputError(f"{format.name} holds one output, the plan has several: choose one with --output")
+        raise InputError(
+            f"{format.name} holds one output, the plan has several: choose one with --output, or take jsonl"
+        )
     if beginning and not format.appends:
-        raise InputError(f"{format.name} cannot be appended to: use -O to overwrite")
-    return InFormat(format, beginning)
+        raise InputError(
+            f"a file in the format {format.name} cannot be appended to: -O replaces it; jsonl and csv can be"
+        )
+    format = format.keeping(formulas)
+    return InFormat(format if width is None else format.for_terminal(), beginning)

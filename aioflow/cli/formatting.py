@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aioflow.cli.destination import replace_file
-from aioflow.cli.ending import BAD_INPUT, FAILED, OK, colours, os_error_text, report
+from aioflow.cli.ending import BAD_INPUT, FAILED, OK, colours, for_terminal, os_error_text, report
 from aioflow.errors import AioflowError, InputError
 
 
@@ -56,6 +56,7 @@ def _show_difference(path: str, before: str, after: str) -> None:
         before.splitlines(), after.splitlines(), path, f"{path} (formatted)", lineterm=""
     )
     codes = {"+": "32", "-": "31", "@": "36"}
-    for line in lines:
+    for each in lines:
+        line = for_terminal(each, sys.stdout)
         code = codes.get(line[:1]) if colours(sys.stdout) else None
         print(f"\x1b[{code}m{line}\x1b[0m" if code else line)

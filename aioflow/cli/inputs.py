@@ -9,10 +9,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from aioflow.cli.ending import os_error_text
-from aioflow.cli.formats import JSON_LINES, format_for
-from aioflow.cli.reading import array_rows, file_rows, is_array, pipe_rows, row_of, standard_input_rows
-from aioflow.errors import InputError, suggestion
-from aioflow.operators.formats import formats
+from aioflow.cli.formats import JSON_LINES
+from aioflow.cli.reading import (
+    JSONS,
+    array_rows,
+    file_rows,
+    is_array,
+    pipe_rows,
+    row_of,
+    standard_input_rows,
+)
+from aioflow.errors import InputError, SettingError, suggestion
+from aioflow.operators.formats import Format, formats
 from aioflow.plan import InputDeclaration, Plan
 from aioflow.relation import Schema
 
@@ -75,17 +83,26 @@ def _rows(declared: InputDeclaration, value: str) -> Rows:
 
 def _file_rows(name: str, declared: Schema | None) -> Rows:
     path = Path(name)
-    format = formats.get(format_for(name))
-    assert format is not None
+    format = _input_format(name)
     if os.access(path, os.R_OK) and not path.is_file() and not path.is_dir():
         return pipe_rows(path, name, format, declared)
     try:
         with path.open("rb") as file:
-            if format.name == JSON_LINES and is_array(file.peek(1)):
+            if format.name in JSONS and is_array(file.peek(1)):
                 return array_rows(file.read(), name)
     except OSError as error:
         raise InputError(f"cannot read input: {os_error_text(error)}") from error
     return file_rows(path, name, format, declared)
+
+
+def _input_format(name: str) -> Format:
+    """By the ending, as for `read`; a name that tells nothing may be that of a pipe, and of JSON lines."""
+    try:
+        return formats.for_path(name)
+    except SettingError:
+        format = formats.get(JSON_LINES)
+        assert format is not None
+        return format
 
 
 # --- parameters ---------------------------------------------------------------------------------

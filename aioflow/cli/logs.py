@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aioflow.cli.ending import tell
+from aioflow.display import visible
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
@@ -21,7 +22,11 @@ class _ToStandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         def write() -> None:
-            tell("log" if record.levelno <= logging.INFO else record.levelname.lower(), self.format(record))
+            label = "log" if record.levelno <= logging.INFO else record.levelname.lower()
+            text = self.format(record)
+            # A line end in a value must not make it look like another line of the log.
+            has_trace = record.exc_info or record.stack_info
+            tell(label, visible(text) if sys.stderr.isatty() and not has_trace else text)
             sys.stderr.flush()
 
         if self._progress is None:

@@ -10,6 +10,7 @@ import typer
 
 from aioflow.cli.ending import BAD_INPUT, FAILED, OK, guarded, tell
 from aioflow.dataclass import dataclass
+from aioflow.display import visible
 from aioflow.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ async def _send_all(channels: Channels, account: _Account, contents: list[dict[s
 
 
 async def _sent(channel: Channel, message: Message) -> bool:
-    from aioflow.cli.paint import plain
     from aioflow.messages.message import DeliveryError
     from aioflow.secrets import mask
 
@@ -133,10 +133,10 @@ async def _sent(channel: Channel, message: Message) -> bool:
     try:
         answer = await channel.deliver(message)
     except DeliveryError as error:
-        tell("failed", plain(str(error)))
+        tell("failed", visible(str(error)))
         tell("note", _advice(error))
         return False
-    print(mask(plain(f"sent to {', '.join(to) if isinstance(to, list) else to}: {answer or 'no answer'}")))
+    print(mask(visible(f"sent to {', '.join(to) if isinstance(to, list) else to}: {answer or 'no answer'}")))
     return True
 
 

@@ -14,6 +14,11 @@ class ModeName(StrEnum):
     STREAMING = "D+S+"
 
 
+class FormulasName(StrEnum):
+    NEUTRAL = "neutral"
+    KEEP = "keep"
+
+
 class DrawingName(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
@@ -54,9 +59,17 @@ Overwrite: TypeAlias = Annotated[
 FormatOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="table|jsonl|csv",
-        help="By default a table on a terminal, the format of a file's ending, else JSON lines. "
-        "Packages may add formats.",
+        metavar="table|jsonl|csv|…",
+        help="Also tsv, json (one array), parquet, and what packages add. By default a table on a terminal, "
+        "the format of a file's ending, else JSON lines.",
+    ),
+]
+FormulasOption: TypeAlias = Annotated[
+    FormulasName | None,
+    typer.Option(
+        "--formulas",
+        metavar="neutral|keep",
+        help="Texts that a spreadsheet would compute get an apostrophe in CSV, or are kept as they are.",
     ),
 ]
 TraceFile: TypeAlias = Annotated[

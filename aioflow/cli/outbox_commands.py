@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from aioflow.cli.ending import FAILED, OK, colours, tell
 from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.paint import print_json
 from aioflow.cli.place import Place, find_place
 from aioflow.cli.table import Table
 from aioflow.errors import InputError
@@ -93,7 +93,7 @@ async def _list(place: Place, everything: bool, as_json: bool) -> None:
 
 class _Json:
     def show(self, entry: Entry, now: datetime) -> None:
-        print(mask(json.dumps(_described(entry), ensure_ascii=False)))
+        print_json(_described(entry))
 
     def end(self) -> None:
         pass

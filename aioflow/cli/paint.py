@@ -1,15 +1,15 @@
-"""Colours, and texts from the web made fit for a terminal."""
+"""Colours, lines of JSON, and texts that are too long."""
 
 from __future__ import annotations
 
-import re
+import json
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 from aioflow.cli.ending import colours
+from aioflow.display import visible_json
+from aioflow.secrets import mask
 
-# Text from the web must not move the cursor, change colours or turn the direction of writing.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
@@ -27,9 +27,11 @@ class Paint:
         return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-def plain(text: str) -> str:
-    """A text on one line, without anything that a terminal would obey."""
-    return _CONTROL.sub(" ", text)
+def print_json(content: Any, file: TextIO | None = None) -> None:
+    """A line of JSON; what a terminal would obey is written as an escape there."""
+    output = sys.stdout if file is None else file
+    text = mask(json.dumps(content, ensure_ascii=False, default=str))
+    print(visible_json(text) if output.isatty() else text, file=output)
 
 
 def shortened(text: str, most: int, *, keep_end: bool = False) -> str:

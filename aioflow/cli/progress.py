@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
 from aioflow.cli.loop import last_words
+from aioflow.display import visible
 from aioflow.drawing.diagram import constant_text
 from aioflow.plan import Program, Setting, Statement
 from aioflow.quantities import count_text, duration_text
@@ -132,7 +133,7 @@ def _names(steps: Sequence[StepStatistics], labels: Labels) -> list[str]:
 
 def _label(statement: Statement) -> str:
     settings = [each.value for each in statement.arguments if isinstance(each, Setting)]
-    return " ".join([statement.operator, *map(constant_text, settings[:1])])
+    return visible(" ".join([statement.operator, *map(constant_text, settings[:1])]))
 
 
 def render_run(
@@ -144,9 +145,10 @@ def render_run(
     notes: Sequence[str] = (),
 ) -> str:
     """A summary, in, out, waiting and errors of each step, and what else there is to say."""
+    title = visible(title)
     summary = f"{title}{_summary(statistics)}"[:width]
     bold = f"{_BOLD}{summary[: len(title)]}{_PLAIN}{summary[len(title) :]}"
-    below = "".join(f"{_DIM}   {note[: width - 3]}{_PLAIN}\n" for note in notes)
+    below = "".join(f"{_DIM}   {visible(note)[: width - 3]}{_PLAIN}\n" for note in notes)
     return f"{bold}\n" + render_steps(statistics.steps, labels, width, height - 1 - len(notes)) + below
 
 

@@ -22,6 +22,8 @@ from aioflow.relation import Schema, Type
 
 T = TypeVar("T")
 
+# Of inputs that are JSON, what they begin with tells lines from an array.
+JSONS = (JSON_LINES, "json")
 CHUNK_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -112,7 +114,7 @@ async def pipe_rows(
     def portions() -> Iterator[list[dict[str, Any]]]:
         # Opening a pipe waits for whoever writes to it.
         with _AsItComes(FileIO(path)) as file:
-            if format.name == JSON_LINES and is_array(file.peek(1)):
+            if format.name in JSONS and is_array(file.peek(1)):
                 rows = array_rows(file.read(), name)
                 # The first row tells the attributes of all that come one by one.
                 names = dict.fromkeys(chain.from_iterable(rows))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import NOTHING_FOUND, tell
-from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, format_for, present
+from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
 from aioflow.cli.logs import logged
 from aioflow.cli.loop import run_interruptibly
@@ -21,6 +21,7 @@ from aioflow.cli.writer import BackgroundWriter
 from aioflow.configuration import Configuration
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
+from aioflow.files import FILES
 from aioflow.plan import Program
 from aioflow.quantities import count_text, duration_text, seconds
 
@@ -96,9 +97,10 @@ async def _run(
     """Run the plan; whether a source brought nothing where there should be something."""
     from aioflow.engine import Engine
 
-    destination = Destination(options.append, options.overwrite)
+    format = _format_of_file(options)
+    destination = _destination(options, format)
     try:
-        presentation = _presentation(options, program, destination)
+        presentation = _presentation(options, settings, program, destination, format)
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
@@ -111,15 +113,36 @@ async def _run(
         destination.abandon()
 
 
-def _presentation(options: RunOptions, program: Program, destination: Destination) -> Presentation:
+def _format_of_file(options: RunOptions) -> str | None:
+    """The format that the options name, or else the ending of their file; None for stdout."""
+    path = options.append or options.overwrite
+    return options.format or (None if path in (None, "-") else format_for(path))
+
+
+def _destination(options: RunOptions, format: str | None) -> Destination:
+    """Where the rows go. A new file of a format that nothing can be added to appears when it is whole."""
+    path = options.append
+    if path in (None, "-") or format is None or appends(format):
+        return Destination(path, options.overwrite)
+    is_new = not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path))
+    return Destination(overwrite=path) if is_new else Destination(path)
+
+
+def _presentation(
+    options: RunOptions,
+    settings: Configuration,
+    program: Program,
+    destination: Destination,
+    format: str | None,
+) -> Presentation:
     several = options.output is None and (len(output_names(program)) > 1 or _emits(program))
     on_terminal = os.isatty(destination.descriptor)
-    by_default = TABLE if on_terminal else format_for(destination.name) if destination.name else JSON_LINES
     return present(
-        options.format or by_default,
+        format or (TABLE if on_terminal else JSON_LINES),
         several_outputs=several,
         beginning=destination.beginning(),
         width=shutil.get_terminal_size().columns if on_terminal else None,
+        formulas=settings.section(FILES).formulas,
     )
 
 
@@ -185,7 +208,7 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
     finally:
         if impatience is not None:
             impatience.cancel()
-    writer.write(presentation.end())
+    writer.write(presentation.end(stream.schema))
 
 
 @contextmanager

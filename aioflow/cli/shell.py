@@ -15,9 +15,10 @@ from typing import TypeAlias
 
 from aioflow.cli.fetching import shown_url, status_text
 from aioflow.cli.pages import Browser, Extracted, Page, extract, reader_for, saved_page, wrapper_of
-from aioflow.cli.paint import Paint, plain, shortened
+from aioflow.cli.paint import Paint, shortened
 from aioflow.cli.table import Columns
 from aioflow.dataclass import dataclass
+from aioflow.display import visible
 from aioflow.errors import InputError, suggestion
 from aioflow.language import loads
 from aioflow.language.literals import write_string
@@ -144,7 +145,7 @@ class Shell:
         found = list(labels.items())
         self._links = [link for link, _ in found]
         for number, (link, text) in enumerate(found, 1):
-            address, label = self._paint("cyan", plain(link)), shortened(plain(text), 40)
+            address, label = self._paint("cyan", visible(link)), shortened(visible(text), 40)
             yield f"{self._paint('bold', f'{number:>4}')}  {address}  {label}".rstrip()
         if not found:
             yield "no links"
@@ -152,7 +153,7 @@ class Shell:
     def headers(self, rest: str) -> Iterator[str]:
         """`:headers`: the headers of the answer."""
         for name, value in self._loaded.head.headers.items():
-            yield f"{self._paint('cyan', plain(name))}: {plain(value)}"
+            yield f"{self._paint('cyan', visible(name))}: {visible(value)}"
 
     def view(self, rest: str) -> Iterator[str]:
         """`:view [FILE]`: save the page as it came, and tell where."""
@@ -280,7 +281,7 @@ class Shell:
 
     def _numbered(self, values: Sequence[Value], most: int) -> Iterator[str]:
         for number, value in enumerate(values[:most], 1):
-            text = "null" if value is None else shortened(plain(cell(value)), self._width - 8)
+            text = "null" if value is None else shortened(visible(cell(value)), self._width - 8)
             style = "red" if value is None else "green"
             yield f"{self._paint('dim', f'{number:>4}')}  {self._paint(style, text)}"
         if len(values) > most:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from aioflow.cli.ending import tell
 from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.paint import print_json
 from aioflow.cli.place import Place, find_place
 from aioflow.cli.table import Table
 from aioflow.errors import InputError, suggestion
@@ -36,7 +36,7 @@ def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> No
     found = run_interruptibly(_list(place))
     if as_json:
         for suspect in found:
-            print(json.dumps(_described(suspect), ensure_ascii=False))
+            print_json(_described(suspect))
     elif found:
         table = Table(several_outputs=False, width=None)
         lines = [Record(_COLUMNS, _line(suspect)) for suspect in found]

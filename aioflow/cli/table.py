@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 
 from rich.cells import cell_len, set_cell_size
 
+from aioflow.display import visible
 from aioflow.operators.encoding import cell
-from aioflow.relation import Record, Row, Value
+from aioflow.relation import Record, Row, Schema, Value
 
 # So many rows are looked at before the first is shown, unless the next is long in coming.
 SAMPLE_ROWS = 20
 LEAST_WIDTH = 6
 GAP = "  "
 
-# Text from the web must not move the cursor or change colours.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -45,7 +43,7 @@ class Table:
     def release(self) -> bytes:
         return _encoded("".join([self._settle(output) for output in tuple(self._held)]))
 
-    def end(self) -> bytes:
+    def end(self, schema: Schema | None = None) -> bytes:
         return self.release()
 
     def _settle(self, output: str) -> str:
@@ -58,7 +56,7 @@ class Table:
             return ""
         first = self._latest is None
         self._latest = output
-        text = f"{_BOLD}{output}{_PLAIN}" if self._width else output
+        text = f"{_BOLD}{visible(output)}{_PLAIN}" if self._width else visible(output)
         return f"{text}\n" if first else f"\n{text}\n"
 
 
@@ -66,10 +64,10 @@ class Columns:
     """The columns of one output, their widths fixed by its first rows and the terminal."""
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[Value]], width: int | None) -> None:
-        self._names = [_shown(name) for name in names]
+        self._names = [visible(name) for name in names]
         self._coloured = width is not None
         self._limited = width is not None
-        cells = [[_shown(cell(value)) for value in row] for row in rows]
+        cells = [[visible(cell(value)) for value in row] for row in rows]
         self._right = [_are_numbers([row[place] for row in rows]) for place in range(len(names))]
         widths = [
             max([cell_len(name), *(cell_len(row[place]) for row in cells)])
@@ -94,7 +92,7 @@ class Columns:
         return f"{names}\n{rule}\n"
 
     def line(self, values: Sequence[Value]) -> str:
-        cells = [_shown(cell(value)) for value in values]
+        cells = [visible(cell(value)) for value in values]
         if self._limited:
             self._widen(cells)
         return GAP.join(map(self._placed, cells, self._widths, self._right)).rstrip() + "\n"
@@ -115,10 +113,6 @@ class Columns:
 
 def _encoded(text: str) -> bytes:
     return text.encode(errors="replace")
-
-
-def _shown(text: str) -> str:
-    return _CONTROL.sub(" ", text)
 
 
 def _are_numbers(values: Sequence[Value]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from aioflow.cli.ending import FAILED, OK, report, tell
+from aioflow.cli.ending import FAILED, OK, for_terminal, report, tell
 from aioflow.cli.pages import Browser, Page
 from aioflow.cli.paint import Paint
 from aioflow.cli.shell import COMMANDS, Shell
@@ -81,7 +81,7 @@ def _carried_out(shell: Shell, line: str) -> bool:
         for diagnostic in error.diagnostics:
             tell("error", diagnostic.message)
             if diagnostic.span is not None:
-                print(diagnostic.span.excerpt, file=sys.stderr)
+                print(for_terminal(diagnostic.span.excerpt, sys.stderr), file=sys.stderr)
         return False
     except (AioflowError, OSError) as error:
         if isinstance(error, BrokenPipeError):

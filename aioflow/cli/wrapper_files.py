@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from aioflow.cli.ending import os_error_text, tell
 from aioflow.cli.pages import wrapper_of
-from aioflow.cli.paint import Paint
+from aioflow.cli.paint import Paint, print_json
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language import load
@@ -90,7 +89,7 @@ def list_wrappers(path: str | None, *, as_json: bool, modules: Sequence[str]) ->
         raise InputError("no plan file of this folder defines a wrapper; name a file, as PLAN")
     for wrapper, file in listed:
         if as_json:
-            print(json.dumps(_described(wrapper, file), ensure_ascii=False))
+            print_json(_described(wrapper, file))
         else:
             _print(wrapper, file if path is None else None)
     if mistakes:

@@ -17,17 +17,18 @@ from typing import Any
 from aioflow.cli.ending import FAILED, OK, tell
 from aioflow.cli.fetching import shown_url, status_text
 from aioflow.cli.pages import Browser, Extracted, Page, explain, extract
-from aioflow.cli.paint import Paint, plain, shortened
+from aioflow.cli.paint import Paint, print_json, shortened
 from aioflow.cli.program import load_modules
 from aioflow.cli.table import Columns
 from aioflow.cli.wrapper_files import file_of, find, in_python, load_wrappers
 from aioflow.cli.wrapper_pages import Asked, next_page, pages_of
 from aioflow.configuration import Configuration
 from aioflow.dataclass import dataclass
+from aioflow.display import visible
 from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text
-from aioflow.relation import Value
+from aioflow.relation import Type, Value, is_empty
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import WebError
 from aioflow.web.urls import without_userinfo
@@ -122,7 +123,7 @@ def _report(
     yield from _fields(wrapper, found, places, paint)
     if (following := next_page(wrapper, asked, found)) is not None:
         yield ""
-        yield f"next page: {plain(following)}"
+        yield f"next page: {visible(following)}"
 
 
 def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
@@ -138,9 +139,9 @@ def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> No
     if test.as_json:
         described = {"error": str(error), "error-kind": type(error).__name__}
         url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
-        print(json.dumps({**url, **described}, ensure_ascii=False))
+        print_json({**url, **described})
     else:
-        tell("error", plain(str(error)))
+        tell("error", visible(str(error)))
 
 
 def _answer_text(page: Page, paint: Paint) -> str:
@@ -201,12 +202,12 @@ def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Ite
 
 def _places_of_field(name: str, places: Sequence[Found], paint: Paint, width: int) -> Iterator[str]:
     value = places[0].value
-    text = "null" if value is None else shortened(plain(cell(value)), width // 2)
+    text = "null" if value is None else shortened(visible(cell(value)), width // 2)
     yield f"  {paint('cyan', name)} = {paint('red' if value is None else 'green', text)}"
     for found in places[:SHOWN_PLACES]:
         if found.path:
             # The end of a path says more than its beginning.
-            yield f"    {paint('dim', shortened(plain(found.path), width - 4, keep_end=True))}"
+            yield f"    {paint('dim', shortened(visible(found.path), width - 4, keep_end=True))}"
         if found.excerpt:
             yield f"    {highlighted(found, paint, width - 4)}"
     if len(places) > SHOWN_PLACES:
@@ -215,7 +216,7 @@ def _places_of_field(name: str, places: Sequence[Found], paint: Paint, width: in
 
 def highlighted(found: Found, paint: Paint, width: int) -> str:
     """The text of the page around a value, the value itself in colour."""
-    excerpt = shortened(plain(found.excerpt), width)
+    excerpt = shortened(visible(found.excerpt), width)
     place = _place_of(found.value, excerpt)
     if place is None:
         return excerpt
@@ -227,7 +228,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
     """Where a value stands, which may be written otherwise: with other signs in a number, a link in short."""
     if value is None:
         return None
-    text = plain(cell(value))
+    text = visible(cell(value))
     candidates = [text]
     if text.startswith(("http://", "https://")):
         path = "/" + text.split("/", 3)[-1]
@@ -243,7 +244,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Health:
-    """How often a field was null, of how many, and how often because it could not be read."""
+    """How often a field was null or empty, of how many, and how often because it could not be read."""
 
     field: str
     type: str
@@ -253,11 +254,11 @@ class _Health:
 
 
 def _health(wrapper: Wrapper, found: Extracted, places: Sequence[Found]) -> Iterator[_Health]:
-    schema = wrapper.schema
+    schema, counting = wrapper.schema, wrapper.counting_fields
     embedded = Counter(each.field for each in places if each.field not in schema.names)
     nulls = Counter(each.field for each in places if each.value is None)
     for place, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
-        missing = sum(row[place] is None for row in found.rows)
+        missing = sum(is_empty(row[place]) or (name in counting and row[place] == 0) for row in found.rows)
         unreadable = found.unreadable.get(name, 0)
         yield _Health(name, "" if kind is None else str(kind), len(found.rows), missing, unreadable)
         for inner, count in embedded.items():
@@ -275,7 +276,8 @@ def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: 
     width = max(len(each.field) for each in health)
     yield ""
     for each in health:
-        text = f"{each.nulls} of {each.values} null"
+        is_many = each.type == Type.RELATION or each.field in wrapper.counting_fields
+        text = f"{each.nulls} of {each.values} {'empty' if is_many else 'null'}"
         if each.unreadable:
             text += f", {each.unreadable} could not be read"
         style = "red" if each.nulls == each.values else "yellow" if each.nulls else "green"
@@ -294,7 +296,7 @@ def _print_json(wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequen
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
     }
-    print(json.dumps(described, ensure_ascii=False))
+    print_json(described)
 
 
 def _json_value(value: Value) -> Any:

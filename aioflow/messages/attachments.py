@@ -15,13 +15,11 @@ from typing import Any
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
+from aioflow.files.formulas import neutral
 from aioflow.messages.drafts import FileKind
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Relation, Row, Schema, Value
 
-# Spreadsheets take what begins so for a formula, also after blanks and in the wide forms of East Asia.
-_FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Those of which all editions of XML say that they are names, so that every reader takes them.
 _XML_LETTERS = "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u4e00-\u9fa5\uac00-\ud7a3"
@@ -81,11 +79,6 @@ def make_file(
 
 
 # --- CSV ----------------------------------------------------------------------------------------
-
-
-def neutral(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula; a number stays one."""
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def _csv(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Iterator[str]:
@@ -152,7 +145,9 @@ def _xml_row(schema: Schema, row: Row, encoding: Encoding) -> str:
 
 
 def _xml_field(name: str, value: Value, encoding: Encoding) -> str:
-    if isinstance(value, Relation):
+    if isinstance(value, Relation) and value.is_list:
+        text = "".join(_xml_field("value", each, encoding) for (each,) in value.rows)
+    elif isinstance(value, Relation):
         text = "".join(_xml_row(value.schema, row, encoding) for row in value.rows)
     else:
         text = _xml_text(encoding.cell(value))

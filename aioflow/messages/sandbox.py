@@ -108,6 +108,30 @@ class RowsView:
         return " / ".join(map(str, self))
 
 
+class ListView:
+    """A list of values in a template: `{% for tag in tags %}{{ tag }}{% endfor %}`, `tags|join(", ")`."""
+
+    def __init__(self, relation: Relation, budget: Budget) -> None:
+        self._relation, self._budget = relation, budget
+
+    def __iter__(self) -> Iterator[Any]:
+        for (value,) in self._relation.rows:
+            self._budget.spend()
+            yield view(value, self._budget)
+
+    def __len__(self) -> int:
+        return len(self._relation)
+
+    def __getitem__(self, place: int) -> Any:
+        for number, value in enumerate(self):
+            if number == place:
+                return value
+        raise IndexError(place)
+
+    def __str__(self) -> str:
+        return value_text(self._relation)
+
+
 def attribute_of(schema: Schema, name: object) -> str | None:
     """The attribute that a name in a template means: itself, or the one with `-` in the place of `_`."""
     if name in schema:
@@ -118,6 +142,8 @@ def attribute_of(schema: Schema, name: object) -> str | None:
 
 def view(value: Value, budget: Budget) -> Any:
     """A value as templates see it."""
+    if isinstance(value, Relation) and value.is_list:
+        return ListView(value, budget)
     if isinstance(value, Relation):
         return RowsView(value.schema, lambda: value.rows, len(value), budget)
     return value
@@ -284,14 +310,14 @@ def _number(value: Any, decimals: int = 0) -> str:
 
 def _plural(value: Any, one: str, many: str | None = None) -> str:
     """A number and what there is so many of: `{{ count|plural("house", "houses") }}`; also of rows."""
-    number = len(value) if isinstance(value, RowsView | list | tuple) else value
+    number = len(value) if isinstance(value, RowsView | ListView | list | tuple) else value
     noun = one if number == 1 else f"{one}s" if many is None else many
     return _join([number, " ", noun])
 
 
 def _finalize(value: Any) -> Any:
     """What is written of a value: for null nothing, dates and numbers as everywhere in a message."""
-    if isinstance(value, str | Markup | Undefined | RowView | RowsView):
+    if isinstance(value, str | Markup | Undefined | RowView | RowsView | ListView):
         return value
     if isinstance(value, list | tuple):
         return _join(value, ", ")

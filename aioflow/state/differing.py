@@ -14,7 +14,7 @@ from itertools import chain, compress
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.memory import Memory
-from aioflow.relation import Batch, Relation, Row, Schema, Value, identities, identity, picker
+from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
 from aioflow.spill import KeyedRows, KeySet, RowBuffer
 from aioflow.state.diff_write import DiffWrite
 from aioflow.state.driver import Connection
@@ -244,7 +244,7 @@ class Difference:
 
         with KeySet(self._memory) as empty, KeySet(self._memory) as filled:
             for batch in self._remembered.unseen():
-                rows = [row for row in batch if any(_is_empty(row[place]) for place in places)]
+                rows = [row for row in batch if any(is_empty(row[place]) for place in places)]
                 empty.add_new(keys(rows), rows)
             for batch in self.write.inserts():
                 same = [row for key, row in zip(keys(batch), batch, strict=True) if key in empty]
@@ -282,8 +282,8 @@ class Difference:
                 self._names[at]
                 for at in self._counted
                 if now[at] != then[at]
-                and not (at in filled and _is_empty(stored[at]))
-                and not (at in nulled and _is_empty(row[at]))
+                and not (at in filled and is_empty(stored[at]))
+                and not (at in nulled and is_empty(row[at]))
             ]
             if names:
                 changed.append(self._arranged((*row, *self._pick_old(stored), ", ".join(names))))
@@ -511,14 +511,9 @@ def _entry(absence: Absence) -> tuple[int, str]:
     return absence.runs, absence.counted
 
 
-def _is_empty(value: Value) -> bool:
-    """Whether a value is missing; a relation without rows is what a selector for many gives then."""
-    return value is None or (isinstance(value, Relation) and not len(value))
-
-
 def _valued(batch: Batch, places: set[int]) -> set[int]:
     """Return those of the columns in which some row has a value."""
-    return {place for place in places if any(not _is_empty(row[place]) for row in batch)}
+    return {place for place in places if any(not is_empty(row[place]) for row in batch)}
 
 
 def _with_old_values(rows: Batch, old: Batch, places: Sequence[int]) -> Batch:

@@ -125,6 +125,15 @@ def _decimal(value: Decimal) -> int | bytes:
     return _integer(int(value)) if is_whole else tagged(value)
 
 
+_LIST_START, _LIST_END = '{"$list":', "}"
+
+
+def _relation(value: Relation) -> str:
+    # SQL's functions for JSON can read a list of values as it is.
+    text = encode_json(value)
+    return text[len(_LIST_START) : -len(_LIST_END)] if value.is_list else text
+
+
 # What is bound where the column is not known. It is right for columns of the value's own type.
 PARAMETERS: Encoders = {
     str: _text,
@@ -134,7 +143,7 @@ PARAMETERS: Encoders = {
     Decimal: _decimal,
     date: encode_date,
     datetime: encode_date,
-    Relation: encode_json,
+    Relation: _relation,
     Document: encode_json,
 }
 
@@ -293,6 +302,12 @@ def _json(data: bytes) -> Value:
         return _as_stored(data)  # a value of another type, or somebody else's text
 
 
+def _relation_of(data: bytes) -> Value:
+    if data[:1] == b"[":
+        data = b"".join((_LIST_START.encode(), data, _LIST_END.encode()))
+    return _json(data)
+
+
 def _as_stored(data: bytes) -> Value:
     """What SQLite would have handed out without a converter, to which it gives everything as bytes."""
     if data[:1] == TAG:
@@ -319,8 +334,8 @@ def register_converters() -> None:
     """
     for name, converter in (("BOOLEAN_INTEGER", _boolean), ("DATE_TEXT", _date)):
         sqlite3.register_converter(name, converter)
-    for name in ("RELATION_TEXT", "DOCUMENT_TEXT"):
-        sqlite3.register_converter(name, _json)
+    sqlite3.register_converter("RELATION_TEXT", _relation_of)
+    sqlite3.register_converter("DOCUMENT_TEXT", _json)
     known: Mapping[str, Any] = getattr(sqlite3, "converters", {})
     for name, converter in (
         ("BOOLEAN", _boolean),

@@ -17,7 +17,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from aioflow.errors import SettingError
-from aioflow.relation import Batch, Document, Relation, Schema, Type, Value, type_of_value
+from aioflow.relation import Batch, Document, Relation, Row, Schema, Type, Value, type_of_value
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.errors import DatabaseError
 
@@ -60,16 +60,24 @@ def _tagged(value: Value) -> dict[str, Any]:
             return {"$date": value.isoformat()}
         case Document():
             return {"$document": {"kind": value.kind, "text": value.text}}
+        case Relation(is_list=True):
+            return {"$list": [each for (each,) in _known_rows(value)]}
         case Relation():
             return {"$relation": _relation_fields(value)}
     raise TypeError(f"{type(value).__name__} is no value of the language")
 
 
 def _relation_fields(relation: Relation) -> dict[str, Any]:
+    names, types = list(relation.schema.names), list(relation.schema.types)
+    return {"names": names, "types": types, "rows": _known_rows(relation)}
+
+
+def _known_rows(relation: Relation) -> list[Row]:
+    """Return the rows; a SettingError if there is something in them that is no value."""
     rows = list(relation.rows)
     for kind in set(map(type, chain.from_iterable(rows))) - _KNOWN:
         base_class(kind)
-    return {"names": list(relation.schema.names), "types": list(relation.schema.types), "rows": rows}
+    return rows
 
 
 def _spelled_out(value: Any) -> Any:
@@ -174,6 +182,7 @@ _READERS: dict[str, Callable[[Any], Value]] = {
     "$date": date.fromisoformat,
     "$datetime": decode_date,
     "$document": lambda fields: Document(fields["text"], fields["kind"]),
+    "$list": Relation.of_values,
     "$relation": _relation,
 }
 

@@ -55,6 +55,11 @@ class Field:
     span: Span | None = field(default=None, compare=False, repr=False)
     selector_span: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def counts(self) -> bool:
+        """Whether its value is a number of matches, of which 0 means that nothing was found."""
+        return any(word.name.lower() == "count" for word in self.processing)
+
 
 @dataclass(frozen=True)
 class Extraction:
@@ -123,6 +128,11 @@ class Wrapper:
     def page_fields(self) -> tuple[str, ...]:
         """The attributes whose values are found in pages."""
         return tuple(field.name for field in self.extraction.fields if field.scope in ("item", "page"))
+
+    @property
+    def counting_fields(self) -> tuple[str, ...]:
+        """The attributes that say how often something was found."""
+        return tuple(field.name for field in self.extraction.fields if field.counts)
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:

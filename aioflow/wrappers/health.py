@@ -11,7 +11,7 @@ from math import exp, sqrt
 from typing import TYPE_CHECKING
 
 from aioflow.quantities import count_text
-from aioflow.relation import Relation, Row
+from aioflow.relation import Relation, Row, is_empty
 
 if TYPE_CHECKING:
     from aioflow.state.health import RunHealth
@@ -32,16 +32,32 @@ class Tally:
 
     `pages` are those that were read to their end, but for those that are known to have no items.
     `looked_for` are the columns that come from pages; `has_found` says that one of them had a value. Nulls
-    are counted if they are to be `compared`. An embedded relation without rows counts as null: it is how a
-    broken selector for many shows.
+    are counted if they are to be `compared`. An embedded relation without rows counts as null, and so does 0
+    in a column that is `counting`: it is how a broken selector for many shows.
     """
 
     __slots__ = (
-        *("_compared", "_looked_for", "columns", "empty_pages", "first_empty", "first_url", "has_found"),
+        *(
+            "_compared",
+            "_counting",
+            "_looked_for",
+            "columns",
+            "empty_pages",
+            "first_empty",
+            "first_url",
+            "has_found",
+        ),
         *("nulls", "pages", "rows"),
     )
 
-    def __init__(self, columns: Sequence[str], looked_for: Iterable[str], *, compared: bool = True) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        looked_for: Iterable[str],
+        counting: Iterable[str] = (),
+        *,
+        compared: bool = True,
+    ) -> None:
         self.columns = tuple(columns)
         self.rows = 0
         self.pages = 0
@@ -51,6 +67,7 @@ class Tally:
         self.has_found = False
         self.nulls = [0] * len(self.columns)
         self._looked_for = frozenset(map(self.columns.index, looked_for))
+        self._counting = frozenset(map(self.columns.index, counting))
         self._compared = compared
 
     def add_page(self, url: str, *, has_items: bool = True) -> None:
@@ -67,8 +84,10 @@ class Tally:
             return
         for place, values in enumerate(zip(*rows, strict=True)):
             empty = values.count(None)
-            if isinstance(next((value for value in values if value is not None), None), Relation):
-                empty += sum(1 for value in values if isinstance(value, Relation) and not len(value))
+            if place in self._counting:
+                empty += values.count(0)
+            elif isinstance(next((value for value in values if value is not None), None), Relation):
+                empty = sum(map(is_empty, values))
             if empty:
                 self.nulls[place] += empty
             if empty < len(values) and place in self._looked_for:

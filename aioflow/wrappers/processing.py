@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 from aioflow.errors import SettingError
-from aioflow.relation import Relation, Schema, Type, Value
+from aioflow.relation import Relation, Type, Value
 from aioflow.wrappers.conversions import (
     DocumentKind,
     Step,
@@ -256,9 +256,9 @@ class _Compiled:
         self.steps.append(_each(step, self._field.name) if self.many else step)
 
     def _embed(self) -> None:
-        """Several values to the end: a relation of one attribute."""
-        schema = Schema((self._field.name,), (self.type,))
-        self.steps.append(lambda values, page: Relation(schema, [(value,) for value in values]))
+        """Several values to the end: a list of them."""
+        kind = self.type
+        self.steps.append(lambda values, page: Relation.of_values(values, kind))
         self.type = Type.RELATION
 
 

@@ -85,6 +85,11 @@ class PythonWrapper:
         given = {each.name for each in self.inputs}
         return tuple(name for name in self.schema.names if name not in given)
 
+    @property
+    def counting_fields(self) -> tuple[str, ...]:
+        """None is known: what a function counts is its own affair."""
+        return ()
+
     @cached_property
     def inputs_fitting(self) -> Fitting:
         """What makes values of inputs fit the function."""

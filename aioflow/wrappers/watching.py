@@ -62,7 +62,7 @@ class WrapperWatch:
         several = tally.pages > 1
         if tally.rows:
             pages = f"its {tally.pages:,} pages" if several else "its only page"
-            what = f"all fields of its {count_text(tally.rows, 'row')} on {pages} are null"
+            what = f"all fields of its {count_text(tally.rows, 'row')} on {pages} are null or empty"
             hint = ""
         else:
             pages = f"any of its {tally.pages:,} pages" if several else "its only page"
@@ -112,7 +112,9 @@ class Watching:
         found = self._watches.get(name)
         if found is None:
             baseline = f"{name} {self._run.task}".rstrip() if self._is_kept else name
-            tally = Tally(wrapper.schema.names, wrapper.page_fields, compared=self._is_kept)
+            tally = Tally(
+                wrapper.schema.names, wrapper.page_fields, wrapper.counting_fields, compared=self._is_kept
+            )
             found = self._watches[name] = WrapperWatch(wrapper, context.where, baseline, tally)
         return found
 

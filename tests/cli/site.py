@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+# Whatever a terminal would obey: a title, a colour, a bell, C1, directions of writing, other line ends.
+HOSTILE = "a\x1b]0;owned\x07b\x1b[31mc\x9b2Jd\x7fe\x85f\u202eg\u2066h\u200fi\u061cj\u2028k\rl"
 HOUSES = [("1 Oak Street", "$350,000"), ("2 Elm Street", "$410,000"), ("3 Ash Avenue", "on request")]
 
 
@@ -71,6 +73,8 @@ class Site:
             return web.Response(text="<h1>Now</h1>", content_type="text/html")
         if request.path == "/changing":
             return web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'})
+        if request.path == "/hostile":
+            return web.Response(text=f"<p>{HOSTILE}</p>\n<p>next</p>", content_type="text/html")
         if request.path == "/evil":
             return web.Response(
                 text="<p>\x1b[31mred\x07</p>", content_type="text/html", headers={"X-Evil": "a\x9bb"}

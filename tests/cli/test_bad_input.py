@@ -45,11 +45,12 @@ RUN = ("run", "double.plan")
         ),
         (
             ("run", "sides.plan", "-i", "[]", "--format", "csv"),
-            "csv holds one output, the plan has several: choose one with --output",
+            "csv holds one output, the plan has several: choose one with --output, or take jsonl",
         ),
         (
             (*RUN, "-i", "[]", "--format", "cvs"),
-            "--format cvs: there is no such format; did you mean 'csv'? (formats: table, csv, jsonl, tsv)",
+            "--format cvs: there is no such format; did you mean 'csv'? "
+            "(formats: table, csv, json, jsonl, parquet, tsv)",
         ),
         ((*RUN, "-i", "[]", "-o", "a", "-O", "b"), "-o appends and -O overwrites: give one of them"),
         ((*RUN, "-i", "[]", "-O", "no/such"), "cannot write: no such file or directory: 'no/such'"),

@@ -159,7 +159,13 @@ def test_the_page_about_configuration_lists_every_setting_with_its_default(
     (folder / "aioflow.toml").write_text('[host."x"]\nheaders = {}\nrate = 0\n')
     described = {}
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
-    headings = (("Settings of the engine", ""), ("http", "http."), ("host", "host.x."), ("outbox", "outbox."))
+    headings = (
+        ("Settings of the engine", ""),
+        ("http", "http."),
+        ("host", "host.x."),
+        ("files", "files."),
+        ("outbox", "outbox."),
+    )
     for heading, prefix in headings:
         section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
         for key, default in re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE):

@@ -45,14 +45,50 @@ def test_csv_goes_on_under_the_same_columns_only() -> None:
 
 def test_csv_refuses_several_outputs() -> None:
     with pytest.raises(
-        InputError, match="csv holds one output, the plan has several: choose one with --output"
+        InputError,
+        match="csv holds one output, the plan has several: choose one with --output, or take jsonl",
     ):
         present("csv", several_outputs=True)
 
 
 def test_the_ending_of_a_file_tells_its_format() -> None:
-    names = ["a.csv", "b.TSV", "c.jsonl", "d.json", "e"]
-    assert [format_for(name) for name in names] == ["csv", "tsv", "jsonl", "jsonl", "jsonl"]
+    names = ["a.csv", "b.TSV", "c.jsonl", "d.json", "e.parquet", "f"]
+    assert [format_for(name) for name in names] == ["csv", "tsv", "jsonl", "json", "parquet", "jsonl"]
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.jsonl.gz"])
+def test_other_endings_are_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        format_for(name)
+    endings = ".jsonl, .ndjson, .csv, .tsv, .json, .parquet"
+    assert str(caught.value) == (
+        f"no format is known by the ending of '{name}' (there are: {endings}); name one with --format"
+    )
+
+
+def test_json_is_an_array_also_without_rows() -> None:
+    array = present("json", several_outputs=False)
+    data = [array.rows("o", [record(n=1)]), array.rows("o", [record(n=2)]), array.end()]
+    assert data == [b'[\n{"n": 1}', b',\n{"n": 2}', b"\n]\n"]
+    assert present("json", several_outputs=False).end() == b"[]\n"
+
+
+def test_csv_without_rows_has_the_header_that_is_known() -> None:
+    assert present("csv", several_outputs=False).end(Schema.of("a", "b")) == b"a,b\n"
+    assert present("csv", several_outputs=False).end() == b""
+    assert present("csv", several_outputs=False, beginning=b"a,b\n").end() == b""
+
+
+def test_csv_keeps_formulas_only_when_asked_to() -> None:
+    row = record(a="=1+1", b=-5)
+    assert present("csv", several_outputs=False).rows("o", [row]) == b"a,b\n'=1+1,-5\n"
+    kept = present("csv", several_outputs=False, formulas="keep")
+    assert kept.rows("o", [row]) == b"a,b\n=1+1,-5\n"
+
+
+def test_parquet_is_not_for_a_terminal() -> None:
+    with pytest.raises(InputError, match="parquet is not for a terminal: write it to a file"):
+        present("parquet", several_outputs=False, width=80)
 
 
 def shown(table: Table, output: str, row: Record) -> str:
@@ -106,7 +142,7 @@ def test_texts_have_some_room_for_longer_ones_to_come() -> None:
 def test_a_table_lets_no_control_character_through() -> None:
     table = Table(several_outputs=False, width=None)
     shown(table, "o", record(a="red \x1b[31m\r\nnext\x9b2J"))
-    assert table.release().decode().splitlines()[-1] == "red  [31m next 2J"
+    assert table.release().decode().splitlines()[-1] == "red \\x1b[31m next\\x9b2J"
 
 
 def test_a_table_counts_wide_characters_twice() -> None:

@@ -138,8 +138,25 @@ def test_places_of_a_field_with_many_values_are_shown_together(test: Command, fo
     shown = lines(test("many.plan", "many", "--file", "long.html").output)
     assert len([line for line in shown if line.startswith("addresses = ")]) == 1
     assert "… 8 in all" in shown
-    assert "addresses relation 0 of 1 null" in shown
+    assert "addresses relation 0 of 1 empty" in shown
     assert "houses.price 1 of 3 null, 1 could not be read" in shown
+
+
+def test_all_gives_a_list_that_is_empty_where_count_is_nothing(test: Command, folder: Path) -> None:
+    (folder / "many.plan").write_text(
+        'WRAPPER many ()\n{\n  GET: "http://x/"\n  tags: "li" all\n'
+        '  sizes: "li" all number\n  n: "li" count\n}\n'
+    )
+    (folder / "some.html").write_text("<li>One<li>2")
+    (folder / "none.html").write_text("<p>nothing")
+    found = json.loads(test("many.plan", "many", "--file", "some.html", "--json").output)
+    assert found["rows"] == [{"tags": ["One", "2"], "sizes": [2], "n": 2}]
+    assert [(each["nulls"], each["unreadable"]) for each in found["fields"]] == [(0, 0), (0, 1), (0, 0)]
+    assert '["One", "2"]  [2]    2' in test("many.plan", "many", "--file", "some.html").output
+    found = json.loads(test("many.plan", "many", "--file", "none.html", "--json").output)
+    assert found["rows"] == [{"tags": [], "sizes": [], "n": 0}]
+    assert [each["nulls"] for each in found["fields"]] == [1, 1, 1]
+    assert "n number 1 of 1 empty" in lines(test("many.plan", "many", "--file", "none.html").output)
 
 
 def test_values_are_marked_in_the_page_however_they_are_written() -> None:

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow import Document, Relation, Row, Schema, SettingError
-from aioflow.messages.attachments import Encoding, TooLargeError, make_file, neutral
+from aioflow.files import neutral
+from aioflow.messages.attachments import Encoding, TooLargeError, make_file
 from aioflow.messages.composing import Excerpt, html_message, html_table, text_message, text_table, value_text
 from aioflow.messages.sandbox import Budget, RowsView, RowView
 from aioflow.messages.templates import BodyTemplate, HtmlTemplate, TemplateError, identifiers, safe_links

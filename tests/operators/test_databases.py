@@ -77,6 +77,15 @@ def test_every_kind_of_value_comes_back_equal(database_url: str) -> None:
     assert bag(out(database_url, 'dbimport ("t" : out)')) == bag(values)
 
 
+def test_lists_of_values_come_back_as_lists(database_url: str) -> None:
+    tags = Relation.of_values(["One", Decimal("1.10"), date(2026, 1, 2), None, Relation.of_values([1])])
+    run(database_url, 'dbappend (rel, "t")', rel=rows((1, tags), schema="id tags"))
+    [(_, found)] = out(database_url, 'dbimport ("t" : out)')
+    assert (found, found.is_list) == (tags, True)
+    unpacked = 'dbimport ("t" : all) unpack (all, "tags" : out)'
+    assert bag(out(database_url, unpacked)) == bag((1, value) for (value,) in tags.rows)
+
+
 def test_a_missing_table_is_an_error_that_names_a_near_one(database_url: str) -> None:
     run(database_url, 'dbappend (rel, "houses")', rel=HOUSES)
     with pytest.raises(OperatorError, match=r"no table 'house'; did you mean 'houses'\?"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -19,10 +20,10 @@ from hypothesis import strategies as st
 from aioflow import Document, Engine, PlanError, Row, RunError, Schema, load, loads
 from aioflow.errors import DeadlineError
 from aioflow.operators import formats as formats_module
-from aioflow.operators import text_formats
+from aioflow.operators import json_arrays, text_formats
 from aioflow.operators.formats import Format, Formats
 from aioflow.relation import Batch
-from aioflow.testing import Script, rows
+from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import bag, out, plan, run
 
 
@@ -31,6 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plan that was given as text has its files in the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def run_allowing(allowed: str | Path, statements: str, **inputs: Any) -> None:
+    """Run statements where a folder besides that of the plan is allowed."""
+    run_plan(plan(statements, inputs), configuration={"files": {"allow": [str(allowed)]}}, **inputs)
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -140,7 +146,11 @@ def test_a_file_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ('read ("a.xyz" : out)', "no format is known by the ending of 'a.xyz'"),
+        (
+            'read ("a.xyz" : out)',
+            "no format is known by the ending of 'a.xyz' "
+            "(there are: .jsonl, .ndjson, .csv, .tsv, .json, .parquet); name one with FORMAT",
+        ),
         ('read ("a.csv" : out) {FORMAT: cvs}', "unknown format 'cvs'; did you mean 'csv'?"),
         ('read ("a.csv" : out) {TYPES: "a"}', "expected 'name type' (types: char, number"),
         ('read ("a.csv" : out) {TYPES: "a number, a date"}', "attribute 'a' appears twice"),
@@ -266,9 +276,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, st.one_of(st.none(), st.integers(), st.floats())), max_size=5))
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.json", "a.parquet"])
 def test_texts_and_numbers_survive_a_file(name: str, table: list[Row]) -> None:
-    run(f'write (rel, "{name}" : out)', rel=rows(*table, schema="s n"))
+    run(f'write (rel, "{name}" : out) {{FORMULAS: keep}}', rel=rows(*table, schema="s n"))
     found = out(f'read ("{name}" : out) {{TYPES: "s char, n number"}}')
     if name == "a.csv":  # which has no empty texts
         table = [(text or None, number) for text, number in table]
@@ -364,8 +374,162 @@ def test_a_folder_that_is_not_there_is_named() -> None:
 
 
 def test_devices_are_written_to_and_not_replaced() -> None:
-    run('write (rel, "/dev/null" : out) {FORMAT: csv}', rel=rows((1,)))
+    run_allowing("/dev", 'write (rel, "/dev/null" : out) {FORMAT: csv}', rel=rows((1,)))
     assert not Path("/dev/null").is_file()
+
+
+# --- formulas -----------------------------------------------------------------------------------
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", " =1"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_text_that_a_spreadsheet_would_compute_gets_an_apostrophe(name: str) -> None:
+    table = [(text, -5) for text in FORMULAS]
+    run(f'write (rel, "{name}" : out)', rel=rows(*table, schema="s n"))
+    found = out(f'read ("{name}" : out)')
+    assert found == [(f"'{text}", "-5") for text in FORMULAS]
+
+
+def test_numbers_and_other_texts_stay_as_they_are_in_csv(folder: Path) -> None:
+    row = (-5, Decimal("-1.10"), "-5", "+49", "a=b", "'x", Document("=1+1"), rows((-1,), schema="=n"))
+    run('write (rel, "a.csv" : out)', rel=rows(row, schema="a b c d e f g =h"))
+    assert (folder / "a.csv").read_text() == (
+        'a,b,c,d,e,f,g,\'=h\n-5,-1.10,-5,+49,a=b,\'x,\'=1+1,"[{""=n"": -1}]"\n'
+    )
+
+
+def test_formulas_are_kept_where_the_plan_or_the_configuration_says_so(folder: Path) -> None:
+    run('write (rel, "a.csv" : out) {FORMULAS: keep}', rel=rows(("=1+1",), schema="s"))
+    assert (folder / "a.csv").read_text() == "s\n=1+1\n"
+    keep = {"files": {"formulas": "keep"}}
+    text = plan('write (rel, "b.csv" : out)', ["rel"])
+    run_plan(text, configuration=keep, rel=rows(("=1+1",), schema="s"))
+    assert (folder / "b.csv").read_text() == "s\n=1+1\n"
+    text = plan('write (rel, "c.csv" : out) {FORMULAS: neutral}', ["rel"])
+    run_plan(text, configuration=keep, rel=rows(("=1+1",), schema="s"))
+    assert (folder / "c.csv").read_text() == "s\n'=1+1\n"
+
+
+def test_append_knows_a_header_that_looks_like_a_formula(folder: Path) -> None:
+    for _ in range(2):
+        run('write (rel, "a.csv" : out) {APPEND}', rel=rows((1, 2), schema="=a b"))
+    assert (folder / "a.csv").read_text() == "'=a,b\n1,2\n1,2\n"
+
+
+# --- where files may lie ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["absolute", "upwards", "linked folder", "linked file"])
+@pytest.mark.parametrize("purpose", ["read", "write"])
+def test_a_path_that_leads_out_of_the_folder_of_the_plan_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, purpose: str
+) -> None:
+    inside, outside = tmp_path / "plan", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "a.jsonl").write_text('{"n": 1}\n')
+    (inside / "folder").symlink_to(outside)
+    (inside / "file.jsonl").symlink_to(outside / "a.jsonl")
+    monkeypatch.chdir(inside)
+    path = {
+        "absolute": str(outside / "a.jsonl"),
+        "upwards": "../outside/a.jsonl",
+        "linked folder": "folder/a.jsonl",
+        "linked file": "file.jsonl",
+    }[way]
+    write = f'write (rel, "{path}" : out)'
+    statement = write if purpose == "write" else f'read ("{path}" : all) minus (all, rel : out)'
+    with pytest.raises(RunError) as caught:
+        run(statement, rel=rows((2,), schema="n"))
+    assert (
+        f"cannot {purpose} '{path}': it leads out of the folder of the plan; if it is meant, write "
+        in str(caught.value)
+    )
+    assert f"allow = ['{outside}'] under [files] in aioflow.toml" in str(caught.value)
+    assert (outside / "a.jsonl").read_text() == '{"n": 1}\n'
+    run_allowing(outside, statement, rel=rows((2,), schema="n"))
+    assert (outside / "a.jsonl").read_text() == ('{"n": 2}\n' if purpose == "write" else '{"n": 1}\n')
+    assert (inside / "file.jsonl").is_symlink()
+
+
+def test_links_and_detours_within_the_folder_are_fine(folder: Path) -> None:
+    (folder / "real").mkdir()
+    (folder / "linked").symlink_to(folder / "real")
+    run('write (rel, "linked/../real/a.jsonl" : out)', rel=rows((1,), schema="n"))
+    assert out(f'read ("{folder}/linked/a.jsonl" : out)') == [(1,)]
+
+
+def test_a_path_with_a_nul_is_refused_in_words() -> None:
+    text = plan("write (rel, $path : out) {FORMAT: csv}", ["rel"]).replace("OUTPUT", "PARAM: path OUTPUT")
+    with pytest.raises(RunError, match=r"cannot write 'a\\x00b': a path has no NUL"):
+        run_plan(text, parameters={"path": "a\0b"}, rel=rows((1,)))
+
+
+# --- JSON arrays --------------------------------------------------------------------------------
+
+
+def test_json_is_one_array(folder: Path) -> None:
+    run('write (rel, "a.json" : out)', rel=ALL_KINDS)
+    assert json.loads((folder / "a.json").read_text())[0]["j"] == {"deep": [1]}
+    run('write (rel, "b.json" : out)', rel=rows((1,), (2,), schema="n"))
+    assert (folder / "b.json").read_text() == '[\n{"n": 1},\n{"n": 2}\n]\n'
+    assert out('read ("b.json" : out)') == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("rel", [[], rows(schema="n")])
+def test_json_of_no_tuples_is_an_empty_array(folder: Path, rel: Any) -> None:
+    run('write (rel, "a.json" : out)', rel=rel)
+    assert (folder / "a.json").read_text() == "[]\n"
+    assert out('read ("a.json" : out)') == []
+
+
+def test_a_json_file_cannot_be_appended_to() -> None:
+    with pytest.raises(PlanError, match="files in the format json cannot be appended to; jsonl and csv can"):
+        run('write (rel, "a.json" : out) {APPEND}', rel=rows((1,)))
+
+
+JSON_TEXTS = st.lists(
+    st.dictionaries(st.just("a"), st.recursive(st.text() | st.integers(), st.lists), min_size=1)
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(JSON_TEXTS, st.integers(1, 9), st.sampled_from([None, 1]))
+def test_a_json_array_is_found_however_it_is_cut(
+    objects: list[dict[str, Any]], size: int, indent: int | None
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_arrays, "_CHUNK_BYTES", size)
+        patch.setattr(json_arrays, "_SHORT_CHARACTERS", 8)
+        Path("a.json").write_text(json.dumps(objects, indent=indent))
+        found = out('read ("a.json" : out) {TYPES: "a char"}')
+        assert len(found) == len(objects)
+        # Objects one after the other, as others write them.
+        Path("a.json").write_text("\n".join(json.dumps(each, indent=indent) for each in objects))
+        assert out('read ("a.json" : out) {TYPES: "a char"}') == found
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[{"a": 1}, {"a": }]', "a.json, row 2: not JSON: Expecting value"),
+        (b'[{"a": 1}' + b" " * 100, "a.json, row 2: the array does not end"),
+        (b'[{"a": 1}, {"a": "', "a.json, row 2: not JSON: Unterminated string"),
+        (b'[{"a": 1},]', "a.json, row 2: expected a JSON object, found ]"),
+        (b'[{"a": 1} {"a": 2}]', "a.json, row 2: expected ',' or ']', found '{'"),
+        (b"[1]", "a.json, row 1: expected a JSON object, found 1]"),
+        (b'[{"a": 1}] x', "a.json, row 2: found 'x' after the end of the array"),
+        (b'[{"a": "\xff"}]', "a.json: not UTF-8 text: byte 0xff"),
+        (b'[{"a": 1}, {"a": "x"}]', "a.json, row 2: attribute 'a': 'x' is not a number"),
+        (b'[{"a": ' + b"[" * 100_000, "a.json, row 1: not JSON: "),
+    ],
+)
+def test_errors_in_json_name_the_row(folder: Path, content: bytes, message: str) -> None:
+    (folder / "a.json").write_bytes(content)
+    with pytest.raises(RunError) as caught:
+        run('read ("a.json" : out) {TYPES: "a number"}')
+    assert message in str(caught.value)
 
 
 # --- formats as plug-ins ------------------------------------------------------------------------

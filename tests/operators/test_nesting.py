@@ -115,7 +115,24 @@ def test_unpack_reads_json_texts_and_documents() -> None:
     assert out('unpack (rel, "p" : out)', rel=rel) == [(1,), (2,), (None,)]
 
 
-@pytest.mark.parametrize("value", [5, "no json", '{"n": 1}', "[1, 2]", Document("<p>")])
+def test_unpack_of_a_list_gives_its_values_under_its_own_name() -> None:
+    rel = [{"id": 1, "tags": Relation.of_values(["a", "b"])}, {"id": 2, "tags": '["c"]'}]
+    assert list(run('unpack (rel, "tags" : out)', rel=rel)) == [
+        {"id": 1, "tags": "a"},
+        {"id": 1, "tags": "b"},
+        {"id": 2, "tags": "c"},
+    ]
+    assert run('unpack (rel, "tags" : out) {SCHEMA: "tag char"}', rel=rel)[2] == {"id": 2, "tag": "c"}
+    empty = [{"id": 1, "tags": Relation.of_values([])}]
+    assert list(run('unpack (rel, "tags" : out) {OUTER}', rel=empty)) == [{"id": 1, "tags": None}]
+
+
+def test_what_list_gathers_is_unpacked_again() -> None:
+    statements = 'aggregate (rel, "list(n) as ns" : all) {RELATION: false} unpack (all, "ns" : out)'
+    assert list(run(statements, rel=rows((1,), (2,), schema="n"))) == [{"ns": 1}, {"ns": 2}]
+
+
+@pytest.mark.parametrize("value", [5, "no json", '{"n": 1}', Document("<p>")])
 def test_unpack_of_what_is_no_relation_is_an_error(value: object) -> None:
     with pytest.raises(RunError, match="attribute 'p' holds no relation, but"):
         run('unpack (rel, "p" : out)', rel=rows((value,), schema="p"))

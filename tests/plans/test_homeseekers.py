@@ -98,7 +98,7 @@ async def test_details_in_full_embed_schools_and_prices(site: Site) -> None:
     for house in houses:
         row = found[site.url + house.path]
         assert row["description"] == " ".join(house.description)
-        assert [feature["features"] for feature in records(row["features"])] == list(house.features)
+        assert [feature["value"] for feature in records(row["features"])] == list(house.features)
         assert records(row["schools"]) == [
             {"name": school.name, "level": school.level, "rating": school.rating} for school in house.schools
         ]

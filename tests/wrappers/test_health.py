@@ -44,6 +44,16 @@ def test_an_embedded_relation_without_rows_counts_as_null() -> None:
     assert tally.by_column() == {"rooms": 2}
 
 
+def test_a_count_of_nothing_counts_as_null_as_an_empty_list_does() -> None:
+    tally = Tally(("tags", "n", "price"), ("tags", "n"), ("n",))
+    tally.add([(Relation.of_values([]), 0, 0), (Relation.of_values([]), 0, 0)])
+    assert tally.by_column() == {"tags": 2, "n": 2, "price": 0}
+    assert not tally.has_found
+    tally.add([(Relation.of_values(["a"]), 1, 0)])
+    assert tally.by_column() == {"tags": 2, "n": 2, "price": 0}
+    assert tally.has_found
+
+
 def test_something_was_found_when_a_column_of_the_page_has_a_value() -> None:
     tally = Tally(("city", "rooms"), ("rooms",), compared=False)
     tally.add([("a", None), ("b", Relation(HOUSES))])

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.relation import Relation, Row, Schema, Type, Value, type_of_value
+from aioflow.relation import Relation, Row, Schema, Type, Value, is_empty, type_of_value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.conversions import DocumentKind
@@ -55,6 +55,11 @@ class Slot(Generic[S]):
         self.convert = conversion.convert
         self.required = conversion.required
         self.nested = nested
+
+    def found_nothing(self, row: Row) -> bool:
+        """Whether nothing of the page is in the field: it is null, empty, or counts no match."""
+        value = row[self.place]
+        return is_empty(value) or (self.field.counts and value == 0)
 
     def missing(self, page: Page) -> ExtractionError:
         """The error of a required field that has no value in the row that is being made."""
@@ -361,13 +366,7 @@ class CompiledExtractor(Generic[S]):
         if not rows:
             return True
         looked_for = (*self.compiled.layout.item, *self.compiled.layout.page)
-        return (
-            len(rows) == 1 and bool(looked_for) and all(_is_none(rows[0][slot.place]) for slot in looked_for)
-        )
-
-
-def _is_none(value: Value) -> bool:
-    return value is None or (isinstance(value, Relation) and not len(value))
+        return len(rows) == 1 and bool(looked_for) and all(slot.found_nothing(rows[0]) for slot in looked_for)
 
 
 def without_spans(extraction: Extraction) -> Extraction:
