@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from aioflow.dataclass import dataclass
 from aioflow.plan import Item
+from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
 from aioflow.spill import Memory
 from aioflow.wholeness import Marks
@@ -135,6 +136,9 @@ class StepHost(Protocol):
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
     async def in_thread(self, function: Callable[[], Any], source: str | None) -> Any: ...
+    async def in_process(
+        self, function: Callable[..., Any], args: tuple[Any, ...], source: str | None, limits: Limits
+    ) -> Any: ...
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
         """Whether there are permits that nobody wants; if not, `told` is called once when there are."""
         ...
@@ -323,12 +327,5 @@ class Context:
         what it needs by the names of modules. What the main module defines has no such name: it runs on a
         worker thread, without these limits.
         """
-        from aioflow.processes import Processes
-        from aioflow.processes.frames import Limits, UnimportableError
-
         limits = Limits(seconds, processor_seconds, memory_bytes)
-        try:
-            async with self.permit(source):
-                return await self.service(Processes).call(function, *args, limits=limits)
-        except UnimportableError:
-            return await self.in_thread(function, *args, source=source)
+        return cast(T, await self._step.in_process(function, args, source, limits))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from aioflow.events import FiringEnded, FiringStarted
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
 from aioflow.plan import Item
+from aioflow.processes.frames import Limits, UnimportableError
 from aioflow.relation import Row, Schema
 from aioflow.session import Session, Totals
 from aioflow.step import Step
@@ -116,6 +118,18 @@ class Host:
             except asyncio.CancelledError:
                 firing.leave_permits(call)
                 raise
+
+    async def in_process(
+        self, function: Callable[..., Any], args: tuple[Any, ...], source: str | None, limits: Limits
+    ) -> Any:
+        # Imported late: few plans need other processes.
+        from aioflow.processes.pool import Processes
+
+        try:
+            async with Firing(self._step, source, ""):
+                return await self.service(Processes).call(function, *args, limits=limits)
+        except UnimportableError:
+            return await self.in_thread(partial(function, *args), source)
 
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
         session = self._step.session

@@ -33,9 +33,11 @@ ENGINE_ORDER = (
     "threads",
     "budget",
     "events",
+    "processes.frames",
     "context",
     "concurrent",
     "services",
+    "processes.pool",
     "docstring",
     "setting",
     "operator",
@@ -224,7 +226,8 @@ def relative(path: Path) -> str:
 
 def test_engine_modules_import_only_from_their_left() -> None:
     folder = ROOT / "aioflow"
-    paths = [*sorted(folder.glob("*.py")), *sorted((folder / "analysis").glob("*.py"))]
+    packages = [path for name in ("analysis", "processes") for path in sorted((folder / name).glob("*.py"))]
+    paths = [*sorted(folder.glob("*.py")), *packages]
     modules = {".".join(path.relative_to(folder).with_suffix("").parts): path for path in paths}
     found = [
         line

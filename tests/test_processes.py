@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from aioflow.errors import ProcessError
-from aioflow.processes import Processes
 from aioflow.processes.frames import Limits, UnimportableError
+from aioflow.processes.pool import Processes
 
 FREE = Limits()
 
@@ -204,7 +204,7 @@ def test_what_the_main_module_defines_goes_to_a_thread(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_nobody_closes_leaves_no_process(tmp_path: Path) -> None:
-    text = "import asyncio, os\nfrom aioflow.processes import Processes\n"
+    text = "import asyncio, os\nfrom aioflow.processes.pool import Processes\n"
     text += "from aioflow.processes.frames import Limits\n"
     text += "print(asyncio.run(Processes().call(os.getpid, limits=Limits())))"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
