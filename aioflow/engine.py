@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
+from aioflow.account import RunAccount
 from aioflow.analysis.check import check
 from aioflow.budget import Budget
 from aioflow.context import RunInfo
@@ -41,9 +42,14 @@ class Result(Sequence[Record]):
     """The collected outputs of a run; itself the rows of its only output."""
 
     def __init__(
-        self, outputs: Mapping[str, list[Record]], declared: Sequence[str], statistics: RunStatistics
+        self,
+        outputs: Mapping[str, list[Record]],
+        declared: Sequence[str],
+        statistics: RunStatistics,
+        account: RunAccount,
     ) -> None:
         self.outputs = dict(outputs)
+        self.account = account
         self.statistics = statistics
         self.warnings = statistics.warnings
         self._declared = declared
@@ -197,7 +203,7 @@ class Engine:
         async with stream:
             async for name, records in stream.batches():
                 outputs.setdefault(name, []).extend(records)
-        return Result(outputs, declared, stream.statistics())
+        return Result(outputs, declared, stream.statistics(), stream.account())
 
     def check(self, plan: Runnable) -> list[Diagnostic]:
         """Every mistake and warning in a plan."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from itertools import repeat
 from types import TracebackType
 
+from aioflow.account import RunAccount
 from aioflow.errors import InputError
 from aioflow.outputs import Port
 from aioflow.relation import Batch, Record
@@ -96,6 +97,10 @@ class RunStream:
 
     def __del__(self) -> None:
         self._run.abandon()
+
+    def account(self) -> RunAccount:
+        """What the run has done so far, in a form to be shown or stored."""
+        return self._run.account()
 
     def statistics(self) -> RunStatistics:
         """What the run has done so far."""

@@ -77,6 +77,7 @@ ENGINE_ORDER = (
     "outputs",
     "feed",
     "statistics",
+    "account",
     "running",
     "results",
     "plugins",
