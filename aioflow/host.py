@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aioflow.context import Position, RunInfo
-from aioflow.events import FiringEnded, FiringStarted
+from aioflow.events import FiringEnded, FiringStarted, StepEvent
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
 from aioflow.plan import Item
@@ -122,6 +122,10 @@ class Host:
 
     def warn(self, message: str) -> None:
         self._step.session.warn(f"{self._step.step.where}: {message}")
+
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        if self._step.session.listeners:
+            self._step.session.publish(kind(*self._step.place(), *details))
 
     def mark(self, marks: Marks) -> None:
         self._step.own_marks = self._step.own_marks.united(marks)

@@ -1,0 +1,114 @@
+"""What one run asks of the web: counted for its account, and told as events of its statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from aioflow.context import Context
+from aioflow.dataclass import dataclass
+from aioflow.events import StepEvent
+from aioflow.quantities import count_text, size_text
+from aioflow.services import AccountEntry, Scope, ServiceHost
+from aioflow.web.attempts import HttpAttempt
+from aioflow.web.messages import Request, Response
+
+_PAGES_BELOW = 400
+
+
+@dataclass(frozen=True)
+class RequestEnded(StepEvent):
+    """A request of a statement was answered, by a host or from the cache, or failed."""
+
+    request: HttpAttempt
+
+
+class Traffic:
+    """The requests of one run; a service of the run. `fetch` is the client's."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, fetch: Callable[[Request], Awaitable[Response]]) -> None:
+        self._fetch = fetch
+        self._pages = 0
+        self._requests = 0
+        self._repeated = 0
+        self._body_bytes = 0
+        self._hosts: set[str] = set()
+        self._statuses: Counter[str] = Counter()
+        self._unanswered: Counter[str] = Counter()
+        self._stored: Counter[str] = Counter()
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Traffic:
+        from aioflow.web.client import Client
+
+        return cls(host.service(Client).fetch)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def fetch(self, request: Request) -> Response:
+        """Return the answer to a request, and count it as a page if it is one."""
+        response = await self._fetch(request)
+        if response.status < _PAGES_BELOW:
+            self._pages += 1
+            if response.stored is not None:
+                self._stored[response.stored] += 1
+        return response
+
+    def watch(self, context: Context) -> Callable[[HttpAttempt], None]:
+        """Return what the requests of a statement are to be watched by."""
+
+        def note(attempt: HttpAttempt) -> None:
+            self._count(attempt)
+            context.publish(RequestEnded, attempt)
+
+        return note
+
+    def _count(self, attempt: HttpAttempt) -> None:
+        if attempt.stored == "cache":
+            return
+        self._requests += 1
+        self._repeated += attempt.attempt > 1
+        self._body_bytes += attempt.body_bytes or 0
+        self._hosts.add(attempt.host)
+        if attempt.status is not None:
+            self._statuses[f"{attempt.status // 100}xx"] += 1
+        if attempt.error_kind is not None:
+            self._unanswered[attempt.error_kind] += 1
+
+    # --- the account ----------------------------------------------------------------------------
+
+    def account(self) -> AccountEntry | None:
+        if not self._requests and not self._pages:
+            return None
+        figures = {
+            "pages": self._pages,
+            "requests": self._requests,
+            "repeated": self._repeated,
+            "hosts": len(self._hosts),
+            "body-bytes": self._body_bytes,
+            "statuses": dict(sorted(self._statuses.items())),
+            "unanswered": dict(self._unanswered),
+            "cached": self._stored["cache"],
+            "revalidated": self._stored["revalidated"],
+        }
+        return AccountEntry("web", figures, (self._line(),))
+
+    def _line(self) -> str:
+        """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 of them repeated`."""
+        pages = count_text(self._pages, "page")
+        if not self._requests:
+            return f"{pages} from the cache"
+        parts = [f"{pages}, {size_text(self._body_bytes)} from {count_text(len(self._hosts), 'host')}"]
+        parts += [f"{self._stored['cache']:,} from the cache"] if self._stored["cache"] else []
+        parts += [f"{self._stored['revalidated']:,} unchanged"] if self._stored["revalidated"] else []
+        text = ", ".join(parts)
+        if self._requests != self._pages - self._stored["cache"]:
+            text += f"; {count_text(self._requests, 'request')}"
+            text += f", {self._repeated:,} of them repeated" if self._repeated else ""
+            unanswered = sum(self._unanswered.values())
+            text += f", {unanswered:,} without an answer" if unanswered else ""
+        return text
