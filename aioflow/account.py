@@ -20,7 +20,9 @@ from aioflow.wholeness import WHOLE, Marks, Reason
 # Of the JSON form. New names may come without a new version; none goes, or changes its meaning.
 VERSION = 1
 
-Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped"]
+# Of a stopped run nobody reads the results any more. Whoever runs plans for others may know more: that a
+# signal has interrupted it, or that it was refused and never began.
+Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class OutputAccount:
 class RunAccount:
     """What a run did, or has done so far.
 
-    `errors` counts the failures that ERRORS took, and the one that ended the run, by kind. `counters` are those
-    of all statements. `entries` come from the services that the run used.
+    `errors` counts failures by kind: those that ERRORS took, and the one that ended the run. `counters` are
+    those of all statements. `entries` come from the services that the run used.
     """
 
     run_id: str
@@ -79,7 +81,7 @@ class RunAccount:
     def headline(self) -> str:
         """`3 rows in 0.42 s`."""
         time = duration_text(self.elapsed_seconds)
-        if self.outcome in ("failed", "stopped"):
+        if self.outcome in ("failed", "stopped", "interrupted"):
             until_then = f"; {self._rows_text()} until then" if self.rows else ""
             return f"{self.outcome} after {time}{until_then}"
         return f"{self._rows_text()} in {time}" if self.outputs else f"done in {time}"
@@ -131,7 +133,12 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
         place, _, statement = error.where.rpartition(": ")
     elif isinstance(error, PlanError) and error.diagnostics and error.diagnostics[0].span is not None:
         place = error.diagnostics[0].span.place
-    told = {"kind": type(cause).__name__, "message": message_of(error), "place": place, "statement": statement}
+    told = {
+        "kind": type(cause).__name__,
+        "message": message_of(error),
+        "place": place,
+        "statement": statement,
+    }
     return {name: masked(value) for name, value in told.items()}
 
 

@@ -20,6 +20,7 @@ from aioflow.context import RunInfo
 from aioflow.errors import Diagnostic, InputError, PlanError, RunError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
+from aioflow.journal import is_wanted, log_event
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
@@ -237,7 +238,7 @@ class Engine:
             self.capacity_rows,
             self.max_depth,
             self.hold_rows,
-            tuple(self._listeners),
+            (*self._listeners, *([log_event] if is_wanted() else ())),
             self.timing,
             self.services,
         )

@@ -77,7 +77,7 @@ class Checkpointed(Protocol):
 class AccountEntry:
     """What a service adds to the account of its run: figures, plain JSON with units in the names, and lines.
 
-    The figures stand under `name` in the JSON form. Lines are for people: short, and none for what is nothing.
+    The figures stand under `name` in the JSON form. Lines are for people: short, none for what is nothing.
     """
 
     name: str
@@ -87,7 +87,7 @@ class AccountEntry:
 
 @runtime_checkable
 class Accounted(Protocol):
-    """A service of a run that has something to tell of it: while the run is under way, and when it is over."""
+    """A service of a run that has something to tell of it, while it is under way and when it is over."""
 
     def account(self) -> AccountEntry | None:
         """Return what it has done so far; asked also after it was closed."""

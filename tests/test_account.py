@@ -54,7 +54,9 @@ class Parcels:
     def account(self) -> AccountEntry | None:
         if not self.taken:
             return None
-        return AccountEntry("parcels", {"taken": self.taken, "closed": self.is_closed}, (f"{self.taken} taken",))
+        return AccountEntry(
+            "parcels", {"taken": self.taken, "closed": self.is_closed}, (f"{self.taken} taken",)
+        )
 
     async def close(self) -> None:
         self.is_closed = True

@@ -31,6 +31,7 @@ ENGINE_ORDER = (
     "stream",
     "budget",
     "events",
+    "journal",
     "context",
     "concurrent",
     "services",

@@ -174,7 +174,9 @@ class Transaction:
     def account(self) -> AccountEntry | None:
         if not self._commits and not self._held:
             return None
-        lines = tuple(f"held back from {table}: {what} (aioflow suspects)" for table, what in self._held.items())
+        lines = tuple(
+            f"held back from {table}: {what} (aioflow suspects)" for table, what in self._held.items()
+        )
         return AccountEntry("state", {"commits": self._commits, "held": dict(self._held)}, lines)
 
     # --- committing -----------------------------------------------------------------------------

@@ -56,7 +56,9 @@ def test_the_account_tells_what_was_asked_and_what_came() -> None:
 
 
 def test_one_page_is_told_in_the_singular() -> None:
-    result = run_plan(TITLES, network=ScriptedSite({"http://a.example/": PAGE}), pages=pages("http://a.example/"))
+    result = run_plan(
+        TITLES, network=ScriptedSite({"http://a.example/": PAGE}), pages=pages("http://a.example/")
+    )
     assert web_of(result).lines == ("1 page, 13 bytes from 1 host",)
 
 
@@ -135,7 +137,9 @@ def test_every_request_is_logged_without_secrets(caplog: pytest.LogCaptureFixtur
     lines = [record.getMessage() for record in caplog.records if record.name == "aioflow.web.requests"]
     assert "GET http://a.example/?token=******** 503, 0 bytes, 250 ms" in lines
     assert "GET http://a.example/?token=******** 200, 13 bytes, 250 ms, attempt 2" in lines
-    assert "GET http://c.example/ failed after 250 ms: ConnectionFailedError: http://c.example/: reset" in lines
+    assert (
+        "GET http://c.example/ failed after 250 ms: ConnectionFailedError: http://c.example/: reset" in lines
+    )
     assert token not in caplog.text
 
 
