@@ -59,7 +59,7 @@ class Outbox:
         self._is_closed = True
 
     def account(self) -> AccountEntry | None:
-        """Return what became of messages; those of earlier runs are delivered with this one's, and counted."""
+        """Return what became of messages, those of earlier runs included, which are delivered as well."""
         posted = 0 if self._posted is None else self._posted.count
         figures = {"posted": posted, "committed": self._is_committed}
         if self._waiting is not None:
