@@ -107,11 +107,13 @@ async def _run(
 ) -> bool:
     """Run the plan; whether a source brought nothing where there should be something."""
     from aioflow.engine import Engine
+    from aioflow.telemetry import trace_runs
 
     destination = Destination(options.append, options.overwrite)
     try:
         presentation = _presentation(options, program, destination)
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
+            trace_runs(engine)
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
                     conclusion.stream = stream
