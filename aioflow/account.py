@@ -36,9 +36,11 @@ class OutputAccount:
     def is_whole(self) -> bool:
         return self.marks.is_whole
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, *, has_ended: bool) -> dict[str, Any]:
+        """Return what is known of it; before the run has ended well nothing is whole."""
         partial, doubtful = map(_texts, (self.marks.partial, self.marks.doubtful))
-        return {"rows": self.rows, "whole": self.is_whole, "partial": partial, "doubtful": doubtful}
+        whole = has_ended and self.is_whole
+        return {"rows": self.rows, "whole": whole, "partial": partial, "doubtful": doubtful}
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,10 @@ class RunAccount:
             "ended": self.ended.isoformat(),
             "elapsed-seconds": round(self.elapsed_seconds, 6),
             "inputs": {name: {"rows": rows} for name, rows in self.inputs.items()},
-            "outputs": {name: output.as_json() for name, output in self.outputs.items()},
+            "outputs": {
+                name: output.as_json(has_ended=self.outcome == "ended")
+                for name, output in self.outputs.items()
+            },
             "errors": dict(self.errors),
             "counters": dict(self.counters),
             "warnings": list(self.warnings),

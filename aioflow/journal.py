@@ -75,6 +75,6 @@ _WORDS: Final[Mapping[type[Event], Callable[[Any], str]]] = {
     StepEnded: _step_ended,
     FiringStarted: _firing_started,
     FiringEnded: _firing_ended,
-    TupleFailed: lambda event: f"could not do a tuple: {event.error}",
+    TupleFailed: lambda event: f"failed on a tuple: {event.error}",
     Warned: lambda event: f"warning: {event.message}",
 }

@@ -116,6 +116,7 @@ def test_a_run_that_failed_has_an_account_of_what_it_did_until_then() -> None:
     assert told["error"]["statement"] == "apply"
     assert "7 is odd" in told["error"]["message"]
     assert account.lines()[0].startswith("failed after 0.00 s")
+    assert told["outputs"]["b"]["whole"] is False
 
 
 def test_a_run_that_its_reader_left_was_stopped() -> None:

@@ -82,7 +82,9 @@ class Conclusion:
 
     def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> None:
         told = self._refused(error) if account is None else account.as_json()
-        told |= {"file": self._options.plan_path, "exit-code": code, **self._given(told["inputs"])}
+        first = {name: told[name] for name in ("version", "aioflow", "plan")}
+        first |= {"file": self._options.plan_path, "outcome": told["outcome"], "exit-code": code}
+        told = first | told | self._given(told["inputs"])
         text = json.dumps(masked(told), ensure_ascii=False, indent=2, default=str)
         try:
             replace_file(path, text + "\n")

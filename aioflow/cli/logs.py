@@ -97,11 +97,11 @@ class _StandardError(logging.Handler):
             self.setFormatter(_JsonFormatter())
         self._is_json = options.format == "json"
 
-    def filter(self, record: logging.LogRecord) -> bool | logging.LogRecord:
-        level = self.levels.get(record.name, self.levels["aioflow"])
-        return record.name != COMMAND and record.levelno >= level and super().filter(record)
-
     def emit(self, record: logging.LogRecord) -> None:
+        # A log file may have its loggers tell more than is wanted here.
+        if record.name == COMMAND or record.levelno < self.levels.get(record.name, self.levels["aioflow"]):
+            return
+
         def write() -> None:
             if self._is_json:
                 print(self.format(record), file=sys.stderr)

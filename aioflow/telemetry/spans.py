@@ -1,4 +1,4 @@
-"""Makes spans of the events of runs. Attributes are those of the semantic conventions, as far as there are any.
+"""Makes spans of the events of runs, with attributes by the semantic conventions where those name any.
 
 Spans are made with the times of events and never become the current one: what a plan asks of sites carries
 no trace context.

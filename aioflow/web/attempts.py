@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from aioflow.dataclass import dataclass
 from aioflow.quantities import size_text
 from aioflow.secrets import mask
+from aioflow.web.errors import RequestRefusedError, WebError
 from aioflow.web.urls import without_userinfo
 
 if TYPE_CHECKING:
-    from aioflow.web.errors import WebError
     from aioflow.web.messages import Request
 
 # A logger of its own: one line a request is more than most who listen to `aioflow.web` want.
@@ -36,13 +36,16 @@ class HttpAttempt:
     stored: str | None = None  # "cache", "revalidated" or "replay"
     error_kind: str | None = None  # the name of the WebError
     error: str = ""
+    refused: bool = False  # nobody was asked: aioflow does not send such a request
 
     def __str__(self) -> str:
         """`GET http://a.example/ 200, 1.2 kB, 34 ms, attempt 2`."""
         took = f"{self.seconds * 1000:.0f} ms"
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         if self.error_kind is not None:
-            return f"{self.method} {self.url} failed after {took}{again}: {self.error_kind}: {self.error}"
+            became = "refused" if self.refused else f"failed after {took}"
+            why = self.error.removeprefix(f"{self.url}: ")
+            return f"{self.method} {self.url} {became}{again}: {self.error_kind}: {why}"
         source = {"cache": ", from the cache", "replay": ", from a recording"}.get(self.stored or "", "")
         size = "" if self.body_bytes is None else f", {size_text(self.body_bytes)}"
         return f"{self.method} {self.url} {self.status}{size}, {took}{source}{again}"
@@ -87,6 +90,7 @@ def note_attempt(
         stored,
         None if error is None else type(error).__name__,
         "" if error is None else str(error),
+        isinstance(error, RequestRefusedError),
     )
     if is_logged:
         _LOG.debug("%s", attempt)

@@ -71,7 +71,7 @@ class RetryFetcher:
                 waited += seconds
                 last = time()
                 attempt += 1
-                request = replace(request, attempt=attempt)
+                request = replace(request, attempt=request.attempt + 1)
         finally:
             host.users -= 1
 

@@ -223,7 +223,7 @@ class RobotsFetcher:
         try:
             for _ in range(REDIRECTS_AT_MOST + 1):
                 asked = Request(url, streamed=True, robots=False, urgent=True, permit=request.permit)
-                asked = replace(asked, watch=request.watch)
+                asked = replace(asked, watch=request.watch, attempt=request.attempt)
                 async with await self._reader.fetch(asked) as response:
                     if not 300 <= response.status < 400:
                         return await self._understand(response)

@@ -38,6 +38,7 @@ class Traffic:
         self._hosts: set[str] = set()
         self._statuses: Counter[str] = Counter()
         self._unanswered: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
         self._stored: Counter[str] = Counter()
 
     @classmethod
@@ -68,7 +69,9 @@ class Traffic:
         return note
 
     def _count(self, attempt: HttpAttempt) -> None:
-        if attempt.stored == "cache":
+        if attempt.refused and attempt.error_kind is not None:
+            self._refused[attempt.error_kind] += 1
+        if attempt.stored == "cache" or attempt.refused:
             return
         self._requests += 1
         self._repeated += attempt.attempt > 1
@@ -92,23 +95,32 @@ class Traffic:
             "body-bytes": self._body_bytes,
             "statuses": dict(sorted(self._statuses.items())),
             "unanswered": dict(self._unanswered),
+            "refused": dict(self._refused),
             "cached": self._stored["cache"],
             "revalidated": self._stored["revalidated"],
         }
         return AccountEntry("web", figures, (self._line(),))
 
     def _line(self) -> str:
-        """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 of them repeated`."""
-        pages = count_text(self._pages, "page")
+        """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 repeated, 2 answered 5xx`."""
+        pages = count_text(self._pages, "page") if self._pages else "no pages"
         if not self._requests:
             return f"{pages} from the cache"
-        parts = [f"{pages}, {size_text(self._body_bytes)} from {count_text(len(self._hosts), 'host')}"]
+        hosts = count_text(len(self._hosts), "host")
+        if not self._pages:
+            return f"no pages; {self._requests_text()} to {hosts}{self._trouble()}"
+        parts = [f"{pages}, {size_text(self._body_bytes)} from {hosts}"]
         parts += [f"{self._stored['cache']:,} from the cache"] if self._stored["cache"] else []
         parts += [f"{self._stored['revalidated']:,} unchanged"] if self._stored["revalidated"] else []
-        text = ", ".join(parts)
-        if self._requests != self._pages - self._stored["cache"]:
-            text += f"; {count_text(self._requests, 'request')}"
-            text += f", {self._repeated:,} of them repeated" if self._repeated else ""
-            unanswered = sum(self._unanswered.values())
-            text += f", {unanswered:,} without an answer" if unanswered else ""
-        return text
+        trouble = self._trouble()
+        return ", ".join(parts) + (f"; {self._requests_text()}{trouble}" if trouble else "")
+
+    def _requests_text(self) -> str:
+        return count_text(self._requests, "request")
+
+    def _trouble(self) -> str:
+        """What makes more requests than pages, beside redirects and robots.txt."""
+        told = [(self._repeated, "repeated")]
+        told += [(self._statuses[status], f"answered {status}") for status in ("4xx", "5xx")]
+        told += [(sum(self._unanswered.values()), "without an answer")]
+        return "".join(f", {number:,} {words}" for number, words in told if number)

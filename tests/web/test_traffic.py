@@ -9,7 +9,7 @@ from aioflow import Engine, loads
 from aioflow.events import Event
 from aioflow.secrets import Secret
 from aioflow.testing import Answer, ScriptedSite, run, run_plan
-from aioflow.web import Client, ConnectionFailedError, RequestEnded
+from aioflow.web import AddressRefusedError, Client, ConnectionFailedError, RequestEnded
 
 TITLES = """
 WRAPPER title (url char) { GET: "{+url}"; title: "h1" }
@@ -48,10 +48,15 @@ def test_the_account_tells_what_was_asked_and_what_came() -> None:
         "body-bytes": 3 * len(PAGE),
         "statuses": {"2xx": 3, "3xx": 1, "5xx": 1},
         "unanswered": {"ConnectionFailedError": len(site.requests) - 5},
+        "refused": {},
         "cached": 0,
         "revalidated": 0,
     }
-    assert entry.lines[0].startswith("3 pages, 39 bytes from 3 hosts")
+    requests, failed = len(site.requests), len(site.requests) - 5
+    assert entry.lines == (
+        f"3 pages, 39 bytes from 3 hosts; {requests} requests, {failed} repeated, 1 answered 5xx, "
+        f"{failed} without an answer",
+    )
     assert dict(result.account.errors) == {"ConnectionFailedError": 1}
 
 
@@ -89,6 +94,7 @@ def test_the_robots_txt_of_a_host_is_a_request_and_no_page() -> None:
     result = run_plan(TITLES, network=site, configuration=settings, pages=pages("http://a.example/"))
     figures = web_of(result).figures
     assert (figures["pages"], figures["requests"]) == (1, 2)
+    assert web_of(result).lines == (f"1 page, {len(PAGE) + 14} bytes from 1 host",)
 
 
 def test_runs_of_one_engine_have_each_their_own_traffic() -> None:
@@ -118,7 +124,8 @@ def test_requests_are_events_of_their_statement() -> None:
     assert (first.request.status, first.request.attempt) == (503, 1)
     assert (second.request.status, second.request.attempt) == (200, 2)
     assert (second.request.method, second.request.url) == ("GET", "http://a.example/")
-    assert (second.request.body_bytes, second.request.seconds) == (len(PAGE), pytest.approx(0.5))
+    assert second.request.body_bytes == len(PAGE)
+    assert second.request.seconds == pytest.approx(0.5)
 
 
 def test_every_request_is_logged_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
@@ -137,9 +144,7 @@ def test_every_request_is_logged_without_secrets(caplog: pytest.LogCaptureFixtur
     lines = [record.getMessage() for record in caplog.records if record.name == "aioflow.web.requests"]
     assert "GET http://a.example/?token=******** 503, 0 bytes, 250 ms" in lines
     assert "GET http://a.example/?token=******** 200, 13 bytes, 250 ms, attempt 2" in lines
-    assert (
-        "GET http://c.example/ failed after 250 ms: ConnectionFailedError: http://c.example/: reset" in lines
-    )
+    assert "GET http://c.example/ failed after 250 ms: ConnectionFailedError: reset" in lines
     assert token not in caplog.text
 
 
@@ -158,3 +163,11 @@ def test_nothing_is_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     run_plan(TITLES, network=ScriptedSite({"http://a.example/": PAGE}), pages=pages("http://a.example/"))
     assert caplog.records == []
+
+
+def test_a_request_that_is_not_sent_is_refused_and_no_request() -> None:
+    network = ScriptedSite({"http://a.example/": AddressRefusedError("http://a.example/: a private address")})
+    result = run_plan(TITLES, network=network, pages=pages("http://a.example/", "http://b.example/"))
+    figures = web_of(result).figures
+    assert (figures["requests"], figures["refused"]) == (1, {"AddressRefusedError": 1})
+    assert web_of(result).lines == ("no pages; 1 request to 1 host, 1 answered 4xx",)
