@@ -73,14 +73,14 @@ class Conclusion:
         account = None if self.stream is None else self.stream.account()
         if account is None or account.outcome == "not started":
             return None
-        if signals_received:
-            return replace(account, outcome="interrupted")
         has_failed = error is not None and not isinstance(error, SystemExit)
         return replace(account, outcome="failed", failure=error) if has_failed else account
 
     # --- the report -----------------------------------------------------------------------------
 
     def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> None:
+        if account is not None and signals_received:
+            account = replace(account, outcome="interrupted")
         told = self._refused(error) if account is None else account.as_json()
         first = {name: told[name] for name in ("version", "aioflow", "plan")}
         first |= {"file": self._options.plan_path, "outcome": told["outcome"], "exit-code": code}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 REQUESTS: Final = "aioflow.web.requests"
 STATEMENTS: Final = "aioflow.log"
+MESSAGES: Final = "aioflow.messages"
 # What the command itself tells on stderr anyway; it is for the file.
 COMMAND: Final = "aioflow.cli"
 
@@ -45,7 +46,7 @@ class CommandLog:
 
 @contextmanager
 def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
-    """Show the log meanwhile; what a module of the user has arranged for stays as it is."""
+    """Show the log meanwhile, unless a module of the user has arranged for that; -v shows it anyway."""
     options = options or LogOptions()
     log = CommandLog()
     with ExitStack() as stack:
@@ -53,7 +54,8 @@ def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
             stack.enter_context(
                 _handled(_file_handler(options.file, options.format), {"aioflow": logging.DEBUG})
             )
-        if not (logging.getLogger().handlers or _others(logging.getLogger("aioflow"))):
+        is_arranged = logging.getLogger().handlers or _others(logging.getLogger("aioflow"))
+        if options.verbose or not is_arranged:
             handler = _StandardError(log, options)
             stack.enter_context(_handled(handler, handler.levels))
         yield log
@@ -92,7 +94,7 @@ class _StandardError(logging.Handler):
         self._log = log
         self.levels = {"aioflow": logging.INFO if options.verbose < 2 else logging.DEBUG}
         if options.verbose:
-            self.levels |= {REQUESTS: logging.DEBUG, STATEMENTS: logging.DEBUG}
+            self.levels |= dict.fromkeys((REQUESTS, STATEMENTS, MESSAGES), logging.DEBUG)
         if options.format == "json":
             self.setFormatter(_JsonFormatter())
         self._is_json = options.format == "json"

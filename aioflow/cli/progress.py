@@ -150,13 +150,18 @@ def render_run(
     bold = f"{_BOLD}{summary[: len(title)]}{_PLAIN}{summary[len(title) :]}"
     below = "".join(f"   {note[: width - 3]}\n" for note in notes)
     room = min(height - 1 - len(notes), 1 + _STATEMENTS_AT_MOST)
-    return f"{bold}\n{below}" + render_steps(statistics.steps, labels, width, room)
+    return f"{bold}\n{below}" + render_steps(statistics.steps, labels, width, room, only_at_work=True)
 
 
-def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, height: int) -> str:
-    """A table of the steps, as many as fit."""
-    places = _most_telling(steps, height - 1)
-    hidden = len(steps) - len(places)
+def render_steps(
+    steps: Sequence[StepStatistics], labels: Labels, width: int, height: int, *, only_at_work: bool = False
+) -> str:
+    """A table of the steps, as many as fit; or of those that are at work, and of those with errors."""
+    told = [place for place, step in enumerate(steps) if not only_at_work or _is_at_work(step)]
+    places = _most_telling(steps, told, height - 1)
+    hidden = len(told) - len(places)
+    if not places:
+        return ""
     every_name = _names(steps, labels)
     shown, names = [steps[place] for place in places], [every_name[place] for place in places]
     room = max(8, width - 4 - _COLUMN_WIDTH * len(_COLUMNS))
@@ -185,9 +190,13 @@ def _summary(statistics: RunStatistics) -> str:
     return " · ".join(["", *parts])
 
 
-def _most_telling(steps: Sequence[StepStatistics], room: int) -> Sequence[int]:
-    """Where those are that fit, in the order of the text: those under way before those that have ended."""
-    if len(steps) <= room:
-        return range(len(steps))
-    ranked = sorted(range(len(steps)), key=lambda place: (steps[place].state != "running", place))
+def _is_at_work(step: StepStatistics) -> bool:
+    return step.state == "running" or bool(step.errors)
+
+
+def _most_telling(steps: Sequence[StepStatistics], places: Sequence[int], room: int) -> Sequence[int]:
+    """Those places that fit, in the order of the text: of steps under way before those that have ended."""
+    if len(places) <= room:
+        return places
+    ranked = sorted(places, key=lambda place: (steps[place].state != "running", place))
     return sorted(ranked[: max(1, room - 1)])

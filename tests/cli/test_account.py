@@ -110,7 +110,7 @@ def test_an_interrupted_run_tells_what_it_did(folder: Path) -> None:
         wait_until((folder / "started").exists)
         process.popen.send_signal(signal.SIGINT)
         assert process.end() == 130
-        assert told(process.messages.read().decode()) == ["interrupted after T", "interrupted"]
+        assert told(process.messages.read().decode()) == ["stopped after T", "interrupted"]
     report = json.loads((folder / "r.json").read_text())
     assert (report["outcome"], report["exit-code"]) == ("interrupted", 130)
 
