@@ -118,10 +118,10 @@ class _StandardError(logging.Handler):
 
 
 def _label(record: logging.LogRecord) -> str:
-    """`web` for what `aioflow.web.requests` says; the level where something is wrong."""
+    """The level of what is wrong, `log` for what everybody sees, `web` for a detail of `aioflow.web`."""
     if record.levelno > logging.INFO:
         return record.levelname.lower()
-    return record.name.split(".")[1] if record.name.count(".") else "log"
+    return "log" if record.levelno == logging.INFO else record.name.split(".")[1]
 
 
 # --- a file -------------------------------------------------------------------------------------
