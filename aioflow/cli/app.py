@@ -118,7 +118,7 @@ def run(
 
     options = RunOptions(
         *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
-        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format)),
+        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet)),
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}

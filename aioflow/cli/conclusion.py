@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioflow.account import RunAccount, error_as_json
 from aioflow.cli.destination import replace_file
-from aioflow.cli.ending import FAILED, exit_code, os_error_text, tell
+from aioflow.cli.ending import FAILED, OK, exit_code, os_error_text, tell
 from aioflow.cli.inputs import input_sources, read_parameters
 from aioflow.cli.logs import COMMAND
 from aioflow.cli.loop import last_words, signals_received
@@ -49,10 +49,10 @@ class Conclusion:
         if path is not None and not os.path.isdir(folder):
             raise InputError(f"cannot write the report: there is no folder {folder!r}")
 
-    def tell(self, code: int, error: BaseException | None) -> None:
-        """Tell it once; a report that cannot be written is an error of its own."""
+    def tell(self, code: int, error: BaseException | None) -> bool:
+        """Tell it once; whether the report, if there is to be one, could be written."""
         if self._is_told:
-            return
+            return True
         self._is_told = True
         account = self._account(error)
         lines = () if account is None else account.lines()
@@ -62,8 +62,7 @@ class Conclusion:
             _LOG.error("%s", error)
         if self._shows_account and not self.reader_left:
             print("\n  ".join(lines), end="\n" if lines else "", file=sys.stderr, flush=True)
-        if self._options.report is not None:
-            self._write(self._options.report, code, account, error)
+        return self._options.report is None or self._write(self._options.report, code, account, error)
 
     def interrupted(self) -> None:
         """Tell it before a signal ends the process."""
@@ -78,7 +77,7 @@ class Conclusion:
 
     # --- the report -----------------------------------------------------------------------------
 
-    def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> None:
+    def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> bool:
         if account is not None and signals_received:
             account = replace(account, outcome="interrupted")
         told = self._refused(error) if account is None else account.as_json()
@@ -91,7 +90,8 @@ class Conclusion:
         except (OSError, InputError) as failure:
             why = os_error_text(failure) if isinstance(failure, OSError) else str(failure)
             tell("error", f"cannot write the report: {why}")
-            sys.exit(code or FAILED)
+            return False
+        return True
 
     def _refused(self, error: BaseException | None) -> dict[str, Any]:
         """The report of a run that never began."""
@@ -126,6 +126,7 @@ def concluded(options: RunOptions, *, shows_account: bool) -> Iterator[Conclusio
         conclusion.tell(exit_code(error), error)
         raise
     else:
-        conclusion.tell(0, None)
+        if not conclusion.tell(OK, None):
+            sys.exit(FAILED)
     finally:
         last_words.remove(conclusion.interrupted)

@@ -30,11 +30,19 @@ COMMAND: Final = "aioflow.cli"
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the command line says about logs; `verbose` counts the -v."""
+    """What the command line says about logs; `verbose` counts the -v, `quiet` shows warnings only."""
 
     verbose: int = 0
     file: str | None = None
     format: str = "text"
+    quiet: bool = False
+
+    @property
+    def level(self) -> int:
+        """The least level that is shown of most loggers."""
+        if self.verbose:
+            return logging.INFO if self.verbose < 2 else logging.DEBUG
+        return logging.WARNING if self.quiet else logging.INFO
 
 
 class CommandLog:
@@ -92,7 +100,7 @@ class _StandardError(logging.Handler):
     def __init__(self, log: CommandLog, options: LogOptions) -> None:
         super().__init__()
         self._log = log
-        self.levels = {"aioflow": logging.INFO if options.verbose < 2 else logging.DEBUG}
+        self.levels = {"aioflow": options.level}
         if options.verbose:
             self.levels |= dict.fromkeys((REQUESTS, STATEMENTS, MESSAGES), logging.DEBUG)
         if options.format == "json":
@@ -121,7 +129,8 @@ def _label(record: logging.LogRecord) -> str:
     """The level of what is wrong, `log` for what everybody sees, `web` for a detail of `aioflow.web`."""
     if record.levelno > logging.INFO:
         return record.levelname.lower()
-    return "log" if record.levelno == logging.INFO else record.name.split(".")[1]
+    part = record.name.partition(".")[2].partition(".")[0]
+    return part if part and record.levelno < logging.INFO else "log"
 
 
 # --- a file -------------------------------------------------------------------------------------

@@ -86,6 +86,16 @@ def test_the_account_can_be_turned_off(folder: Path, way: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_quiet_run_says_nothing_unless_something_is_wrong(folder: Path) -> None:
+    assert aioflow("run", "logged.plan", "-i", '{"n": 1}', "-q", cwd=folder).stderr == ""
+    (folder / "skips.plan").write_text(
+        'PLAN skips { INPUT: a OUTPUT: b BODY { apply (a, "broken" : b) {ERRORS: skip} } }'
+    )
+    done = aioflow("run", "skips.plan", "--ops", "functions", "-i", '{"n": 7}', "-q", cwd=folder)
+    assert all(line.startswith(("warning: ", "note: ")) for line in done.stderr.splitlines())
+    assert "cannot do 7" in done.stderr
+
+
 def test_the_account_tells_of_the_web_and_of_failures(folder: Path, site: Site) -> None:
     done = aioflow("run", "web.plan", "-i", '[{"page": 1}, {"page": 2}]', cwd=folder)
     assert done.returncode == 0
@@ -193,6 +203,13 @@ def test_a_report_that_cannot_be_written_is_found_before_the_run(folder: Path) -
     done = aioflow(*arguments, cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: cannot write the report: there is no folder 'nowhere'\n"
+
+
+def test_a_report_that_cannot_be_written_after_the_run_makes_it_fail(folder: Path) -> None:
+    (folder / "taken").mkdir()
+    done = aioflow("run", "double.plan", "-i", '{"n": 1}', "--report", "taken", cwd=folder)
+    assert (done.returncode, done.stdout) == (1, '{"n": 1, "twice": 2}\n')
+    assert "error: cannot write the report: " in done.stderr
 
 
 def test_a_source_that_brought_nothing_is_in_the_report(folder: Path, site: Site) -> None:
