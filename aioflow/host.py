@@ -123,8 +123,12 @@ class Host:
     def warn(self, message: str) -> None:
         self._step.session.warn(f"{self._step.step.where}: {message}")
 
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._step.session.listeners)
+
     def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
-        if self._step.session.listeners:
+        if self.is_watched:
             self._step.session.publish(kind(*self._step.place(), *details))
 
     def mark(self, marks: Marks) -> None:

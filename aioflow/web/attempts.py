@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aioflow.dataclass import dataclass
 from aioflow.quantities import size_text
@@ -63,6 +63,23 @@ class ShownUrl:
         return mask(without_userinfo(self._url))
 
 
+class RequestWatch(Protocol):
+    """Whoever wants to know what becomes of a request. Most only count, for which no value is built."""
+
+    @property
+    def wants_values(self) -> bool: ...
+    def count(
+        self,
+        host: str,
+        attempt: int,
+        status: int | None,
+        body_bytes: int | None,
+        stored: str | None,
+        error: WebError | None,
+    ) -> None: ...
+    def tell(self, attempt: HttpAttempt) -> None: ...
+
+
 def note_attempt(
     request: Request,
     host: str,
@@ -75,8 +92,12 @@ def note_attempt(
     error: WebError | None = None,
 ) -> None:
     """Log an attempt, and tell whoever watches its request."""
+    watch = request.watch
+    if watch is not None:
+        watch.count(host, request.attempt, status, body_bytes, stored, error)
     is_logged = _LOG.isEnabledFor(logging.DEBUG)
-    if request.watch is None and not is_logged:
+    is_wanted = watch is not None and watch.wants_values
+    if not is_wanted and not is_logged:
         return
     attempt = HttpAttempt(
         request.method,
@@ -94,5 +115,5 @@ def note_attempt(
     )
     if is_logged:
         _LOG.debug("%s", attempt)
-    if request.watch is not None:
-        request.watch(attempt)
+    if watch is not None and is_wanted:
+        watch.tell(attempt)

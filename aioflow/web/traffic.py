@@ -12,6 +12,7 @@ from aioflow.events import StepEvent
 from aioflow.quantities import count_text, size_text
 from aioflow.services import AccountEntry, Scope, ServiceHost
 from aioflow.web.attempts import HttpAttempt
+from aioflow.web.errors import RequestRefusedError, WebError
 from aioflow.web.messages import Request, Response
 
 _PAGES_BELOW = 400
@@ -36,7 +37,7 @@ class Traffic:
         self._repeated = 0
         self._body_bytes = 0
         self._hosts: set[str] = set()
-        self._statuses: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()  # by their first digit
         self._unanswered: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._stored: Counter[str] = Counter()
@@ -59,28 +60,33 @@ class Traffic:
                 self._stored[response.stored] += 1
         return response
 
-    def watch(self, context: Context) -> Callable[[HttpAttempt], None]:
-        """Return what the requests of a statement are to be watched by."""
+    def watch(self, context: Context) -> StatementWatch:
+        """Return what watches the requests of a statement."""
+        return StatementWatch(self, context)
 
-        def note(attempt: HttpAttempt) -> None:
-            self._count(attempt)
-            context.publish(RequestEnded, attempt)
-
-        return note
-
-    def _count(self, attempt: HttpAttempt) -> None:
-        if attempt.refused and attempt.error_kind is not None:
-            self._refused[attempt.error_kind] += 1
-        if attempt.stored == "cache" or attempt.refused:
+    def count(
+        self,
+        host: str,
+        attempt: int,
+        status: int | None,
+        body_bytes: int | None,
+        stored: str | None,
+        error: WebError | None,
+    ) -> None:
+        """Count an attempt at a request."""
+        if isinstance(error, RequestRefusedError):
+            self._refused[type(error).__name__] += 1
+            return
+        if stored == "cache":
             return
         self._requests += 1
-        self._repeated += attempt.attempt > 1
-        self._body_bytes += attempt.body_bytes or 0
-        self._hosts.add(attempt.host)
-        if attempt.status is not None:
-            self._statuses[f"{attempt.status // 100}xx"] += 1
-        if attempt.error_kind is not None:
-            self._unanswered[attempt.error_kind] += 1
+        self._repeated += attempt > 1
+        self._body_bytes += body_bytes or 0
+        self._hosts.add(host)
+        if status is not None:
+            self._statuses[status // 100] += 1
+        if error is not None:
+            self._unanswered[type(error).__name__] += 1
 
     # --- the account ----------------------------------------------------------------------------
 
@@ -93,7 +99,7 @@ class Traffic:
             "repeated": self._repeated,
             "hosts": len(self._hosts),
             "body-bytes": self._body_bytes,
-            "statuses": dict(sorted(self._statuses.items())),
+            "statuses": {f"{digit}xx": count for digit, count in sorted(self._statuses.items())},
             "unanswered": dict(self._unanswered),
             "refused": dict(self._refused),
             "cached": self._stored["cache"],
@@ -121,6 +127,23 @@ class Traffic:
     def _trouble(self) -> str:
         """What makes more requests than pages, beside redirects and robots.txt."""
         told = [(self._repeated, "repeated")]
-        told += [(self._statuses[status], f"answered {status}") for status in ("4xx", "5xx")]
+        told += [(self._statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
         told += [(sum(self._unanswered.values()), "without an answer")]
         return "".join(f", {number:,} {words}" for number, words in told if number)
+
+
+class StatementWatch:
+    """Watches the requests of one statement: counts them, and tells listeners of the run."""
+
+    __slots__ = ("_context", "count")
+
+    def __init__(self, traffic: Traffic, context: Context) -> None:
+        self._context = context
+        self.count = traffic.count
+
+    @property
+    def wants_values(self) -> bool:
+        return self._context.is_watched
+
+    def tell(self, attempt: HttpAttempt) -> None:
+        self._context.publish(RequestEnded, attempt)
