@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, quote_plus
 
 from aioflow.errors import InputError, suggestion
@@ -161,15 +160,6 @@ def mask(text: str) -> str:
         if value in text:
             text = text.replace(value, MASK)
     return text
-
-
-def masked(value: Any) -> Any:
-    """Return plain JSON as it may be shown: without secrets in any of its texts."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, Mapping):
-        return {mask(name): masked(each) for name, each in value.items()}
-    return [masked(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def shows_secret(data: bytes) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioflow.account import RunAccount, error_as_json
+from aioflow.account import RunAccount, error_as_json, masked
 from aioflow.cli.destination import replace_file
 from aioflow.cli.ending import FAILED, OK, exit_code, os_error_text, tell
 from aioflow.cli.inputs import input_sources, read_parameters
@@ -20,7 +20,7 @@ from aioflow.cli.logs import COMMAND
 from aioflow.cli.loop import last_words, signals_received
 from aioflow.errors import InputError
 from aioflow.plan import Program
-from aioflow.secrets import MASK, masked
+from aioflow.secrets import MASK
 from aioflow.section import is_sensitive
 
 if TYPE_CHECKING:
