@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
 from itertools import islice
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def map_concurrently(
-    function: Callable[[Row], Awaitable[T] | AsyncGenerator[T | Release, None]],
+    function: Callable[[Row], Awaitable[T] | AsyncIterator[T | Release]],
     rows: Stream,
     context: Context,
     *,
@@ -79,7 +79,7 @@ class ConcurrentCalls(Generic[T]):
 
     def __init__(
         self,
-        function: Callable[[Row], Awaitable[T] | AsyncGenerator[T | Release, None]],
+        function: Callable[[Row], Awaitable[T] | AsyncIterator[T | Release]],
         rows: Stream,
         context: Context,
         permit: bool,

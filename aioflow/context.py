@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -135,6 +135,7 @@ class StepHost(Protocol):
     def number_in_plan(self, setting: str) -> tuple[str, int]: ...
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
     def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
+    async def in_thread(self, function: Callable[[], Any], source: str | None) -> Any: ...
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
         """Whether there are permits that nobody wants; if not, `told` is called once when there are."""
         ...
@@ -316,15 +317,34 @@ class Context:
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
-        """Call a blocking function on a worker thread, under a permit."""
-        from anyio import to_thread
+        """Call a blocking function on a worker thread, under a permit.
 
-        async with self.permit(source):
-            return await to_thread.run_sync(function, *args)
+        A thread cannot be interrupted: where this is cancelled, the function has its permit until it returns.
+        """
+        return cast(T, await self._step.in_thread(partial(function, *args), source))
 
-    async def in_process(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
-        """Call a CPU-heavy function in a spawned process, under a permit; it is killed on cancel."""
-        from anyio import to_process
+    async def in_process(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        source: str | None = None,
+        seconds: float | None = None,
+        processor_seconds: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> T:
+        """Call a CPU-heavy function in another process, under a permit; it is killed on cancel.
 
-        async with self.permit(source):
-            return await to_process.run_sync(function, *args, cancellable=True)
+        It is killed too, with a ProcessError, when it takes longer than `seconds`, or than
+        `processor_seconds` of the processor; beyond `memory_bytes` it gets a MemoryError. The process imports
+        what it needs by the names of modules. What the main module defines has no such name: it runs on a
+        worker thread, without these limits.
+        """
+        from aioflow.processes import Processes
+        from aioflow.processes.frames import Limits, UnimportableError
+
+        limits = Limits(seconds, processor_seconds, memory_bytes)
+        try:
+            async with self.permit(source):
+                return await self.service(Processes).call(function, *args, limits=limits)
+        except UnimportableError:
+            return await self.in_thread(function, *args, source=source)

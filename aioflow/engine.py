@@ -17,7 +17,7 @@ from aioflow.account import RunAccount
 from aioflow.analysis.check import check
 from aioflow.budget import Budget
 from aioflow.context import RunInfo
-from aioflow.errors import Diagnostic, InputError, PlanError, RunError, suggestion
+from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
 from aioflow.journal import is_wanted, log_event
@@ -28,7 +28,7 @@ from aioflow.readiness import check_readiness, store_of
 from aioflow.relation import Record, Relation
 from aioflow.results import RunStream
 from aioflow.rows import RowsIn
-from aioflow.running import Run
+from aioflow.running import Run, RunsUnderWay, wait_through
 from aioflow.services import Services
 from aioflow.session import MODES, Mode, Session
 from aioflow.spill import Memory
@@ -132,9 +132,11 @@ class Engine:
         self._clock = clock or _now
         self.services = Services({} if configuration is None else configuration, services or {})
         self._listeners: list[Listener] = []
-        self._runs: set[Run] = set()
+        self._runs = RunsUnderWay()
+        self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Engine:
+        self._runs.check_open()
         return self
 
     async def __aexit__(
@@ -143,11 +145,23 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop every run that is still under way."""
-        for run in tuple(self._runs):
-            run.session.fail(RunError("the engine was closed before the run had ended"))
-            await run.stop()
-        await self.services.close()
+        """Stop every run that is still under way, release everything, and refuse further runs.
+
+        Blocking functions that were cancelled are not waited for: their threads end when they return.
+        """
+        if self._closing is not None:
+            await wait_through(self._closing, is_ours=self._runs.have(asyncio.current_task()))
+            return
+        self._closing = asyncio.get_running_loop().create_task(self._close())
+        await wait_through(self._closing, is_ours=self._runs.have(asyncio.current_task()))
+        self._closing.result()
+
+    async def _close(self) -> None:
+        try:
+            await self._runs.close()
+        finally:
+            self.budget.threads.close()
+            await self.services.close()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with every event of later runs; returns what ends that."""
@@ -169,6 +183,7 @@ class Engine:
 
         With several outputs, `output` picks one, and `.named()` gives all as (name, row).
         """
+        self._runs.check_open()
         program = as_program(plan)
         given = {**(inputs or {}), **named_inputs}
         if timeout is not None and timeout <= 0:
@@ -201,9 +216,13 @@ class Engine:
         outputs: dict[str, list[Record]] = {name: [] for name in declared}
         given = {**(inputs or {}), **named_inputs}
         stream = self.stream(program, given, parameters=parameters, timeout=timeout, mode=mode)
-        async with stream:
-            async for name, records in stream.batches():
-                outputs.setdefault(name, []).extend(records)
+        try:
+            async with stream:
+                async for name, records in stream.batches():
+                    outputs.setdefault(name, []).extend(records)
+        except BaseException:
+            stream.take_back()
+            raise
         return Result(outputs, declared, stream.statistics(), stream.account())
 
     def check(self, plan: Runnable) -> list[Diagnostic]:

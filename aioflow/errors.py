@@ -6,6 +6,8 @@ AioflowError
 ├── SettingError       one bad setting; becomes a Diagnostic where the statement is known
 ├── UntoldAttributeError  a question to a relation that told nothing of its attributes; binding answers it
 ├── MissingExtraError  an optional package is not installed
+├── ProcessError       a call in another process has no outcome
+├── ClosedError        an engine, a stream or a relation was used after it had been closed
 └── RunError           a run that failed
     ├── OperatorError  a statement failed; names file, line, operator and input tuple
     ├── ReleasedError  a firing failed after some of its results had left
@@ -93,6 +95,18 @@ class MissingExtraError(AioflowError):
         super().__init__(f"{feature} needs an optional package: pip install 'aioflow[{extra}]'")
 
 
+class ProcessError(AioflowError):
+    """A call in another process has no outcome: its process ended, or was ended because it `is_late`."""
+
+    def __init__(self, message: str, *, is_late: bool = False) -> None:
+        super().__init__(message)
+        self.is_late = is_late
+
+
+class ClosedError(AioflowError):
+    """An engine, a stream or the rows of a relation were used after they had been closed."""
+
+
 class RunError(AioflowError):
     """A run failed."""
 
@@ -118,6 +132,11 @@ class DepthError(RunError):
 
 class DeadlineError(RunError):
     """A run took longer than its timeout."""
+
+
+# What the reader of a stream is told, of an operator's input and of the results of a run alike.
+CLOSED_EARLY = "the stream was closed before its end"
+BEING_READ = "somebody else reads this stream already: give each reader a run of its own"
 
 
 def declared_output(name: str, plan: str) -> str:

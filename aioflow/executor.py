@@ -567,7 +567,7 @@ class OperatorStep(Gate):
         if self._recorded is None and not self.rows_in:  # it could not even begin
             self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
         for stream in self.streams:
-            while await stream.receive() is not None:
+            while not stream.closed and await stream.receive() is not None:
                 pass
         schema = self.streams[0].schema or UNTOLD
         recorded, self._recorded = self._recorded, None

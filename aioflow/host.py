@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from aioflow.budget import Permits
 from aioflow.context import Position, RunInfo
 from aioflow.events import FiringEnded, FiringStarted, StepEvent
 from aioflow.memory import Memory
@@ -15,6 +16,7 @@ from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.session import Session, Totals
 from aioflow.step import Step
+from aioflow.threads import BlockingCall
 from aioflow.wholeness import Marks
 
 
@@ -105,6 +107,16 @@ class Host:
     def permit(self, source: str | None, label: str) -> Firing:
         return Firing(self._step, source, label)
 
+    async def in_thread(self, function: Callable[[], Any], source: str | None) -> Any:
+        call = BlockingCall(function)
+        firing = Firing(self._step, source, "")
+        async with firing:
+            try:
+                return await self._step.session.budget.threads.call(call)
+            except asyncio.CancelledError:
+                firing.leave_permits(call)
+                raise
+
     def has_spare_permits(self, told: Callable[[], None]) -> bool:
         session = self._step.session
         permits = session.budget.all_permits if session.permits_of_run is None else (session.permits_of_run,)
@@ -157,31 +169,34 @@ class Host:
 class Firing:
     """One firing that waits on the outside world: holds its permits while it does, counts and reports it."""
 
-    __slots__ = ("_label", "_limit", "_number", "_permits", "_step")
+    __slots__ = ("_label", "_number", "_permits", "_step", "_was_left")
 
     def __init__(self, step: HostedStep, source: str | None, label: str) -> None:
         session = step.session
         self._step = step
         self._label = label
-        self._limit = session.limit_of(step.step)
-        self._permits = session.permits_of_run or session.budget.permits_for(source)
+        # Always in this order, so that no two firings wait for each other.
+        needed = (session.limit_of(step.step), session.permits_of_run, session.budget.permits_for(source))
+        self._permits = [permits for permits in needed if permits is not None]
+        self._was_left = False
         self._number = 0
 
     async def __aenter__(self) -> None:
-        step = self._step
-        if self._limit is None and self._permits.try_acquire():
+        if len(self._permits) == 1 and self._permits[0].try_acquire():
             self._start(0.0)
             return
-        started = step.session.now()
-        if self._limit is not None:
-            await self._limit.acquire(step.urgent)
+        session = self._step.session
+        started = session.now()
+        taken: list[Permits] = []
         try:
-            await self._permits.acquire(step.urgent)
+            for permits in self._permits:
+                await permits.acquire(self._step.urgent, self._tell_why)
+                taken.append(permits)
         except BaseException:
-            if self._limit is not None:
-                self._limit.release()
+            for permits in taken:
+                permits.release()
             raise
-        self._start(step.session.now() - started)
+        self._start(session.now() - started)
 
     def _start(self, waited_seconds: float) -> None:
         session = self._step.session
@@ -195,9 +210,25 @@ class Firing:
 
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         session = self._step.session
-        self._permits.release()
-        if self._limit is not None:
-            self._limit.release()
+        if not self._was_left:
+            for permits in self._permits:
+                permits.release()
         if session.listeners:
             message = None if error is None else str(error) or type(error).__name__
             session.publish(FiringEnded(*self._step.place(), self._number, message))
+
+    def _tell_why(self, permits: Permits) -> None:
+        self._step.session.warn_of_outlasting(self._step.step, permits)
+
+    def leave_permits(self, call: BlockingCall[Any]) -> None:
+        """Leave the permits to a function that works on although its caller was cancelled."""
+        left = self._permits
+
+        def give_back() -> None:  # it knows nothing of the run, which is not kept for it
+            for permits in left:
+                permits.give_back()
+
+        self._was_left = call.give_up(give_back)
+        if self._was_left:
+            for permits in left:
+                permits.leave()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
+from weakref import WeakSet
 
-from aioflow.relation import Document, Relation, Row
+from aioflow.relation import Document, Relation, Row, RowStore
 
 T = TypeVar("T")
 
@@ -23,6 +24,9 @@ class Memory:
         self.spilled_rows = 0
         self.open_files = 0
         self._open: set[Spillable] = set()
+        # Those that became part of a value end with it; these sets let them end earlier.
+        self._in_values: WeakSet[Spillable] = WeakSet()
+        self._handed_out: WeakSet[Spillable] = WeakSet()
         self._engine: Memory | None = None
 
     def for_run(self) -> Memory:
@@ -61,11 +65,52 @@ class Memory:
 
     def leave(self, structure: Spillable) -> None:
         self._open.discard(structure)
+        self._in_values.discard(structure)
+
+    def enter_value(self, structure: Spillable) -> None:
+        """A structure became part of a value: it is closed with the run, unless somebody gets the value."""
+        self._open.discard(structure)
+        self._in_values.add(structure)
+
+    def hand_out(self, rows: Iterable[Row]) -> None:
+        """Leave the structures in these rows to whoever gets the rows."""
+        if not self._in_values:
+            return
+        pending = [rows]
+        while pending:
+            for relation in _relations_in(pending.pop()):
+                store = relation.rows
+                if isinstance(store, SpilledRows):
+                    self._in_values.discard(store.structure)
+                    self._handed_out.add(store.structure)
+                    pending.append(store.rows_in_memory())
+                else:
+                    pending.append(relation.rows)
+
+    def take_back(self) -> None:
+        """Close what was handed out after all: nobody gets the rows."""
+        for structure in tuple(self._handed_out):
+            structure.close()
 
     def close(self) -> None:
-        """Close every structure that is still open: their operators may have had no time to."""
-        for structure in tuple(self._open):
+        """Close every structure that is still open, those in values that nobody got included."""
+        for structure in (*self._open, *self._in_values):
             structure.close()
+
+
+class SpilledRows(RowStore):
+    """The rows of a relation in a structure that may be on disk. What is on disk embeds no structure."""
+
+    @property
+    def structure(self) -> Spillable:
+        raise NotImplementedError
+
+    def rows_in_memory(self) -> Iterable[Row]:
+        raise NotImplementedError
+
+
+def _relations_in(rows: Iterable[Row]) -> Iterator[Relation]:
+    return (value for row in rows for value in row if isinstance(value, Relation))
 
 
 def row_size(row: Row) -> int:
@@ -101,9 +146,9 @@ class Spillable:
         self._closed = False
         memory.enter(self)
 
-    def outlive_the_run(self) -> None:
-        """Stay open when the run ends: it has become part of a value."""
-        self._memory.leave(self)
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     def reserve(self, size: int) -> bool:
         if not self._memory.reserve(size):
@@ -135,5 +180,5 @@ class Spillable:
         self.close()
 
     def __del__(self) -> None:
-        # A structure that was handed on inside a value has no other end than being forgotten.
+        # A structure that was handed out inside a value has no other end than being forgotten.
         self.close()

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import field, replace
 from importlib import import_module
 from typing import (
@@ -11,6 +20,7 @@ from typing import (
     Literal,
     TypeAlias,
     TypeVar,
+    cast,
     get_args,
     get_type_hints,
     overload,
@@ -25,7 +35,8 @@ from aioflow.relation import Batch, Row, Schema
 from aioflow.setting import SettingPort
 from aioflow.stream import Stream
 
-OperatorFunction: TypeAlias = Callable[..., AsyncGenerator[Any, None]]
+# As authors write it: an async generator function, which may be annotated as an AsyncIterator.
+OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
 Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
 SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
@@ -72,7 +83,7 @@ class Operator:
     """What the engine knows of an operator, all of it from signature, docstring and decorator."""
 
     name: str
-    function: OperatorFunction = field(repr=False)
+    function: Callable[..., AsyncGenerator[Any, None]] = field(repr=False)
     inputs: tuple[InputPort, ...]
     settings: tuple[SettingPort, ...]
     outputs: tuple[str, ...]
@@ -286,7 +297,7 @@ def describe(function: OperatorFunction, **traits: Any) -> Operator:
     family = function.__module__.rpartition(".")[2]
     return Operator(
         name,
-        function,
+        cast("Callable[..., AsyncGenerator[Any, None]]", function),  # `operator` checks that it is one
         tuple(inputs),
         tuple(settings),
         outputs,
@@ -299,7 +310,8 @@ def describe(function: OperatorFunction, **traits: Any) -> Operator:
 
 
 def _register(function: _Function, **traits: Any) -> _Function:
-    if not inspect.isasyncgenfunction(function):
+    is_generator = inspect.isasyncgenfunction(function)
+    if not is_generator:
         raise TypeError(f"operator {function.__name__!r} must be an async generator (async def with yield)")
     description = describe(function, **traits)
     registry.add(description)

@@ -7,7 +7,6 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from aioflow.errors import InputError
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
 from aioflow.reordered import Reordered
@@ -27,6 +26,7 @@ class Mailbox:
         self._letters: deque[tuple[Port, Batch]] = deque()
         self._reader: Future[None] | None = None
         self._blocked: list[Future[None]] = []
+        self.was_cut = False  # rows were forgotten, or could still have come
         self._done = False
         self._discards = False
 
@@ -52,8 +52,6 @@ class Mailbox:
         while not self._letters:
             if self._done:
                 return None
-            if self._reader is not None:
-                raise InputError("somebody else reads this stream already: give each reader a run of its own")
             self._reader = asyncio.get_running_loop().create_future()
             try:
                 await self._reader
@@ -79,11 +77,12 @@ class Mailbox:
         return freed
 
     def close(self, *, discard: bool = False) -> None:
-        """Say that nothing more comes; on failure also forget what was not read."""
-        self._done = True
+        """Say that nothing more comes; where the run is broken off, also forget what was not read."""
         if discard:
+            self.was_cut |= bool(self._letters) or not self._done
             self._discards = True
             self._letters.clear()
+        self._done = True
         self._wake()
 
     def _wake(self) -> None:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import repeat
 from types import TracebackType
+from typing import Generic, TypeVar
 
 from aioflow.account import RunAccount
-from aioflow.errors import InputError
-from aioflow.outputs import Port
-from aioflow.relation import Batch, Record
+from aioflow.errors import BEING_READ, InputError
+from aioflow.relation import Record
 from aioflow.running import Run
 from aioflow.statistics import RunStatistics
+
+T = TypeVar("T")
 
 
 class RunStream:
     """The rows of one run: `async for row in stream`. The run begins with the first read.
 
     Leaving the loop stops the run: at once when the stream is used as `async with` or closed with
-    `aclose`, else as soon as nobody holds the stream any more.
+    `aclose`, else as soon as nobody holds the stream any more. One task reads at a time; any may close.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._records: Iterator[Record] = iter(())
+        self._output = ""
+        self._records: Iterator[Record] = iter(())  # of that output, received and not yet given
+        self._is_being_read = False
 
     def __aiter__(self) -> RunStream:
         declared = self._run.outputs
@@ -35,30 +39,32 @@ class RunStream:
         return self
 
     async def __anext__(self) -> Record:
+        wanted = self._wanted
+        while True:
+            for record in self._records if self._output == wanted else ():
+                return record
+            await self._receive()
+
+    def named(self) -> RunIterator[tuple[str, Record]]:
+        """(output, row) of all outputs as they come, also of those that the plan emits to."""
+        return RunIterator(self, self._next_named)
+
+    def batches(self) -> RunIterator[tuple[str, list[Record]]]:
+        """(output, rows) of all outputs, batch by batch."""
+        return RunIterator(self, self._next_batch)
+
+    async def _next_named(self) -> tuple[str, Record]:
         while True:
             for record in self._records:
-                return record
-            letter = await self._receive()
-            if letter is None:
-                raise StopAsyncIteration
-            port, rows = letter
-            if port.name == self._wanted:
-                assert port.schema is not None
-                self._records = map(Record, repeat(port.schema), rows)
+                return self._output, record
+            await self._receive()
 
-    async def named(self) -> AsyncGenerator[tuple[str, Record], None]:
-        """(output, row) of all outputs as they come, also of those that the plan emits to."""
-        async for name, records in self.batches():
-            for record in records:
-                yield name, record
-
-    async def batches(self) -> AsyncGenerator[tuple[str, list[Record]], None]:
-        """(output, rows) of all outputs, batch by batch."""
-        while (letter := await self._receive()) is not None:
-            port, rows = letter
-            schema = port.schema
-            assert schema is not None
-            yield port.name, [Record(schema, row) for row in rows]
+    async def _next_batch(self) -> tuple[str, list[Record]]:
+        records = list(self._records)
+        if not records:
+            await self._receive()
+            records = list(self._records)  # none, perhaps: then an output was named, and has no rows yet
+        return self._output, records
 
     @property
     def _wanted(self) -> str | None:
@@ -66,25 +72,35 @@ class RunStream:
             return self._run.output
         return self._run.outputs[0] if self._run.outputs else None
 
-    async def _receive(self) -> tuple[Port, Batch] | None:
+    async def _receive(self) -> None:
+        """Wait for the next rows of any output; StopAsyncIteration after the last, if they are all."""
         run = self._run
-        if run.is_over:
-            run.raise_failure()
-            return None
+        if self._is_being_read:
+            raise InputError(BEING_READ)
+        self._is_being_read = True
         try:
-            if not run.has_started:
-                run.start()
-            letter = await run.mailbox.take()
+            letter = None
+            if not run.is_over:
+                if not run.has_started:
+                    run.start()
+                letter = await run.mailbox.take()
         except BaseException:
             await run.stop()
             raise
+        finally:
+            self._is_being_read = False
         if letter is None:
             await run.stop()
             run.raise_failure()
-        return letter
+            raise StopAsyncIteration
+        port, rows = letter
+        assert port.schema is not None
+        run.session.memory.hand_out(rows)
+        self._output, self._records = port.name, map(Record, repeat(port.schema), rows)
 
     async def aclose(self) -> None:
-        """Stop the run, if it still runs, and release everything it holds."""
+        """Stop the run, if it still runs, and release everything it holds. Whoever reads it gets an error."""
+        self._run.mailbox.was_cut |= bool(list(self._records))
         await self._run.stop()
 
     async def __aenter__(self) -> RunStream:
@@ -94,6 +110,10 @@ class RunStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def take_back(self) -> None:
+        """Close the files of relations in rows that were given, for a reader that hands none of them on."""
+        self._run.session.memory.take_back()
 
     def __del__(self) -> None:
         self._run.abandon()
@@ -105,3 +125,21 @@ class RunStream:
     def statistics(self) -> RunStatistics:
         """What the run has done so far."""
         return self._run.statistics()
+
+
+class RunIterator(Generic[T]):
+    """One way to read the stream of a run. No async generator: those can only be closed by who reads them."""
+
+    def __init__(self, stream: RunStream, read: Callable[[], Awaitable[T]]) -> None:
+        self._stream = stream
+        self._read = read
+
+    def __aiter__(self) -> RunIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        return await self._read()
+
+    async def aclose(self) -> None:
+        """Stop the run, as the stream's own `aclose` does."""
+        await self._stream.aclose()

@@ -6,11 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from aioflow.account import Outcome, OutputAccount, RunAccount
 from aioflow.calls import Call, Entrance, Surroundings
 from aioflow.checkpoints import Checkpoints
-from aioflow.errors import DeadlineError, InputError, declared_output
+from aioflow.errors import CLOSED_EARLY, ClosedError, DeadlineError, InputError, RunError, declared_output
 from aioflow.events import RunEnded, RunStarted
 from aioflow.feed import Feed
 from aioflow.outlet import Outlet, Space, Target
@@ -22,6 +23,56 @@ from aioflow.signals import Completion
 from aioflow.statistics import RunStatistics, channel_statistics, step_statistics
 
 
+class RunsUnderWay:
+    """The runs of an engine that have begun and not ended. A closed engine begins no more."""
+
+    def __init__(self) -> None:
+        self._runs: set[Run] = set()
+        self.is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def check_open(self) -> None:
+        if self.is_closed:
+            raise ClosedError("the engine is closed: make another one")
+
+    def add(self, run: Run) -> None:
+        self.check_open()
+        self._runs.add(run)
+
+    def discard(self, run: Run) -> None:
+        self._runs.discard(run)
+
+    async def close(self) -> None:
+        """Stop all, and wait for each."""
+        self.is_closed = True
+        for run in tuple(self._runs):
+            run.break_off(RunError("the engine was closed before the run had ended"))
+        await asyncio.gather(*(run.stop() for run in tuple(self._runs)), return_exceptions=True)
+
+    def have(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether a task is one of a run's."""
+        return any(task in run.session.tasks for run in self._runs)
+
+
+async def wait_through(ending: asyncio.Task[None], is_ours: bool) -> None:
+    """Wait for something to end, also when this is cancelled, which is passed on in the end.
+
+    A task that is `ours` is one that the ending itself waits for: it goes when it is cancelled.
+    """
+    interrupted: asyncio.CancelledError | None = None
+    while not ending.done():
+        try:
+            await asyncio.wait([ending])
+        except asyncio.CancelledError as error:
+            if is_ours:
+                raise
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
 class Run:
     """One run of a program; `output` is the only one that is wanted, if not all are."""
 
@@ -31,7 +82,7 @@ class Run:
         inputs: Mapping[str, RowsIn],
         output: str | None,
         timeout_seconds: float | None,
-        under_way: set[Run],
+        under_way: RunsUnderWay,
     ) -> None:
         self.session = session
         self.output = output
@@ -59,9 +110,9 @@ class Run:
     def start(self) -> None:
         """Connect the steps of the main plan and feed its inputs."""
         session = self.session
+        self._under_way.add(self)
         self._loop = asyncio.get_running_loop()
         self._started_at = session.now()
-        self._under_way.add(self)
         session.on_failure = self._failed
         session.emit = self._emit
         if self._timeout is not None:
@@ -124,20 +175,24 @@ class Run:
 
     async def stop(self) -> None:
         """End what is still under way and release everything that the run holds."""
-        if self._loop is None:
-            self.is_over = True
-            return
         self._begin_stop()
-        assert self._stopping is not None
-        interrupted: asyncio.CancelledError | None = None
-        while not self._stopping.done():
-            try:
-                await asyncio.wait([self._stopping])
-            except asyncio.CancelledError as error:
-                interrupted = error
-        self._stopping.result()
-        if interrupted is not None:
-            raise interrupted
+        if self._stopping is not None:
+            await wait_through(self._stopping, is_ours=asyncio.current_task() in self.session.tasks)
+            self._stopping.result()
+
+    def break_off(self, error: RunError) -> None:
+        """Have the run fail with this error, unless it is ending already."""
+        if self._loop is not None and self._loop.is_closed():
+            self._bury()
+        else:
+            self.session.fail(error)
+
+    def _bury(self) -> None:
+        """Release what can be released of a run that was never begun, or whose loop was closed before it."""
+        self.is_over = True
+        self.mailbox.close(discard=True)
+        self._under_way.discard(self)
+        self.session.memory.close()
 
     def _failed(self) -> None:
         """A run that failed stops at once, not when somebody reads on."""
@@ -146,8 +201,11 @@ class Run:
         self._loop.call_soon(self._begin_stop)
 
     def _begin_stop(self) -> None:
-        if self._stopping is None and self._loop is not None:
+        if self._loop is None:
+            self._bury()
+        elif self._stopping is None:
             self.session.stopping = True
+            self.mailbox.close(discard=True)
             self._stopping = self._loop.create_task(self._stop())
 
     def _completed(self) -> None:
@@ -196,6 +254,8 @@ class Run:
         """Raise what the run failed with, if it did."""
         if self.session.failure is not None:
             raise self.session.failure
+        if self.mailbox.was_cut:
+            raise ClosedError(CLOSED_EARLY)
         if self.output is not None and self.output not in (*self.outputs, *self._emitted):
             names = ", ".join((*self.outputs, *self._emitted)) or "none"
             raise InputError(

@@ -186,6 +186,7 @@ class Session:
         self.stopping = False
         self.checkpoints: Gatekeeper | None = None  # of a plan that commits as it streams
         self._put_off = 0
+        self._warned_of_outlasting = False
 
     def totals_of(self, step: Step) -> Totals:
         totals = self._totals_by_step.get(step)
@@ -274,6 +275,19 @@ class Session:
             if totals.skipped:
                 number = "1 failure was" if totals.skipped == 1 else f"{totals.skipped:,} failures were"
                 self.warn(f"{totals.step.where}: {number} skipped, the first: {totals.first_skipped}")
+
+    def warn_of_outlasting(self, step: Step, permits: Permits) -> None:
+        """Say once why the run does not get on: its permits are with functions that cannot be interrupted."""
+        if self._warned_of_outlasting:
+            return
+        self._warned_of_outlasting = True
+        number = permits.outlasting
+        holders = (
+            "a blocking function that was cancelled and has not returned holds"
+            if number == 1
+            else "blocking functions that were cancelled and have not returned hold"
+        )
+        self.warn(f"{step.where}: waits for a permit: {holders} {number:,} of {permits.count:,}")
 
     def find_nothing(self, message: str) -> None:
         """Tell that a run that ended well brought nothing, which is no success."""

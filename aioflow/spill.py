@@ -16,9 +16,10 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, BinaryIO, cast
 
+from aioflow.errors import ClosedError
 from aioflow.keyed import KeyedRows, KeySet
-from aioflow.memory import Memory, Spillable, batch_size
-from aioflow.relation import Batch, Relation, Row, RowStore, Schema
+from aioflow.memory import Memory, Spillable, SpilledRows, batch_size
+from aioflow.relation import Batch, Relation, Row, Schema
 
 __all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
 
@@ -103,13 +104,17 @@ class RowBuffer(Spillable):
                 yield self._tail
 
     def relation(self, schema: Schema) -> Relation:
-        """The rows as a value; the buffer lives as long as the value does."""
+        """The rows as a value. The buffer is closed with the run, unless the value is among its results."""
         if self._file is None:
             rows = list(chain.from_iterable(self._kept))
             self.close()
             return Relation(schema, rows)
-        self.outlive_the_run()
+        self._memory.enter_value(self)
         return Relation(schema, _StoredRows(self))
+
+    def rows_in_memory(self) -> Iterator[Row]:
+        """The rows that are not on disk: only they can embed what is itself on disk."""
+        return chain(chain.from_iterable(self._kept), self._tail)
 
     def close_files(self) -> None:
         self._kept, self._tail = [], []
@@ -118,17 +123,35 @@ class RowBuffer(Spillable):
             self._file = None
 
 
-class _StoredRows(RowStore):
+class _StoredRows(SpilledRows):
     """The rows of a buffer, for a Relation."""
 
     def __init__(self, buffer: RowBuffer) -> None:
         self._buffer = buffer
 
+    @property
+    def structure(self) -> RowBuffer:
+        return self._buffer
+
+    def rows_in_memory(self) -> Iterator[Row]:
+        return self._buffer.rows_in_memory()
+
     def __len__(self) -> int:
         return len(self._buffer)
 
     def __iter__(self) -> Iterator[Row]:
-        return chain.from_iterable(self._buffer.batches())
+        return chain.from_iterable(self._batches())
+
+    def _batches(self) -> Iterator[Batch]:
+        self._check_open()
+        for batch in self._buffer.batches():
+            yield batch
+            self._check_open()
+
+    def _check_open(self) -> None:
+        """Let nobody take for empty, or for all, what was closed."""
+        if self._buffer.is_closed:
+            raise ClosedError("the rows of this relation were released when its run ended")
 
 
 class RowQueue(Spillable):

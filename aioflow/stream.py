@@ -14,6 +14,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+from aioflow.errors import BEING_READ, CLOSED_EARLY, ClosedError, InputError
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import UNTOLD, Batch, Record, Row, Schema
 from aioflow.reordered import Reordered, SchemaMismatchError
@@ -133,11 +134,20 @@ class Stream:
 
     async def receive(self) -> Batch | None:
         """The next batch; None at the end of the stream."""
+        self._check_readable()
         while (batch := self.take()) is None:
             if self.ended:
                 return None
             await self._arrival((self,))
+            self._check_readable()
         return batch
+
+    def _check_readable(self) -> None:
+        """Refuse a second reader, and let nobody take what was closed for what has ended."""
+        if self.closed and not self.exhausted:
+            raise ClosedError(CLOSED_EARLY)
+        if self._reader is not None and not self._reader.cancelled():
+            raise InputError(BEING_READ)
 
     def take(self) -> Batch | None:
         """The rows that are there, if any, without waiting."""
@@ -179,7 +189,8 @@ class Stream:
             await arrival
         finally:
             for stream in streams:
-                stream._reader = None
+                if stream._reader is arrival:
+                    stream._reader = None
             if self.waited is not None:
                 self.waited(loop.time() - started)
 
@@ -196,6 +207,7 @@ class Stream:
         self.closed = True
         self.release()
         self._unblock()
+        self._wake_reader()
         for source in tuple(self.sources):
             source.drop(self)
         self.sources.clear()
@@ -241,11 +253,8 @@ class Stream:
         if self.closed or self.discarding:
             return
         self._rows.extend(rows)
-        reader = self._reader
-        if reader is not None:
-            self._reader = None
-            if not reader.done():
-                reader.set_result(None)
+        if self._reader is not None:
+            self._wake_reader()
         elif self.listener is not None:
             self._notify()
         if self.holding:
@@ -301,9 +310,12 @@ class Stream:
         self.ended = True
         if self.schema is None:
             self.schema = self._offered
+        self._wake_reader()
+        self._notify()
+
+    def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
-        self._notify()
 
     @property
     def is_awaited(self) -> bool:
@@ -418,6 +430,7 @@ class _Interleaved:
             for _ in range(len(self._active)):
                 self._next = (self._next + 1) % len(self._active)
                 stream = self._active[self._next]
+                stream._check_readable()
                 batch = stream.take()
                 if batch is not None:
                     return stream, batch

@@ -14,6 +14,7 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "pipeline",
     "queues",
     "latency",
+    "hostile_pages",
     "runs",
     "join",
     "shapes",

@@ -29,6 +29,7 @@ ENGINE_ORDER = (
     "outlet",
     "reordered",
     "stream",
+    "threads",
     "budget",
     "events",
     "journal",

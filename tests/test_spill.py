@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioflow.errors import ClosedError
 from aioflow.memory import Memory
 from aioflow.relation import Relation, Row, Schema, identity
 from aioflow.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
@@ -153,3 +154,28 @@ def test_a_run_closes_what_its_operators_left_open() -> None:
     assert engine.open_files == 2
     run.close()
     assert (engine.used_bytes, engine.open_files, run.used_bytes) == (0, 0, 0)
+
+
+def spilled(memory: Memory, *first: Row) -> Relation:
+    """A relation whose first rows are in memory, and the others on disk."""
+    buffer = RowBuffer(memory)
+    if first:
+        buffer.append(first)
+    buffer.append(many(1000))
+    return buffer.relation(Schema.of("n", "t"))
+
+
+def test_what_is_handed_out_is_not_closed_with_the_run_nor_what_is_embedded_in_it() -> None:
+    run = Memory(10_000).for_run()
+    outer = spilled(run, (spilled(run), "embedded"))
+    given, not_given = Relation(Schema.of("r"), [(outer,)]), spilled(run)
+    assert run.open_files == 3
+    run.hand_out([(given, 1)])
+    run.close()
+    assert run.open_files == 2
+    assert len(list(outer)) == 1001
+    assert list(next(iter(outer))["n"].rows) == many(1000)
+    with pytest.raises(ClosedError):
+        list(not_given)
+    run.take_back()
+    assert (run.open_files, run.used_bytes) == (0, 0)

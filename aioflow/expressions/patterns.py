@@ -22,7 +22,7 @@ Test: TypeAlias = Callable[[str], bool]
 class Pattern:
     """A compiled regular expression (RE2 syntax)."""
 
-    __slots__ = ("_longest", "regexp")
+    __slots__ = ("_size", "regexp")
 
     def __init__(self, pattern: str, ignore_case: bool = False) -> None:
         import re2  # takes 10 ms to load, which plans without patterns save
@@ -35,7 +35,7 @@ class Pattern:
             self.regexp: Any = re2.compile(well_formed(pattern), options)
         except re2.error as error:
             raise SettingError(f"bad pattern {pattern!r}: {_reason(error)}") from None
-        self._longest = MOST_STEPS // max(1, self.regexp.programsize)
+        self._size: int = max(1, self.regexp.programsize)
 
     def search(self, text: str) -> Any:
         """The first match, or None."""
@@ -44,9 +44,13 @@ class Pattern:
     def found(self, text: str) -> bool:
         return self.regexp.search(self.checked(text)) is not None
 
+    def steps(self, text: str) -> int:
+        """How many steps matching takes at most."""
+        return len(text) * self._size
+
     def checked(self, text: str) -> str:
         """The text as re2 can read it, if it is not too long for this pattern."""
-        if len(text) > self._longest:
+        if self.steps(text) > MOST_STEPS:
             raise UncomputableError(TEXT_TOO_LONG)
         return text if text.isascii() else well_formed(text)
 

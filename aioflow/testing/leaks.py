@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import sys
-import traceback
 
 from aioflow.engine import Engine, Result
 from aioflow.relation import Relation
 from aioflow.testing.loop import VirtualLoop, describe_task
-
-# anyio keeps this task until the loop closes, once `context.in_process` was used.
-_KEPT_BY_ANYIO = "AnyIO process pool shutdown task"
 
 
 def assert_nothing_left(engine: Engine | None = None, result: Result | None = None) -> None:
@@ -20,7 +14,8 @@ def assert_nothing_left(engine: Engine | None = None, result: Result | None = No
 
     Looks at the tasks of the running loop, on a VirtualLoop also at exceptions that nobody took and
     async generators that nobody closed, and at the permits, memory and files of an engine. Embedded
-    relations in a result that is still alive may keep memory and files.
+    relations in a result that is still alive may keep memory and files, and a blocking function that was
+    cancelled its permit.
     """
     found = [*_on_the_loop(), *(_in_the_engine(engine, result) if engine is not None else ())]
     if found:
@@ -30,11 +25,7 @@ def assert_nothing_left(engine: Engine | None = None, result: Result | None = No
 def _on_the_loop() -> list[str]:
     loop = asyncio.get_running_loop()
     tasks = loop.tasks() if isinstance(loop, VirtualLoop) else list(asyncio.all_tasks(loop))
-    found = [
-        f"task {describe_task(task)}"
-        for task in tasks
-        if task is not asyncio.current_task(loop) and task.get_name() != _KEPT_BY_ANYIO
-    ]
+    found = [f"task {describe_task(task)}" for task in tasks if task is not asyncio.current_task(loop)]
     if isinstance(loop, VirtualLoop):
         found += [f"unclosed generator {name}" for name in loop.abandoned]
         found += loop.complaints
@@ -43,23 +34,13 @@ def _on_the_loop() -> list[str]:
 
 def _in_the_engine(engine: Engine, result: Result | None) -> list[str]:
     held = {
-        "permits": engine.budget.used,
+        "permits": engine.budget.used - engine.budget.outlasting,
         "requests for permits": engine.budget.common.waiting,
         "runs": len(engine._runs),
     }
-    memory = engine.memory
-    if (memory.open_files or memory.used_bytes) and not (result is not None and _embeds(result)):
-        _forget(sys.exception())
-        gc.collect()
-        held |= {"open files": memory.open_files, "bytes of memory": memory.used_bytes}
+    if result is None or not _embeds(result):
+        held |= {"open files": engine.memory.open_files, "bytes of memory": engine.memory.used_bytes}
     return [f"{number} {what}" for what, number in held.items() if number]
-
-
-def _forget(error: BaseException | None) -> None:
-    """Clear the frames of a traceback: values that only they still refer to are not left behind."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def _embeds(result: Result) -> bool:

@@ -8,7 +8,8 @@ import selectors
 from asyncio import Handle, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -44,6 +45,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     _selector: selectors.BaseSelector
     _stopping: bool
     _timer_cancelled_count: int
+    _default_executor: ThreadPoolExecutor | None
 
     def __init__(
         self,
@@ -135,28 +137,34 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, function: Callable[..., T], *arguments: Any
     ) -> asyncio.Future[T]:
-        """Run a function in a thread; time stands still until it answers."""
-        future = super().run_in_executor(executor, function, *arguments)
-        self._in_executor.add(future)
-        future.add_done_callback(self._in_executor.discard)
+        """Run a function in a thread; time stands still until it returns, also when nobody waits for it."""
+        if executor is None:
+            executor = self._default_executor
+        if executor is None:
+            executor = ThreadPoolExecutor(thread_name_prefix="asyncio")
+            self.set_default_executor(executor)
+        work = executor.submit(function, *arguments)
+        self._in_executor.add(work)
+        future = asyncio.wrap_future(work, loop=self)
+        work.add_done_callback(self._returned)  # after the future's own: the answer comes first
         return future
+
+    def _returned(self, work: object) -> None:
+        with suppress(RuntimeError):  # the loop has been closed since
+            self.call_soon_threadsafe(self._in_executor.discard, work)
 
     def _working_elsewhere(self) -> bool:
         if self._in_executor:
             return True
-        # anyio keeps its pools here, and has no public way to ask whether they work.
+        # anyio keeps its threads here, and has no public way to ask whether they work.
         variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
         pools = {variable._name: pool for variable, pool in variables.items()}
-        for kind in ("_threadpool", "_process_pool"):
-            if len(pools.get(f"{kind}_workers", ())) > len(pools.get(f"{kind}_idle_workers", ())):
-                return True
-        return False
+        return len(pools.get("_threadpool_workers", ())) > len(pools.get("_threadpool_idle_workers", ()))
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Wait for the threads in the thread of the loop: nothing else is left to run."""
-        executor = getattr(self, "_default_executor", None)
-        if executor is not None:
-            executor.shutdown(wait=True)
+        if self._default_executor is not None:
+            self._default_executor.shutdown(wait=True)
 
     # --- what tests ask about ---
 

@@ -45,7 +45,7 @@ async def _hold(response: Response, body: BodyStream, hold: Hold) -> None:
             held.append([(chunk,)])
             size += len(chunk)
             if size > hold.most_bytes:
-                response.body = _HeldBody(held, rest, body)
+                response.body = HeldBody(held, rest, body)
                 response.overflows = True
                 return
         await body.close()
@@ -54,13 +54,13 @@ async def _hold(response: Response, body: BodyStream, hold: Hold) -> None:
         await body.close()
         raise
     if size > _ONE_PIECE_BYTES:
-        response.body = _HeldBody(held, None, body)
+        response.body = HeldBody(held, None, body)
         return
     response.body = b"".join(_chunks(held))
     held.close()
 
 
-class _HeldBody:
+class HeldBody:
     """A body that was read already, or the beginning of one with its rest on the way."""
 
     def __init__(self, held: RowBuffer, rest: AsyncIterator[bytes] | None, body: BodyStream) -> None:
@@ -75,10 +75,14 @@ class _HeldBody:
     async def __anext__(self) -> bytes:
         for chunk in self._beginning:
             return chunk
-        self._held.close()
         if self._rest is None:
             raise StopAsyncIteration
+        self._held.close()
         return await anext(self._rest)
+
+    def whole(self) -> bytes:
+        """The body, however much of it was taken; only of one that is held whole, until it is closed."""
+        return b"".join(_chunks(self._held))
 
     async def close(self) -> None:
         self._beginning = iter(())

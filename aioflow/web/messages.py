@@ -103,6 +103,13 @@ class Response:
             self.body = b"".join([chunk async for chunk in self.body])
         return self.body
 
+    def held(self) -> bytes | None:
+        """The whole body, also of one that was taken piece by piece; None where it was not held."""
+        if isinstance(self.body, bytes):
+            return self.body
+        whole = getattr(self.body, "whole", None)
+        return None if whole is None or self.overflows else whole()
+
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body piece by piece; a body that is whole is one piece."""
         if isinstance(self.body, bytes):

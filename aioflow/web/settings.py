@@ -33,6 +33,8 @@ class HttpSettings:
     total_seconds: float = 120.0
     body_bytes: int = 32 * MEBIBYTE
     hold_bytes: int = 32 * MEBIBYTE  # of a body, before its first row leaves
+    read_seconds: float = 10.0  # to read a page in, and a second for every 500 kB of it
+    read_memory_bytes: int = 1024 * MEBIBYTE  # of a process that reads a page
     decoding_ratio: int = 100  # decoded : sent, beyond the first MiB
     header_bytes: int = 64 * KIBIBYTE
     redirects: int = 10

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import signal
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context, Release
-from aioflow.dataclass import dataclass
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.web.messages import Hold, Request, Response
@@ -20,9 +17,9 @@ from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.naming import AnyWrapper
+from aioflow.wrappers.page_reader import PageReader, PageRows, head_of
 from aioflow.wrappers.paging import Pages
 from aioflow.wrappers.python import PythonWrapper, Web
-from aioflow.wrappers.reading import Extractor, PageHead, Reading
 from aioflow.wrappers.registry import compiled
 from aioflow.wrappers.requests import RequestMaker
 from aioflow.wrappers.session import WrapperSession
@@ -30,15 +27,6 @@ from aioflow.wrappers.session import WrapperSession
 Rows: TypeAlias = AsyncGenerator[Batch | Release, None]
 Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | Rows]
 Values: TypeAlias = tuple[Any, ...]
-
-# Larger pages, and others that their reader calls heavy, are read on a worker thread, or in a process if it
-# asks for that: the loop goes on.
-LARGE_PAGE_BYTES = 256 * 1024
-# And what is read bit by bit, in bits that do not keep the loop waiting.
-SLICE_BYTES = 64 * 1024
-# What is read in a process has so long, and a second more for so many bytes.
-READ_SECONDS = 10.0
-READ_BYTES_A_SECOND = 500_000
 
 
 class Calls(Protocol):
@@ -125,7 +113,8 @@ class PageCalls(_Calls):
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
         self.extractor = compiled(wrapper.extraction)
-        self.is_heavy: Callable[[bytes], bool] = getattr(self.extractor, "is_heavy", _is_large)
+        total_seconds = wrapper.request.timeout_seconds or session.settings.total_seconds
+        self.reader = PageReader(self.extractor, session.settings, context, total_seconds)
         self._has_items = False
         self._empty_pages = 0
         self._proven_pages = 0  # of those
@@ -187,10 +176,11 @@ class PageCalls(_Calls):
                     if following is request:  # otherwise the pages before it gave what there is
                         yield self._without_page(response)
                     return
-                page = _Page(self, accepted(response))
+                accepted(response)
                 if response.overflows:
                     limit = byte_text(self._session.settings.hold_bytes)
                     yield Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
+                page = _Page(self, response)
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
                         if page.has_items:
@@ -221,7 +211,7 @@ class PageCalls(_Calls):
         from aioflow.wrappers.page import Page
         from aioflow.wrappers.readers.compiled import given_row
 
-        page = Page(_head(response))
+        page = Page(head_of(response))
         row = given_row(self._wrapper.extraction)(page)
         self._count_unreadable(page.unreadable)
         return [row]
@@ -231,43 +221,12 @@ class PageCalls(_Calls):
         if self._pauses.is_on and not self._context.urgent:
             await self._pauses.end()
         started = perf_counter()
-        # Asked just before: a reader that had to parse the page to know keeps that for reading.
-        if self.is_heavy(body):
-            return await self.read_aside(response, body)
-        page = read_page(self.extractor, _head(response), body)
+        page = await self.reader.whole(response, body)
         self.note_page(page, response)
         self._pauses.worked(perf_counter() - started)
         return page
 
-    async def read_aside(self, response: Response, body: bytes) -> PageRows:
-        """The rows of a large page, read off the loop."""
-        # Headers as aiohttp has them cannot go to another process.
-        head = PageHead(response.url, response.status, dict(response.headers))
-        if self.extractor.prefers_process(len(body)):
-            page = await self._read_in_process(head, body)
-        else:
-            page = await self._context.in_thread(read_page, self.extractor, head, body)
-        self.note_page(page, response)
-        return page
-
-    async def _read_in_process(self, head: PageHead, body: bytes) -> PageRows:
-        """There it takes its time, but not for ever: a page may be made to cost any selector dearly."""
-        from anyio import BrokenWorkerProcess
-
-        seconds = READ_SECONDS + len(body) / READ_BYTES_A_SECOND
-        try:
-            return await self._context.in_process(read_page_within, seconds, self.extractor, head, body)
-        except BrokenWorkerProcess as error:
-            if str(error):  # it could not be started
-                raise
-            from aioflow.web.errors import ExtractionError
-            from aioflow.web.urls import without_userinfo
-
-            reason = f"the page was not read within {seconds:.1f} seconds"
-            hint = "try selectors with fewer steps, or with '>' between them"
-            raise ExtractionError(f"{without_userinfo(head.url)}: {reason}; {hint}") from error
-
-    def note_page(self, read: Reading | PageRows, response: Response) -> None:
+    def note_page(self, read: PageRows, response: Response) -> None:
         """Count a page that was read to its end, and what was odd about it: nothing is dropped silently."""
         if read.has_items:
             self._has_items = True
@@ -302,81 +261,20 @@ class _Page:
         self._response = response
         self.rows = 0
         self.has_items = True
-        self.next_page: Any = None
+        self.next_page: Value = None
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        body, extractor = self._response.body, self._calls.extractor
-        if isinstance(body, bytes) and not extractor.is_incremental and self._calls.is_heavy(body):
-            page = await self._calls.read_aside(self._response, body)
-            self.rows, self.next_page, self.has_items = len(page.rows), page.next_page, page.has_items
-            if page.rows:
-                yield page.rows
-            return
-        reading = extractor.open(_head(self._response))
-        async with aclosing(self._response.chunks()) as chunks:
-            async for chunk in chunks:
-                for start in range(0, len(chunk), SLICE_BYTES):
-                    if start:
-                        await asyncio.sleep(0)  # a stored answer comes in one piece, however long
-                    if rows := reading.feed(chunk[start : start + SLICE_BYTES]):
-                        self.rows += len(rows)
-                        yield rows
-        rest, self.next_page, self.has_items = reading.end(), reading.next_page, reading.has_items
-        self.rows += len(rest)
-        self._calls.note_page(reading, self._response)
-        if rest:
-            yield rest
+        async with aclosing(self._calls.reader.batches(self._response)) as batches:
+            async for batch in batches:
+                rows = self._ended(batch) if isinstance(batch, PageRows) else batch
+                self.rows += len(rows)
+                if rows:
+                    yield rows
 
-
-def _is_large(body: bytes) -> bool:
-    return len(body) >= LARGE_PAGE_BYTES
-
-
-def _head(response: Response) -> PageHead:
-    return PageHead(response.url, response.status, response.headers)
-
-
-@dataclass(frozen=True)
-class PageRows:
-    """What was read of a whole page."""
-
-    rows: Batch
-    next_page: Value
-    unreadable: Mapping[str, int]
-    notes: Sequence[str]
-    cuts: Sequence[str]
-    has_items: bool
-    is_proven_empty: bool
-
-
-def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
-    """Read a page at once, in whatever thread or process."""
-    reading = extractor.open(head)
-    rows = reading.feed(body)
-    rows = rows + reading.end() if rows else reading.end()
-    return PageRows(
-        rows,
-        reading.next_page,
-        reading.unreadable,
-        reading.notes,
-        reading.cuts,
-        reading.has_items,
-        reading.is_proven_empty,
-    )
-
-
-def read_page_within(seconds: float, extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
-    """The same in a process of its own, which the system ends if it does not come back in time."""
-    # Nothing in the process could: what takes so long does not let go of Python's lock.
-    has_alarm = hasattr(signal, "setitimer")
-    if has_alarm:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        return read_page(extractor, head, body)
-    finally:
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+    def _ended(self, read: PageRows) -> Batch:
+        self.next_page, self.has_items = read.next_page, read.has_items
+        self._calls.note_page(read, self._response)
+        return read.rows
 
 
 # --- wrappers in Python -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from aioflow.expressions.reading import read_date, to_text
 from aioflow.relation import Document, Type, Value, type_of_value
 from aioflow.wrappers.dates import date_reader
 from aioflow.wrappers.definition import Processing
+from aioflow.wrappers.loop_time import check, weigh
 from aioflow.wrappers.numbers import number_reader
 from aioflow.wrappers.page import Page
 
@@ -126,6 +127,7 @@ def _match(arguments: Arguments, document: DocumentKind) -> Step:
     group = _group(pattern, arguments[1]) if len(arguments) == 2 else min(pattern.regexp.groups, 1)
 
     def match(value: str, page: Page) -> Value:
+        weigh(pattern.steps(value))
         try:
             found = pattern.search(value)
         except UncomputableError:
@@ -150,6 +152,7 @@ def _replace(arguments: Arguments, document: DocumentKind) -> Step:
     replacement = _replacement(pattern, str(arguments[1]))
 
     def replace(value: str, page: Page) -> Value:
+        weigh(pattern.steps(value))
         try:
             return pattern.regexp.sub(replacement, pattern.checked(value))
         except UncomputableError:
@@ -172,6 +175,7 @@ def _replacement(pattern: Pattern, template: str) -> Callable[[Any], str]:
     rest = template[place:]
 
     def replaced(match: Any) -> str:
+        check()
         groups = (text + ((match.group(group) or "") if group is not None else "") for text, group in pieces)
         return "".join(groups) + rest
 

@@ -31,6 +31,7 @@ _CLOSED = pattern(rf"[\s%]*({_CURRENCY}?)\s*\)\s*({_CURRENCY}?)\s*")
 _SCALE = pattern(rf"[{_SPACES}]?(k|mio|m|bn|b)\b", re.IGNORECASE)
 _SCALES = {"k": 10**3, "m": 10**6, "mio": 10**6, "b": 10**9, "bn": 10**9}
 _EXPONENT = pattern(r"[eE][+-]?\d")
+_DIGIT = pattern(r"\d")
 _NEAR = 12  # characters before a number in which its sign stands
 
 
@@ -110,14 +111,24 @@ class _Reader:
             return int(whole) if fraction is None else _whole(float(f"{whole}.{fraction}"))
         if self._is_plain and (number := read_number(value)) is not None:
             return _whole(number)
-        run = self._run.search(value)
+        run = self._found(value)
         form = None if run is None else self._form.fullmatch(run[0])
-        if run is None or form is None or len(run[0]) > LONGEST_NUMBER:
+        if run is None or form is None:
             return None
         start, end = run.span()
         if (start and self._foreign_before.search(value, start - 1, start)) or _EXPONENT.match(value, end):
             return None
         return self._number(value, start, end, form)
+
+    def _found(self, text: str) -> re.Match[str] | None:
+        """The first number in a text; None when there is none, or a longer one than anybody wrote."""
+        digit = _DIGIT.search(text)
+        if digit is None:
+            return None
+        start = digit.start()
+        # The decimal sign may stand before it. No more is looked at than a number can have.
+        run = self._run.search(text, max(0, start - 1), start + LONGEST_NUMBER + 1)
+        return None if run is None or len(run[0]) > LONGEST_NUMBER else run
 
     def _number(self, text: str, start: int, end: int, form: re.Match[str]) -> Number:
         digits = "".join(filter(str.isdigit, form["whole"]))

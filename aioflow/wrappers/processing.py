@@ -23,6 +23,7 @@ from aioflow.wrappers.conversions import (
     word_named,
 )
 from aioflow.wrappers.definition import Field, Processing
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.page import Page
 
 Matches: TypeAlias = Literal["first", "last", "all"]
@@ -275,6 +276,7 @@ def _each(step: Step, name: str) -> Step:
     def on_each(values: Value, page: Page) -> Value:
         kept = []
         for value in values:
+            check()
             result = step(value, page)
             if result is None:
                 page.note_unreadable(name)

@@ -83,12 +83,12 @@ class Reading(Protocol):
 
 
 class Extractor(Protocol):
-    """A compiled Extraction. It can be pickled: large pages are read in another process."""
+    """A compiled Extraction. It can be pickled: heavy pages are read in another process."""
 
     is_incremental: bool  # whether rows leave before the page has ended
 
-    def prefers_process(self, size_bytes: int) -> bool:
-        """Whether a page of that size would keep the loop waiting even from a thread."""
+    def is_heavy(self, body: bytes) -> bool:
+        """Whether reading a page may keep the event loop waiting. Asked of pages that are not incremental."""
         ...
 
     def open(self, page: PageHead) -> Reading: ...

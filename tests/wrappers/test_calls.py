@@ -217,22 +217,22 @@ def test_a_registration_that_makes_no_sense_is_refused(
 # --- pages that take too long -------------------------------------------------------------------
 
 
-def deep_page_read(selector: str) -> list[Any]:
+def deep_page_read(selector: str, **http: Any) -> list[Any]:
     text = f'WRAPPER deep {{ GET: "http://homes.example/"; title: "{selector}" }}'
     plan = loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("deep" : out) }} }}')
     site = ScriptedSite({f"{SITE}/": "<div>" * 450 + "<p>x</p>"})
+    settings = {"http": {**QUIET["http"], **http}}
 
     async def main() -> list[Any]:
-        async with Engine(services={Client: site.client(QUIET)}, configuration=QUIET) as engine:
+        async with Engine(services={Client: site.client(settings)}, configuration=settings) as engine:
             return [row["title"] async for row in engine.stream(plan)]
 
     return asyncio.run(main())
 
 
-def test_a_page_that_makes_selectors_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aioflow.wrappers.calls.READ_SECONDS", 0.5)
+def test_a_page_that_makes_selectors_slow_is_given_up() -> None:
     with pytest.raises(RunError, match=r"homes\.example/: the page was not read within 0\.5 seconds; try"):
-        deep_page_read("b div div div div div p")
+        deep_page_read("b div div div div div p", read_seconds=0.5)
 
 
 def test_a_deep_page_is_read_in_a_process() -> None:

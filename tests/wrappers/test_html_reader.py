@@ -528,11 +528,8 @@ def test_heavy_pages_are_better_read_elsewhere() -> None:
     siblings = b"<p>" * 10_000
     assert not plain.is_heavy(siblings)
     assert counting.is_heavy(siblings)
-    assert counting.prefers_process(len(siblings))
     assert not counting.is_heavy(b"<p>" + b"x" * 100_000)
     assert plain.is_heavy(b"x" * 300_000)
-    assert not plain.prefers_process(300_000)
-    assert plain.prefers_process(5_000_000)
 
 
 @given(st.text(alphabet="<>/&;\"'= abdivpsctyle!-#x0", max_size=120))
@@ -593,7 +590,6 @@ def extractor(*selectors: str, each: str | None = None) -> HtmlExtractor:
 def test_a_deep_page_is_not_read_on_the_loop_by_selectors_with_many_steps(page: bytes) -> None:
     for steep in (extractor(STEEP), extractor("p", each=STEEP), extractor("x:not(b div div div *)")):
         assert steep.is_heavy(page)
-        assert steep.prefers_process(len(page))
 
 
 def test_many_elements_in_a_deep_page_need_two_steps_only() -> None:
@@ -605,7 +601,6 @@ def test_many_elements_in_a_deep_page_need_two_steps_only() -> None:
 @pytest.mark.parametrize("selector", ["div", "b p", "b > div > div > div > p"])
 def test_other_selectors_read_deep_pages_at_once(selector: str) -> None:
     assert not extractor(selector).is_heavy(DEEP)
-    assert not extractor(selector).prefers_process(len(DEEP))
 
 
 def test_ordinary_pages_are_read_at_once_by_selectors_with_many_steps() -> None:

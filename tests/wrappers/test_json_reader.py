@@ -88,12 +88,6 @@ def test_a_path_beyond_simple_ones_is_read_whole() -> None:
     assert feed.read('{"items": [{"id": 1, "price": 9}, {"id": 2, "price": 11}]}') == [(1,)]
 
 
-def test_large_pages_that_are_read_whole_are_read_in_a_process() -> None:
-    whole = JSON.compile(Feed(JSON, "id", each="..items").extractor.extraction)  # type: ignore[attr-defined]
-    assert whole.prefers_process(10_000_000)
-    assert not whole.prefers_process(10_000)
-
-
 # --- what is an item ------------------------------------------------------------------------------
 
 

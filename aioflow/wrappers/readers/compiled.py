@@ -21,6 +21,7 @@ from aioflow.wrappers.conversions import DocumentKind
 from aioflow.wrappers.dates import read_mail_date
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.kept import Kept
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Conversion, compile_field
 from aioflow.wrappers.reading import PageHead
@@ -127,6 +128,7 @@ class Layout(Generic[S]):
 
     def row(self, node: Any, frame: Frame, page: Page, finder: Finder[S]) -> Row:
         """The row of one item; an ExtractionError when a required field has no value."""
+        check()
         values = frame.values.copy()
         for slot in self.item:
             values[slot.place] = self.value(slot, node, frame, page, finder)
@@ -163,6 +165,18 @@ class Compiled(Generic[S]):
     next_page: Slot[S] | None
     empty: tuple[S, ...] = ()  # what proves that a page has no items
 
+    def selectors(self) -> Iterator[S]:
+        """All that is looked for, anywhere."""
+        if self.each is not None:
+            yield self.each
+        yield from self.empty
+        slots = [*self.layout.slots, *(() if self.next_page is None else (self.next_page,))]
+        while slots:
+            slot = slots.pop()
+            if slot.selector is not None:
+                yield slot.selector
+            slots += () if slot.nested is None else slot.nested.slots
+
 
 def compile_extraction(extraction: Extraction, select: Callable[[Field], S], traits: Traits) -> Compiled[S]:
     """All selectors and words of an extraction.
@@ -181,6 +195,18 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
         field = replace(extraction.next_page, scope="page")
         next_page = _slot(0, field, select, traits, "")
     return Compiled(each, Layout(slots), next_page, tuple(_proofs(extraction, select)))
+
+
+def inside_items(extraction: Extraction) -> frozenset[int]:
+    """The identities of the fields that are looked for in an item, and not in the whole page."""
+    return frozenset(map(id, _inside(extraction.fields, extraction.each is not None)))
+
+
+def _inside(fields: Iterable[Field], is_inside: bool) -> Iterator[Field]:
+    for field in fields:
+        if is_inside and field.scope == "item":
+            yield field
+        yield from _inside(field.fields, True)
 
 
 def _proofs(extraction: Extraction, select: Callable[[Field], S]) -> Iterator[S]:
@@ -338,10 +364,6 @@ class CompiledExtractor(Generic[S]):
         return (
             len(rows) == 1 and bool(looked_for) and all(_is_none(rows[0][slot.place]) for slot in looked_for)
         )
-
-    def prefers_process(self, size: int) -> bool:
-        """Whether reading a page of so many bytes on a thread would keep the event loop waiting."""
-        return False
 
 
 def _is_none(value: Value) -> bool:

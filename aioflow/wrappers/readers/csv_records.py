@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from aioflow.dataclass import dataclass
+from aioflow.wrappers.loop_time import limit_text
 from aioflow.wrappers.readers.pieces import BadPageError
 
 # A record that is not complete is tried again with each piece; beyond this size only when it has doubled.
@@ -60,6 +61,7 @@ class CsvRecords:
         """The records that are complete."""
         self._parts.append(text)
         self._size += len(text)
+        limit_text(self._size)
         if self._size < self._wanted or not self._may_be_complete(text):
             return []
         whole = "".join(self._parts)

@@ -1,7 +1,8 @@
-"""HTML pages: fields by CSS selectors, `css @attribute`. A page is parsed whole, by Lexbor.
+"""HTML pages: fields by CSS selectors, `css @attribute`, or by XPath. A page is parsed whole, by Lexbor.
 
-Inside an item selectors find what is in it, not the item itself; `@attribute` and `@text` alone are the
-item's own. Text is collapsed to single spaces, and blank text is null, unless a field says `raw`.
+A selector that begins with `/`, `./`, `../` or `(` is an XPath; with `READ: html xpath` all are. Inside an
+item selectors find what is in it, not the item itself; `@attribute` and `@text` alone are the item's own.
+Text is collapsed to single spaces, and blank text is null, unless a field says `raw`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aioflow.errors import SettingError
+from aioflow.pattern import pattern
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, says_utf8
 from aioflow.wrappers.conversions import WORDS
 from aioflow.wrappers.definition import Extraction, Field, Processing
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.processing import Convert, is_only_url
+from aioflow.wrappers.processing import Conversion, Convert, is_only_url
 from aioflow.wrappers.readers.compiled import (
+    HEAVY_BYTES,
     Compiled,
     CompiledExtractor,
     Frame,
@@ -25,6 +29,7 @@ from aioflow.wrappers.readers.compiled import (
     Slot,
     Traits,
     compile_extraction,
+    inside_items,
 )
 from aioflow.wrappers.readers.css import MARKUP, TEXT, Selector, parse_each, parse_selector
 from aioflow.wrappers.readers.html_nodes import (
@@ -37,18 +42,19 @@ from aioflow.wrappers.readers.html_nodes import (
 )
 from aioflow.wrappers.readers.html_search import find_first
 from aioflow.wrappers.readers.nesting import DEEPEST, flattened, has_long_tag, tags_about
-from aioflow.wrappers.readers.options import check_options
+from aioflow.wrappers.readers.options import check_options, is_flag
+from aioflow.wrappers.readers.pieces import BadPageError, unreadable
 from aioflow.wrappers.readers.steepness import Steepness
 from aioflow.wrappers.reading import Found, PageHead
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# Selecting keeps other threads from running. A page of so many bytes may keep the event loop waiting for
-# more than a tenth of a second; one whose selectors count siblings does so much earlier: 20,000 siblings
+    from aioflow.wrappers.readers.html_paths import HtmlTree
+    from aioflow.wrappers.readers.xml_path import XmlPath
+
+# Selecting takes its time for pages of many tags; where selectors count siblings much earlier: 20,000 of them
 # take two seconds.
-_LARGE_BYTES = 1 << 20
-_LARGE_BYTES_IF_COUNTING = 24 << 10
 _MANY_TAGS, _MANY_TAGS_IF_COUNTING = 20_000, 3000
 _BOM = b"\xef\xbb\xbf"
 
@@ -65,17 +71,28 @@ class HtmlReader:
 
 
 class Taken:
-    """A selector, and how to take what its field wants; `take` is set once the field's words are known."""
+    """A selector or a path, and how to take what its field wants; `take` is set once its words are known."""
 
-    __slots__ = ("in_page", "selector", "take")
+    __slots__ = ("in_page", "path", "selector", "take", "tree")
 
-    def __init__(self, selector: Selector) -> None:
-        self.selector = selector
+    def __init__(self, selector: Selector, path: XmlPath | None = None, tree: HtmlTree | None = None) -> None:
+        self.selector = selector  # of nothing, where there is a path
+        self.path = path
+        self.tree = tree
         self.in_page = False
         self.take: Take = _nothing
 
     def every(self, node: LexborNode) -> list[LexborNode]:
+        if self.path is not None and self.tree is not None:
+            return self.tree.every(self.path, node)
         return every(self.selector, node, in_page=self.in_page)
+
+    def bind(self, conversion: Conversion, *, in_page: bool) -> None:
+        self.in_page = in_page
+        if self.path is not None and self.tree is not None:
+            self.take = self.tree.taker(self.path, conversion)
+        else:
+            self.take = taker(self.selector, conversion, in_page=in_page)
 
 
 def _nothing(node: LexborNode) -> None:
@@ -91,12 +108,15 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         from selectolax.lexbor import LexborHTMLParser
 
         self._parser = LexborHTMLParser
-        check_options("html", extraction.options, {})
+        check_options("html", extraction.options, {"xpath": ("xpath", is_flag)})
         if extraction.charset is not None:
             check_charset(extraction.charset)
-        fields = tuple(map(_with_document, extraction.fields))
-        compiled = compile_extraction(replace(extraction, fields=fields), _select, Traits(collapse=True))
+        meant = replace(extraction, fields=tuple(map(_with_document, extraction.fields)))
+        selecting = _Selecting(meant)
+        compiled = compile_extraction(meant, selecting, Traits(collapse=True))
         super().__init__(extraction, compiled)
+        self.tree = selecting.tree
+        self._paths = [taken.path for taken in compiled.selectors() if taken.path is not None]
         self._counts = False
         self._latest: LexborHTMLParser | None = None
         self._parsed: tuple[bytes, LexborHTMLParser] | None = None
@@ -108,8 +128,9 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             self._counts |= compiled.each.selector.counts
         for text, proof in zip(extraction.empty, compiled.empty, strict=True):
             _check_proof(text, proof.selector)
+            proof.in_page = True
             self._counts |= proof.selector.counts
-        self._steepness = Steepness.of(_selectors(compiled))
+        self._steepness = Steepness.of(taken.selector for taken in compiled.selectors())
         self.rows = _row_maker(compiled)
         # The same for all pages where every field is of the item, and a value.
         is_plain = all(slot.field.scope == "item" and slot.nested is None for slot in compiled.layout.slots)
@@ -123,12 +144,12 @@ class HtmlExtractor(CompiledExtractor[Taken]):
                 self._bind(slot.nested, in_page=False)
 
     def _bind_slot(self, slot: Slot[Taken], *, in_page: bool) -> None:
-        selector = slot.selector.selector
-        if in_page and not selector.css and selector.taken == TEXT and slot.nested is None:
+        taken, selector = slot.selector, slot.selector.selector
+        is_bare = not selector.css and selector.taken == TEXT and taken.path is None
+        if in_page and is_bare and slot.nested is None:
             message = f"field {slot.name!r} needs a selector: only an item has a text of its own"
             raise SettingError(message, setting=slot.name)
-        slot.selector.in_page = in_page
-        slot.selector.take = taker(selector, slot.conversion, in_page=in_page)
+        taken.bind(slot.conversion, in_page=in_page)
         self._counts |= selector.counts
 
     def open(self, page: PageHead) -> HtmlReading:
@@ -139,17 +160,13 @@ class HtmlExtractor(CompiledExtractor[Taken]):
 
         return Explanation(self, page, body).run()
 
-    def prefers_process(self, size: int) -> bool:
-        return (
-            size >= (_LARGE_BYTES_IF_COUNTING if self._counts else _LARGE_BYTES)
-            or self._steepness is not None
-        )
-
     def is_heavy(self, body: bytes) -> bool:
         if super().is_heavy(body):
             return True
         most = _MANY_TAGS_IF_COUNTING if self._counts else _MANY_TAGS
         if (len(body) > 3 * most and tags_about(body) > most) or has_long_tag(body):
+            return True
+        if self.tree is not None and self.tree.is_steep(self._paths, body):
             return True
         return self._steepness is not None and self._is_too_deep(body, self._steepness)
 
@@ -180,8 +197,10 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             parser = self._parser(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
         # every single page would be given back to the system and asked for again, page by page.
-        self._latest = parser if len(body) < _LARGE_BYTES else None
+        self._latest = parser if len(body) < HEAVY_BYTES else None
         page.find_base = lambda: _base_of(parser, body)
+        if self.tree is not None and parser.root is not None:
+            self.tree.open(parser.root)
         return parser
 
     def _utf8(self, page: Page, body: bytes) -> bytes:
@@ -194,18 +213,6 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if charset.codec == UTF8 and (charset.said_by != "nobody" or _is_utf8(body)):
             return body.removeprefix(_BOM)
         return decode_as(body, charset).encode()
-
-
-def _selectors(compiled: Compiled[Taken]) -> Iterator[Selector]:
-    if compiled.each is not None:
-        yield compiled.each.selector
-    yield from (proof.selector for proof in compiled.empty)
-    slots = [*compiled.layout.slots, *([compiled.next_page] if compiled.next_page is not None else [])]
-    while slots:
-        slot = slots.pop()
-        if slot.selector is not None:
-            yield slot.selector.selector
-        slots += slot.nested.slots if slot.nested is not None else ()
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -225,10 +232,34 @@ def _base_of(parser: LexborHTMLParser, body: bytes) -> str | None:
     return None if found is None else found.attributes.get("href")
 
 
-def _select(field: Field) -> Taken:
-    if field.fields or field.name == "EACH":
-        return Taken(parse_each(field.selector))
-    return Taken(parse_selector(field.selector))
+class _Selecting:
+    """Compiles the selectors of an extraction; `tree` is what its paths are looked for in, if it has any."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        self._are_paths = "xpath" in extraction.options
+        self._inside = inside_items(extraction)
+        self.tree: HtmlTree | None = None
+
+    def __call__(self, field: Field) -> Taken:
+        if self._are_paths or _PATH.match(field.selector):
+            return self._path(field)
+        if field.fields or field.name == "EACH":
+            return Taken(parse_each(field.selector))
+        return Taken(parse_selector(field.selector))
+
+    def _path(self, field: Field) -> Taken:
+        from aioflow.wrappers.readers.html_paths import HtmlTree
+        from aioflow.wrappers.readers.xml_path import check_use, compile_xpath
+
+        if self.tree is None:
+            self.tree = HtmlTree()
+        path = check_use(compile_xpath(field.selector or ".", {}), field, is_inside=id(field) in self._inside)
+        return Taken(_NO_SELECTOR, path, self.tree)
+
+
+# No CSS begins so, but for a comment.
+_PATH = pattern(r"\s*(?:\.{0,2}/(?!\*)|\()")
+_NO_SELECTOR = Selector("")
 
 
 def _check_proof(text: str, selector: Selector) -> None:
@@ -288,7 +319,13 @@ class _Rows:
         self._others: list[Slot[Taken]] = []
         for slot in layout.item:
             selector = slot.selector.selector
-            if slot.nested is not None or slot.conversion.matches != "first" or selector.is_relative:
+            is_path = slot.selector.path is not None
+            if (
+                slot.nested is not None
+                or slot.conversion.matches != "first"
+                or selector.is_relative
+                or is_path
+            ):
                 self._others.append(slot)
                 continue
             step = (slot.place, value_taker(selector, slot.conversion), slot.convert, slot)
@@ -300,6 +337,7 @@ class _Rows:
         shared, searches, others, in_page = frame.values, self._searches, self._others, self._in_page
         found: LexborNode | None
         for item in items:
+            check()
             values = shared.copy()
             own = None if in_page else item.mem_id
             for selector, css, steps in searches:
@@ -386,13 +424,23 @@ class HtmlReading:
         body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         extractor, page = self._extractor, self._page
-        compiled = extractor.compiled
         root = extractor.parse(page, body).root
         if root is None:
             page.has_items = False
             return []
+        try:
+            return self._read(root)
+        except BadPageError as error:
+            raise unreadable(page.head, error) from None
+        finally:
+            if extractor.tree is not None:
+                extractor.tree.close()
+
+    def _read(self, root: LexborNode) -> list[Row]:
+        extractor, page = self._extractor, self._page
+        compiled = extractor.compiled
         frame = extractor.plain_frame or compiled.layout.frame(page, root, _FINDER)
-        items = [root] if compiled.each is None else every(compiled.each.selector, root, in_page=True)
+        items = [root] if compiled.each is None else compiled.each.every(root)
         if compiled.next_page is not None:
             slot = compiled.next_page
             self._next_page = slot.convert(slot.selector.take(root), page)
@@ -400,7 +448,7 @@ class HtmlReading:
             rows = extractor.rows(items, frame, page)
         else:
             page.has_items = False
-            page.is_proven_empty = any(every(proof.selector, root, in_page=True) for proof in compiled.empty)
+            page.is_proven_empty = any(proof.every(root) for proof in compiled.empty)
             rows = [tuple(frame.values)] if extractor.extraction.outer else []
         is_odd = (compiled.each is None or not items) and not page.is_proven_empty
         if is_odd and extractor.found_nothing(rows):

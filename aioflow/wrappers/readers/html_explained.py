@@ -53,6 +53,11 @@ class Explanation:
             yield Found(row, name, "", "", value)
 
     def _nodes(self, slot: Slot[Taken], node: LexborNode) -> list[LexborNode]:
+        taken = slot.selector
+        if taken.path is not None and taken.tree is not None:
+            several = taken.tree.owners(taken.path, node)
+            matches = slot.conversion.matches
+            return several if matches == "all" else several[-1:] if matches == "last" else several[:1]
         if slot.conversion.matches == "first":
             found = first(slot.selector.selector, node, in_page=slot.selector.in_page)
             return [] if found is None else [found]
@@ -60,6 +65,8 @@ class Explanation:
         return several[-1:] if slot.conversion.matches == "last" else several
 
     def _path(self, slot: Slot[Taken], node: LexborNode) -> str:
+        if slot.selector.path is not None:
+            return f"{css_path(node)} ({slot.selector.path.text})"
         taken = slot.selector.selector.taken
         if taken == TEXT:
             return css_path(node)

@@ -8,6 +8,7 @@ from html import unescape
 from typing import TYPE_CHECKING, TypeAlias
 
 from aioflow.pattern import pattern
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.css import ITEM, MARKUP, OWN_TEXT, Selector
 from aioflow.wrappers.readers.html_search import find_all, find_first
@@ -151,9 +152,7 @@ def taker(selector: Selector, conversion: Conversion, *, in_page: bool) -> Take:
     """A function from a node to what the conversion wants, with as few calls in between as can be."""
     value, css = value_taker(selector, conversion), selector.css
     if conversion.matches == "all":
-        return lambda node: [
-            text for found in every(selector, node, in_page=in_page) if (text := value(found)) is not None
-        ]
+        return lambda node: _values(every(selector, node, in_page=in_page), value)
     if not css:
         return value
     if conversion.matches == "last":
@@ -172,6 +171,15 @@ def taker(selector: Selector, conversion: Conversion, *, in_page: bool) -> Take:
         return None if found is None else value(found)
 
     return of_first
+
+
+def _values(nodes: list[LexborNode], value: NodeValue) -> list[str]:
+    values = []
+    for node in nodes:
+        check()  # one inside of the other, elements may have far more text than their page
+        if (text := value(node)) is not None:
+            values.append(text)
+    return values
 
 
 # --- for people ----------------------------------------------------------------------------------

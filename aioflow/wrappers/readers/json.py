@@ -15,7 +15,7 @@ from aioflow.wrappers.charsets import check_charset
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
-from aioflow.wrappers.readers.json_path import JsonPath, compile_path, own_name, shown_place
+from aioflow.wrappers.readers.json_path import JsonPath, compile_path, is_steep, own_name, shown_place
 from aioflow.wrappers.readers.json_stream import Node, ValueStream, plan_stream
 from aioflow.wrappers.readers.json_text import JsonDecoder, JsonLines, dump, parse
 from aioflow.wrappers.readers.options import check_options, is_flag
@@ -31,8 +31,6 @@ from aioflow.wrappers.reading import Found, PageHead
 
 _ROOT = compile_path("$")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-# Decoding keeps other threads from running: so many bytes take longer than the event loop is to wait.
-_LARGE_BYTES = 2 << 20
 
 
 class JsonReader:
@@ -72,8 +70,9 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
         captures |= {path.query: path for path in self.compiled.empty}
         if self.has_lines:
             _refuse_page_fields(self)
-        self.stream: Node | None = plan_stream(self.items, captures)
-        self.is_incremental = self.has_lines or self.stream is not None
+        self._degree = max((path.degree for path in self.compiled.selectors()), default=0)
+        self.stream: Node | None = None if self._degree else plan_stream(self.items, captures)
+        self.is_incremental = not self._degree and (self.has_lines or self.stream is not None)
         self.takers = {slot.place: _taker(slot) for slot in self.compiled.layout.item if _is_quick(slot)}
 
     def open(self, page: PageHead) -> JsonReading:
@@ -88,8 +87,13 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
         except BadPageError as error:
             raise unreadable(page, error) from None
 
-    def prefers_process(self, size: int) -> bool:
-        return not self.is_incremental and size >= _LARGE_BYTES
+    def is_heavy(self, body: bytes) -> bool:
+        return super().is_heavy(body) or is_steep(_values_about(body), self._degree)
+
+
+def _values_about(body: bytes) -> int:
+    """How many values a page has at most."""
+    return 1 + sum(map(body.count, (b",", b":", b"[", b"{")))
 
 
 def _select(field: Field) -> JsonPath:

@@ -38,6 +38,11 @@ _INDEX = re.compile(r"\[\s*(-?(?:0|[1-9]\d{0,14}))\s*\]")
 _STAR = re.compile(r"\[\s*\*\s*\]|\.\*")
 _QUOTED = re.compile(r"""\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""", re.DOTALL)
 _BEYOND = re.compile(r"\.\.|\?|[,:]")
+# Each may walk over all values, inside of the walks before it.
+_WALKS = re.compile(r"\.\.|\?")
+_TEXTS = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
+# The library takes some microseconds for each.
+_MOST_STEPS = 20_000
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -48,6 +53,11 @@ class JsonPath:
     text: str
     steps: tuple[PathStep, ...] | None
     query: str  # the same in the words of RFC 9535
+
+    @cached_property
+    def degree(self) -> int:
+        """Finding it takes steps of the order of (values of the page) to this power; 0 for simple paths."""
+        return 0 if self.steps is not None else max(1, len(_WALKS.findall(_TEXTS.sub("", self.query))))
 
     @cached_property
     def is_singular(self) -> bool:
@@ -121,6 +131,11 @@ def _children(value: Any, step: PathStep) -> Iterator[tuple[str | int, Any]]:
             yield from enumerate(value)
         elif isinstance(step, int) and -len(value) <= step < len(value):
             yield step % len(value), value[step]
+
+
+def is_steep(values: int, degree: int) -> bool:
+    """Whether a path of some degree may take too long for the event loop in a page of so many values."""
+    return bool(degree and values**degree > _MOST_STEPS)
 
 
 def own_name(name: str) -> JsonPath:

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
+from aioflow.wrappers.loop_time import limit_text
 from aioflow.wrappers.readers.json_path import ANY, AnyStep, JsonPath, PathStep
 from aioflow.wrappers.readers.json_text import (
     BadJsonError,
@@ -24,9 +25,12 @@ from aioflow.wrappers.readers.json_text import (
     without_surrogates,
 )
 
+# Beyond so many characters a number has more digits than Python reads, and anything else is no word of JSON.
+_LONGEST_BARE = 5000
 _SLICE = 1 << 18  # a page that comes in one piece is read in slices: what is cut is decoded twice
 
 _space = re.compile(r"[ \t\r\n]*").match
+_number = re.compile(r"-?\d").match
 _comma = re.compile(r"[ \t\r\n]*,[ \t\r\n]*").match
 _bare = re.compile(r"[^ \t\r\n,\]}]*").match
 
@@ -86,6 +90,12 @@ _State: TypeAlias = Literal["value", "first", "key", "colon", "after"]
 _CUT = "it ends before its end: the page is cut off"
 
 
+def _long_bare(text: str, start: int) -> str:
+    if _number(text, start) is not None:
+        return f"a number of more than {_LONGEST_BARE:,} characters"
+    return "expecting value"
+
+
 class _Level:
     """A container that is open around the place where we are."""
 
@@ -116,6 +126,7 @@ class ValueStream:
         self._key = ""
         self._nesting = Nesting()
         self._parts: list[str] = []  # text that came while a value was known to be incomplete
+        self._waiting = 0  # characters of it
         self._waits_for: Literal["bracket", "quote", ""] = ""
         self._is_complete = False  # the next value is known to be all there
         self._is_last = False
@@ -152,6 +163,8 @@ class ValueStream:
             raise TooDeepError
         if self._is_still_incomplete():
             self._parts.append(text)
+            self._waiting += len(text)
+            limit_text(self._waiting)
             return
         self._is_complete = bool(self._waits_for)
         self._join(text)
@@ -167,6 +180,7 @@ class ValueStream:
         self._place.drop(self._text, self._at)
         self._text = "".join((self._text[self._at :], *self._parts, text))
         self._parts.clear()
+        self._waiting = 0
         self._at = 0
         self._waits_for = ""
         self._may_skip = True
@@ -307,6 +321,8 @@ class ValueStream:
         is_bare = text[start] not in '{["'
         end = _bare(text, start).end() if is_bare else 0  # type: ignore[union-attr]  # it matches anywhere
         if is_bare and end == len(text):
+            if end - start > _LONGEST_BARE:
+                raise self._fail(_long_bare(text, start))
             raise _Waiting
         try:
             value, stopped = scan_value(text, start)

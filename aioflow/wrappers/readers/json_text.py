@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from aioflow.wrappers.charsets import detect
+from aioflow.wrappers.loop_time import limit_text
 from aioflow.wrappers.readers.pieces import BadPageError
 
 DEPTH_LIMIT = 256
@@ -224,15 +225,18 @@ class JsonLines:
 
     def __init__(self) -> None:
         self._parts: list[str] = []  # of the line that is not complete
+        self._size = 0
         self._number = 0
 
     def feed(self, text: str) -> list[Any]:
         complete, end, rest = text.rpartition("\n")
         if not end:
             self._parts.append(text)
+            self._size += len(text)
+            limit_text(self._size)
             return []
         complete = "".join((*self._parts, complete))
-        self._parts = [rest]
+        self._parts, self._size = [rest], len(rest)
         return [value for _, value in self.numbered(complete)]
 
     def end(self) -> list[Any]:

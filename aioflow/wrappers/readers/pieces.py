@@ -9,6 +9,7 @@ from aioflow.relation import Row, Value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import Charset
+from aioflow.wrappers.loop_time import check
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Convert
 from aioflow.wrappers.readers.compiled import (
@@ -148,6 +149,7 @@ class PieceReading(Generic[S]):
             return [layout.row(item, frame, page, finder) for item in items]
         rows = []
         for item in items:
+            check()
             values = shared.copy()
             for place, take, convert in steps:
                 values[place] = take(item) if convert is None else convert(take(item), page)

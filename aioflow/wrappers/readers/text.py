@@ -6,7 +6,6 @@ lines, in which EACH is found, and items leave while the rest is read. `^` and `
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.loop_time import check, weigh
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.compiled import (
     CompiledExtractor,
@@ -34,8 +34,6 @@ from aioflow.wrappers.reading import Found, PageHead
 
 Mode: TypeAlias = Literal["whole", "lines", "paragraphs"]
 _OPTIONS = {"lines": ("lines", is_flag), "paragraphs": ("paragraphs", is_flag)}
-_MOST_SECONDS = 20.0  # of searching in one page; linear as each search is, thousands of them may not be
-_LOOKS_AT_CLOCK = 128
 
 
 class TextReader:
@@ -63,12 +61,15 @@ class TextSelector:
         if self.pattern is None:
             yield block.text if block.match is None else block.match.group(self.group)
             return
+        weigh(self.pattern.steps(block.text))
         for found in self.pattern.regexp.finditer(self.pattern.checked(block.text)):
+            check()
             yield found.group(self.group)
 
     def first(self, block: Block) -> str | None:
         if self.pattern is None:
             return next(self.values(block))
+        weigh(self.pattern.steps(block.text))
         found = self.pattern.search(block.text)
         value: str | None = None if found is None else found.group(self.group)
         return value
@@ -157,8 +158,6 @@ class _Finder:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._until = time.monotonic() + _MOST_SECONDS
-        self._searches = 0
 
     def find(self, slot: Slot[TextSelector], node: Any) -> Value:
         try:
@@ -177,12 +176,13 @@ class _Finder:
 
     def matches(self, pattern: Pattern, block: Block, name: str) -> Iterator[Block]:
         """The matches of a pattern, each an item."""
+        weigh(pattern.steps(block.text))
         try:
             text = pattern.checked(block.text)
         except UncomputableError:
             raise self._too_long(name, len(block.text)) from None
         for found in pattern.regexp.finditer(text):
-            self._look_at_clock()
+            check()
             yield Block(found.group(), block.start + found.start(), found)
 
     def kept(self, pattern: Pattern | None, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -191,7 +191,7 @@ class _Finder:
             if pattern is None:
                 yield block
                 continue
-            self._look_at_clock()
+            weigh(pattern.steps(block.text))
             try:
                 found = pattern.search(block.text)
             except UncomputableError:
@@ -200,12 +200,6 @@ class _Finder:
                 continue
             if found is not None:
                 yield Block(block.text, block.start, found)
-
-    def _look_at_clock(self) -> None:
-        self._searches += 1
-        if self._searches % _LOOKS_AT_CLOCK == 0 and time.monotonic() > self._until:
-            url = without_userinfo(self._page.head.url)
-            raise ExtractionError(f"{url}: searching the text takes more than {_MOST_SECONDS:g} s")
 
     def _too_long(self, name: str, length: int) -> ExtractionError:
         url = without_userinfo(self._page.head.url)

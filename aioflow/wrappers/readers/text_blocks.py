@@ -7,6 +7,7 @@ from typing import Any
 
 from aioflow.expressions.counters import UncomputableError
 from aioflow.expressions.patterns import Pattern
+from aioflow.wrappers.loop_time import limit_text
 
 _EXCERPT = 200
 
@@ -45,6 +46,7 @@ class _Split:
 
     def __init__(self) -> None:
         self._parts: list[str] = []  # of the line that has not ended
+        self._size = 0
         self._start = 0
 
     def feed(self, text: str) -> Iterator[tuple[str, int]]:
@@ -52,9 +54,12 @@ class _Split:
         if "\n" not in text:
             if text:
                 self._parts.append(text)
+                self._size += len(text)
+                limit_text(self._size)
             return
         lines = "".join([*self._parts, text]).split("\n")
         self._parts = [lines.pop()]
+        self._size = len(self._parts[0])
         for line in lines:
             yield line.removesuffix("\r"), self._start
             self._start += len(line) + 1
@@ -89,6 +94,7 @@ class Paragraphs:
     def __init__(self) -> None:
         self._split = _Split()
         self._open: list[str] = []
+        self._size = 0
         self._start = 0
 
     def feed(self, text: str) -> Iterator[Block]:
@@ -109,10 +115,12 @@ class Paragraphs:
         if not self._open:
             self._start = start
         self._open.append(line)
+        self._size += len(line)
+        limit_text(self._size)
 
     def _close(self) -> Iterator[Block]:
         if self._open:
-            lines, self._open = self._open, []
+            lines, self._open, self._size = self._open, [], 0
             yield Block("\n".join(lines), self._start)
 
 

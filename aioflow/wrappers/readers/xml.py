@@ -15,8 +15,16 @@ from aioflow.errors import SettingError
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.loop_time import checked
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
+from aioflow.wrappers.readers.compiled import (
+    CompiledExtractor,
+    Layout,
+    Slot,
+    Traits,
+    compile_extraction,
+    inside_items,
+)
 from aioflow.wrappers.readers.options import check_options, is_flag
 from aioflow.wrappers.readers.pieces import (
     BadPageError,
@@ -28,7 +36,7 @@ from aioflow.wrappers.readers.pieces import (
 )
 from aioflow.wrappers.readers.xml_guard import SafeParser, etree
 from aioflow.wrappers.readers.xml_items import ItemParser
-from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, compile_xpath
+from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
 from aioflow.wrappers.reading import Found, PageHead
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
@@ -79,12 +87,17 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         super().__init__(extraction, compile_extraction(extraction, _Selecting(extraction), traits))
         each, layout = self.compiled.each, self.compiled.layout
         stays_inside = self.compiled.next_page is None and not layout.needs_page and _stays_inside(layout)
-        self.steps = each.steps if each is not None and stays_inside else None
+        self._degree = max((path.degree for path in self.compiled.selectors()), default=0)
+        is_cheap = stays_inside and self._degree <= 1
+        self.steps = each.steps if each is not None and is_cheap else None
         self.is_incremental = self.steps is not None
         self.takers = {slot.place: _taker(slot) for slot in layout.item if slot.selector.gives_nodes}
 
     def open(self, page: PageHead) -> XmlReading:
         return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
+
+    def is_heavy(self, body: bytes) -> bool:
+        return super().is_heavy(body) or is_steep(body.count(b"<") + body.count(b"="), self._degree)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
         try:
@@ -107,29 +120,15 @@ class _Selecting:
     def __init__(self, extraction: Extraction) -> None:
         self._namespaces = extraction.options.get("namespace", {})
         self._any_namespace = "strip-namespaces" in extraction.options
-        self._inside = {id(field) for field in _inside(extraction.fields, extraction.each is not None)}
+        self._inside = inside_items(extraction)
 
     def __call__(self, field: Field) -> XmlPath:
-        path = self._compiled(field)
-        if path.is_absolute and id(field) in self._inside:
-            hint = f"{path.text!r} is looked for in the whole page; write .{path.text.strip()}, or say page"
-            raise SettingError(hint, offset=0)
-        if not path.gives_nodes and (field.fields or field.name == "EACH"):
-            raise SettingError(f"{path.text!r} leads to a value and not to elements", offset=0)
-        return path
+        return check_use(self._compiled(field), field, is_inside=id(field) in self._inside)
 
     def _compiled(self, field: Field) -> XmlPath:
         if not field.selector and not _NAME.fullmatch(field.name):
             raise SettingError(f"{field.name!r} is no name of an element: write an XPath for it")
         return compile_xpath(field.selector or field.name, self._namespaces, self._any_namespace)
-
-
-def _inside(fields: Iterable[Field], is_inside: bool) -> Iterator[Field]:
-    """The fields that are looked for in an item."""
-    for field in fields:
-        if is_inside and field.scope == "item":
-            yield field
-        yield from _inside(field.fields, True)
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -142,9 +141,9 @@ class XmlFinder:
         conversion = slot.conversion
         found = slot.selector.find(node)
         if not isinstance(found, list):
-            found = [_shown_value(found)]
+            found = [shown_value(found)]
         if conversion.matches == "all":
-            return [_text_of(each, conversion.source) for each in found]
+            return [_text_of(each, conversion.source) for each in checked(found)]
         return (
             _text_of(found[-1 if conversion.matches == "last" else 0], conversion.source) if found else None
         )
@@ -169,7 +168,7 @@ def _text_of(found: Any, source: str) -> Value:
     return "".join(found.itertext()) if len(found) else found.text
 
 
-def _shown_value(value: Any) -> str | None:
+def shown_value(value: Any) -> str | None:
     """A number, text or truth value of XPath as text; null for what is no number."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -293,7 +292,7 @@ class _Places:
     def found(self, slot: Slot[XmlPath], node: Any) -> list[tuple[str, str]]:
         found = slot.selector.trace(node)
         if not isinstance(found, list):
-            return [(slot.selector.text, _shown_value(found) or "")]
+            return [(slot.selector.text, shown_value(found) or "")]
         matches = slot.conversion.matches
         chosen = found if matches == "all" else found[-1:] if matches == "last" else found[:1]
         return [(shown_path(each), _text_of(each, "markup") or "") for each in chosen]

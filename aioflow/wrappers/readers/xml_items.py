@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aioflow.wrappers.loop_time import limit_text
 from aioflow.wrappers.readers.xml_guard import SafeParser
 from aioflow.wrappers.readers.xml_path import SimpleSteps
 
@@ -17,9 +18,12 @@ class ItemParser:
         self._parser = SafeParser(("start", "end"), steps.tags[-1])
         self._open: list[Any] = []  # items that have begun, one inside of the other
         self._has_inner = False
+        self._kept = 0  # text since the last item: what it became is let go of with the next one
         self.root: Any = None  # known at the end
 
     def feed(self, text: str) -> Iterator[Any]:
+        self._kept += len(text)
+        limit_text(self._kept)
         self._parser.feed(text)
         return self._items()
 
@@ -40,6 +44,7 @@ class ItemParser:
                 if not self._open:
                     yield from self._with_inner(element)
                     _let_go(element)
+                    self._kept = 0
 
     def _with_inner(self, element: Any) -> Iterator[Any]:
         if not self._has_inner:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
+from aioflow.wrappers.definition import Field
 from aioflow.wrappers.readers.xml_guard import etree
 
 # fmt: off
@@ -70,6 +71,7 @@ class XmlPath:
     gives_nodes: bool  # and not a number, a text or a truth value
     attribute: str | None  # when it is nothing but an attribute without namespace
     steps: SimpleSteps | None  # when it leads along named elements only
+    degree: int = 0  # finding it takes steps of the order of (nodes of the page) to this power
 
     @cached_property
     def find(self) -> Callable[[Any], Any]:
@@ -122,7 +124,18 @@ def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool 
         gives_nodes,
         None if any_namespace else _only_attribute(tokens),
         _simple_steps(tokens, namespaces, any_namespace),
+        _degree(tokens),
     )
+
+
+def check_use(path: XmlPath, field: Field, *, is_inside: bool) -> XmlPath:
+    """The path itself; a SettingError when it cannot be that of a field (EACH is one of that name)."""
+    if path.is_absolute and is_inside:
+        hint = f"{path.text!r} is looked for in the whole page; write .{path.text.strip()}, or say page"
+        raise SettingError(hint, offset=0)
+    if not path.gives_nodes and (field.fields or field.name == "EACH"):
+        raise SettingError(f"{path.text!r} leads to a value and not to elements", offset=0)
+    return path
 
 
 def _xpath(
@@ -200,6 +213,39 @@ def _is_inner(token: _Token) -> bool:
     if token.kind == "function":
         return token.text not in ("id", "lang")
     return token.text != ".."
+
+
+def _degree(tokens: list[_Token]) -> int:
+    """Return how often one walk over nodes may stand inside of another.
+
+    A walk is a step to more than children, a comparison between two sets of nodes, or a union, in which nodes
+    are looked for one by one.
+    """
+    befores: list[_Token | None] = [None, *tokens]
+    afters: list[_Token | None] = [*tokens[1:], None]
+    return sum(
+        token.text in _WIDE
+        or (token.kind == "axis" and token.text not in _NARROW_AXES)
+        or (token.text in _COMPARISONS and not (_is_constant(before) or _is_constant(after)))
+        for before, token, after in zip(befores, tokens, afters, strict=False)
+        if token.kind not in ("text", "test")
+    )
+
+
+_WIDE = frozenset({"//", "..", "|"})
+_NARROW_AXES = frozenset({"attribute", "child", "namespace", "self"})
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+# Comparing 10,000 pairs of nodes takes some ten milliseconds.
+_MOST_STEPS = 100_000
+
+
+def _is_constant(token: _Token | None) -> bool:
+    return token is not None and token.kind in ("text", "number")
+
+
+def is_steep(nodes: int, degree: int) -> bool:
+    """Whether a path of some degree may take too long for the event loop in a page of so many nodes."""
+    return bool(nodes**degree > _MOST_STEPS)
 
 
 def _has_root(tokens: list[_Token]) -> bool:

@@ -1,0 +1,85 @@
+"""What goes over the pipes: pickled calls one way, their outcomes the other, each behind its length.
+
+Both ends are this program: nobody else writes there.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
+
+_LENGTH = struct.Struct("<Q")
+_MAIN = "__main__"
+
+
+class Limits(NamedTuple):
+    """What a call may take: of anybody's time, of the processor's, and of memory."""
+
+    seconds: float | None = None
+    processor_seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+class Call(NamedTuple):
+    """A function with its arguments, pickled: a process that lacks their modules can say so."""
+
+    work: bytes
+    limits: Limits
+
+
+class Outcome(NamedTuple):
+    """What became of a call: what it returned, or raised. The process ends after one that `is_last`."""
+
+    value: Any = None
+    error: BaseException | None = None
+    is_last: bool = False
+
+
+class UnimportableError(Exception):
+    """Something cannot be found by the name of its module in another process."""
+
+
+class _Pickler(pickle.Pickler):
+    """Refuses what the main module defines: another process would have to run that to know it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if getattr(value, "__module__", None) == _MAIN or type(value).__module__ == _MAIN:
+            raise UnimportableError
+        return NotImplemented
+
+
+def pickled_work(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Return a call for another process; an UnimportableError when only this process can make it."""
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer, protocol=5).dump((function, arguments))
+    except (
+        pickle.PicklingError,
+        AttributeError,
+        TypeError,
+    ) as error:  # all three are said of local functions
+        raise UnimportableError from error
+    return buffer.getvalue()
+
+
+def send(pipe: BinaryIO, message: Call | Outcome) -> None:
+    data = pickle.dumps(message, protocol=5)
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> Any:
+    """Return what comes next; an EOFError when the other side has ended."""
+    (length,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
+    return pickle.loads(_read(pipe, length))
+
+
+def _read(pipe: BinaryIO, length: int) -> bytes:
+    data = pipe.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data

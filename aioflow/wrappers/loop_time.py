@@ -1,0 +1,75 @@
+"""How much time a page may take on the event loop, where everything else waits for it.
+
+What is read there calls `check` in its loops, and `weigh` or `limit_text` before work that cannot be
+interrupted. A page that is too much raises HeavyPageError, and is read again in another process. There, as
+wherever no limit was set, none of these functions does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import local
+from time import thread_time
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Of processor time: a busy machine does not make pages heavy.
+LOOP_SECONDS = 0.05
+# Steps of a pattern that take about as long, in the slowest engine that re2 falls back to.
+_MOST_STEPS = 8_000_000
+# Text that is kept until an item in it is complete.
+_MOST_CHARACTERS = 1 << 20
+_CHECKS_A_LOOK = 16
+
+
+class HeavyPageError(Exception):
+    """A page is too much for the event loop."""
+
+
+class _State(local):
+    until: float | None = None
+    checks = 0
+
+
+_state = _State()
+
+
+@contextmanager
+def on_the_loop() -> Iterator[None]:
+    """Limit what is read in this thread until the end of the block."""
+    _state.until = thread_time() + LOOP_SECONDS
+    try:
+        yield
+    finally:
+        _state.until = None
+
+
+def check() -> None:
+    """Look whether the time is over."""
+    if _state.until is None:
+        return
+    _state.checks += 1
+    if _state.checks % _CHECKS_A_LOOK == 0 and thread_time() > _state.until:
+        raise HeavyPageError
+
+
+def checked(values: Iterable[T]) -> Iterator[T]:
+    """The same values, with a look at the time before each."""
+    for value in values:
+        check()
+        yield value
+
+
+def weigh(steps: int) -> None:
+    """Look whether so many steps of a pattern are too much."""
+    if steps > _MOST_STEPS and _state.until is not None:
+        raise HeavyPageError
+    check()
+
+
+def limit_text(characters: int) -> None:
+    """Look whether an item that is not complete is too long already."""
+    if characters > _MOST_CHARACTERS and _state.until is not None:
+        raise HeavyPageError

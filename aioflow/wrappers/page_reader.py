@@ -1,0 +1,184 @@
+"""Reads pages: on the event loop where that is quick, else in a process, within limits of time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from time import thread_time
+
+from aioflow.context import Context
+from aioflow.dataclass import dataclass
+from aioflow.errors import ProcessError
+from aioflow.quantities import byte_text
+from aioflow.relation import Batch, Value
+from aioflow.web.messages import Response
+from aioflow.web.settings import HttpSettings
+from aioflow.wrappers.loop_time import HeavyPageError, on_the_loop
+from aioflow.wrappers.reading import Extractor, PageHead, Reading
+
+# What is read bit by bit, in bits that do not keep the loop waiting.
+SLICE_BYTES = 64 * 1024
+# A large page has a second more to be read in for so many bytes.
+READ_BYTES_A_SECOND = 500_000
+# However long the network took, some time is left for reading.
+_LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class PageRows:
+    """What was read of a whole page."""
+
+    rows: Batch
+    next_page: Value
+    unreadable: Mapping[str, int]
+    notes: Sequence[str]
+    cuts: Sequence[str]
+    has_items: bool
+    is_proven_empty: bool
+
+
+def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
+    """Read a page at once, in whatever thread or process."""
+    reading = extractor.open(head)
+    rows = reading.feed(body)
+    rows = rows + reading.end() if rows else reading.end()
+    return _ended(reading, rows)
+
+
+def _ended(reading: Reading, rows: Batch) -> PageRows:
+    return PageRows(
+        rows,
+        reading.next_page,
+        reading.unreadable,
+        reading.notes,
+        reading.cuts,
+        reading.has_items,
+        reading.is_proven_empty,
+    )
+
+
+class PageReader:
+    """Reads the pages of one statement."""
+
+    def __init__(
+        self, extractor: Extractor, settings: HttpSettings, context: Context, total_seconds: float
+    ) -> None:
+        self._extractor = extractor
+        self._settings = settings
+        self._context = context
+        self._total_seconds = total_seconds  # of a request, with reading its answer
+
+    async def whole(self, response: Response, body: bytes) -> PageRows:
+        """Return what is in a page; an ExtractionError when that cannot be told, or not within the limits."""
+        # Asked just before: a reader that had to parse the page to know keeps that for reading.
+        if not self._extractor.is_heavy(body):
+            try:
+                with on_the_loop():
+                    return read_page(self._extractor, head_of(response), body)
+            except HeavyPageError:
+                pass
+        return await self._aside(response, body)
+
+    async def batches(
+        self, response: Response, total_seconds: float | None = None
+    ) -> AsyncGenerator[Batch | PageRows, None]:
+        """Give the rows of a page as it is read, and at last a PageRows with the rest of them."""
+        if not self._extractor.is_incremental:
+            yield await self.whole(response, await response.read())
+            return
+        given = 0
+        try:
+            async with aclosing(self._in_slices(response)) as slices:
+                async for rows in slices:
+                    given += len(rows.rows if isinstance(rows, PageRows) else rows)
+                    yield rows
+            return
+        except HeavyPageError:
+            body = response.held()
+            if body is None:
+                raise self._too_heavy_to_stream(response) from None
+        page = await self._aside(response, body)
+        yield PageRows(
+            page.rows[given:],
+            page.next_page,
+            page.unreadable,
+            page.notes,
+            page.cuts,
+            page.has_items,
+            page.is_proven_empty,
+        )
+
+    async def _in_slices(self, response: Response) -> AsyncGenerator[Batch | PageRows, None]:
+        reading = self._extractor.open(head_of(response))
+        seconds, size = 0.0, 0
+        async with aclosing(response.chunks()) as chunks:
+            async for chunk in chunks:
+                size += len(chunk)
+                for start in range(0, len(chunk), SLICE_BYTES):
+                    if start:
+                        await asyncio.sleep(0)  # a stored answer comes in one piece, however long
+                    started = thread_time()
+                    with on_the_loop():
+                        rows = reading.feed(chunk[start : start + SLICE_BYTES])
+                    seconds += thread_time() - started
+                    if seconds > (limit := min(self._seconds_for(size), self._seconds_left(response))):
+                        raise self._late(response, limit)
+                    if rows:
+                        yield rows
+        with on_the_loop():
+            rest = reading.end()
+        yield _ended(reading, rest)
+
+    async def _aside(self, response: Response, body: bytes) -> PageRows:
+        # Headers as aiohttp has them cannot go to another process.
+        head = PageHead(response.url, response.status, dict(response.headers))
+        memory = self._settings.read_memory_bytes
+        try:
+            return await self._context.in_process(
+                read_page,
+                self._extractor,
+                head,
+                body,
+                seconds=self._seconds_left(response),
+                processor_seconds=self._seconds_for(len(body)),
+                memory_bytes=memory,
+            )
+        except ProcessError as error:
+            if error.is_late:
+                limit = min(self._seconds_for(len(body)), self._seconds_left(response))
+                raise self._late(response, limit) from error
+            raise _unread(response, f"the page was not read: {error}") from error
+        except MemoryError as error:
+            most = f"http.read_memory_bytes ({byte_text(memory)})"
+            raise _unread(response, f"reading the page takes more memory than {most}") from error
+
+    def _seconds_for(self, size: int) -> float:
+        """How much of the processor's time a page of some size may take."""
+        return self._settings.read_seconds + size / READ_BYTES_A_SECOND
+
+    def _seconds_left(self, response: Response) -> float:
+        """How long reading may take: together with the network, no longer than the whole request."""
+        timing = response.timing
+        return max(_LEAST_SECONDS, self._total_seconds - (timing.total_seconds - timing.waited_seconds))
+
+    def _late(self, response: Response, seconds: float) -> Exception:
+        hint = "try selectors with fewer steps, or http.read_seconds"
+        return _unread(response, f"the page was not read within {seconds:.1f} seconds; {hint}")
+
+    def _too_heavy_to_stream(self, response: Response) -> Exception:
+        limit = f"http.hold_bytes ({byte_text(self._settings.hold_bytes)})"
+        what = "an item is too large, or takes too long to read"
+        return _unread(response, f"{what}, in a page that is read as it comes, being larger than {limit}")
+
+
+def _unread(response: Response, what: str) -> Exception:
+    # Imported late: this is read with the operators.
+    from aioflow.web.errors import ExtractionError
+    from aioflow.web.urls import without_userinfo
+
+    return ExtractionError(f"{without_userinfo(response.url)}: {what}")
+
+
+def head_of(response: Response) -> PageHead:
+    return PageHead(response.url, response.status, response.headers)
