@@ -62,6 +62,11 @@ class Configuration(Mapping[str, Any]):
         """Modules with operators of the user's own."""
         return self.section(ENGINE).ops
 
+    @property
+    def account(self) -> bool:
+        """Whether the command line ends runs with an account."""
+        return self.section(ENGINE).account
+
     def engine_arguments(self) -> dict[str, Any]:
         """The keyword arguments of Engine that were set."""
         found = {argument: self._settings.get((key,)) for key, argument in ENGINE_ARGUMENTS.items()}

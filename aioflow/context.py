@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from aioflow.dataclass import dataclass
+from aioflow.events import StepEvent
 from aioflow.plan import Item
 from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
@@ -148,6 +149,9 @@ class StepHost(Protocol):
     def fired(self) -> None: ...
     def count(self, what: str, number: int) -> None: ...
     def warn(self, message: str) -> None: ...
+    @property
+    def is_watched(self) -> bool: ...
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None: ...
     def note(self, message: str) -> None: ...
     def mark(self, marks: Marks) -> None: ...
     def found_nothing(self, message: str) -> None: ...
@@ -262,6 +266,18 @@ class Context:
 
     def warn(self, message: str) -> None:
         self._step.warn(message)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody listens to the events of the run."""
+        return self._step.is_watched
+
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        """Tell listeners of an event of this statement: what `kind` makes of its place and the details.
+
+        Nothing is made while nobody listens.
+        """
+        self._step.publish(kind, *details)
 
     def note(self, message: str) -> None:
         """Have the account of the run say this; nothing is wrong."""

@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
+from aioflow.account import RunAccount
 from aioflow.analysis.check import check
 from aioflow.budget import Budget
 from aioflow.context import RunInfo
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
+from aioflow.journal import is_wanted, log_event
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
@@ -41,9 +43,14 @@ class Result(Sequence[Record]):
     """The collected outputs of a run; itself the rows of its only output."""
 
     def __init__(
-        self, outputs: Mapping[str, list[Record]], declared: Sequence[str], statistics: RunStatistics
+        self,
+        outputs: Mapping[str, list[Record]],
+        declared: Sequence[str],
+        statistics: RunStatistics,
+        account: RunAccount,
     ) -> None:
         self.outputs = dict(outputs)
+        self.account = account
         self.statistics = statistics
         self.warnings = statistics.warnings
         self._declared = declared
@@ -216,7 +223,7 @@ class Engine:
         except BaseException:
             stream.take_back()
             raise
-        return Result(outputs, declared, stream.statistics())
+        return Result(outputs, declared, stream.statistics(), stream.account())
 
     def check(self, plan: Runnable) -> list[Diagnostic]:
         """Every mistake and warning in a plan."""
@@ -250,7 +257,7 @@ class Engine:
             self.capacity_rows,
             self.max_depth,
             self.hold_rows,
-            tuple(self._listeners),
+            (*self._listeners, *([log_event] if is_wanted() else ())),
             self.timing,
             self.services,
         )

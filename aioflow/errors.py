@@ -112,7 +112,9 @@ class RunError(AioflowError):
 
 
 class OperatorError(RunError):
-    """A statement failed; the original exception is the cause."""
+    """A statement failed; the original exception is the cause, `where` its place and operator."""
+
+    where: str = ""
 
 
 class ReleasedError(RunError):

@@ -487,7 +487,7 @@ class OperatorStep(Gate):
         if not self.streams:  # then it was the only firing
             error = self._drop_results(error)
         self.failed += 1
-        self.totals.errors += 1
+        self.totals.fail(error)
         self._note_failure(error)
         if self.session.listeners:
             self.session.publish(TupleFailed(*self.place(), str(error)))
@@ -529,7 +529,7 @@ class OperatorStep(Gate):
             self.session.fail(self._told(error, None, None))
             return False
         self.has_failed = True
-        self.totals.errors += 1
+        self.totals.fail(error)
         self.own_marks = self.own_marks.united(partial(f"{self.step.where}: failed: {message_of(error)}"))
         if self.step.resolved.skip_errors:
             self.totals.skip(error)

@@ -114,6 +114,7 @@ def operator_error(where: str, error: BaseException, schema: Schema | None, row:
         message += f"\n    input tuple: {show_row(schema, row)}"
     wrapped = OperatorError(message)
     wrapped.__cause__ = error
+    wrapped.where = where
     return wrapped
 
 

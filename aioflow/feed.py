@@ -31,6 +31,15 @@ class Feed:
         if schema is not None:
             self._outlet.open(schema)
 
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def rows(self) -> int:
+        """How many were taken."""
+        return self._outlet.sent
+
     def start(self) -> None:
         if self._outlet.unread:
             self._outlet.end()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from aioflow.budget import Permits
 from aioflow.context import Position, RunInfo
-from aioflow.events import FiringEnded, FiringStarted
+from aioflow.events import FiringEnded, FiringStarted, StepEvent
 from aioflow.memory import Memory
 from aioflow.outlet import Outlet
 from aioflow.plan import Item
@@ -148,6 +148,14 @@ class Host:
 
     def warn(self, message: str) -> None:
         self._step.session.warn(f"{self._step.step.where}: {message}")
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._step.session.listeners)
+
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        if self.is_watched:
+            self._step.session.publish(kind(*self._step.place(), *details))
 
     def mark(self, marks: Marks) -> None:
         self._step.own_marks = self._step.own_marks.united(marks)

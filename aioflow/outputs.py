@@ -39,6 +39,7 @@ class Mailbox:
             self.first_arrival = self.last_arrival
         self.rows += len(rows)
         self.total_rows += len(rows)
+        port.rows += len(rows)
         if self._letters and self._letters[-1][0] is port:
             self._letters[-1][1].extend(rows)
         else:
@@ -96,6 +97,7 @@ class Port:
         self.name = name
         self.schema: Schema | None = None
         self.marks = WHOLE
+        self.rows = 0  # that were delivered
         self._producers = 0
         self._mailbox = mailbox
         self._kept = None if streaming else RowBuffer(memory)

@@ -43,6 +43,14 @@ def byte_text(count: int) -> str:
     return f"{count:,} bytes"
 
 
+def size_text(count: int) -> str:
+    """About how many bytes, for people: `1.2 MB`, `310 kB`, `1 byte`."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit * 0.9995:
+            return f"{count / unit:.3g} {name}" if count < 999.5 * unit else f"{count / unit:,.0f} {name}"
+    return count_text(count, "byte")
+
+
 def duration_text(elapsed: float) -> str:
     """A time span for people: `0.42 s`, `12.3 s`, `4m 05s`, `2h 07m`."""
     if elapsed < 10:

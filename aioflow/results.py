@@ -7,6 +7,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Generic, TypeVar
 
+from aioflow.account import RunAccount
 from aioflow.errors import BEING_READ, InputError
 from aioflow.relation import Record, Schema
 from aioflow.running import Run
@@ -122,6 +123,10 @@ class RunStream:
 
     def __del__(self) -> None:
         self._run.abandon()
+
+    def account(self) -> RunAccount:
+        """What the run has done so far, in a form to be shown or stored."""
+        return self._run.account()
 
     def statistics(self) -> RunStatistics:
         """What the run has done so far."""

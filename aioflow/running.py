@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from aioflow.account import Outcome, OutputAccount, RunAccount
 from aioflow.calls import Call, Entrance, Surroundings
 from aioflow.checkpoints import Checkpoints
 from aioflow.errors import CLOSED_EARLY, ClosedError, DeadlineError, InputError, RunError, declared_output
@@ -92,6 +94,7 @@ class Run:
         self._under_way = under_way
         self._ports: list[Port] = []
         self._emitted: dict[str, Port] = {}
+        self._feeds: list[Feed] = []
         self._started_at: float | None = None
         self._ended_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -134,14 +137,14 @@ class Run:
         around = Surroundings(depths=depths, recursion=entrance.recursion)
         call = Call(session, routine, Completion(self._completed), around)
         streams = [entrance.new_stream(place, None) for place in range(len(plan.inputs))]
-        feeds = [
+        self._feeds = [
             Feed(session, declared, self._inputs[declared.name], stream)
             for declared, stream in zip(plan.inputs, streams, strict=True)
         ]
         targets = [self._targets(name) for name in self.outputs]
         call.open(streams, targets, self._left_out())
         entrance.unfolded()
-        for feed in feeds:
+        for feed in self._feeds:
             feed.start()
 
     def _targets(self, name: str) -> list[Target]:
@@ -281,16 +284,54 @@ class Run:
 
     # --- looking at it --------------------------------------------------------------------------
 
+    @property
+    def _outcome(self) -> Outcome:
+        if not self.is_over:
+            return "running" if self.has_started else "not started"
+        if self.session.failure is not None:
+            return "failed"
+        return "ended" if self.session.services.ended_well else "stopped"
+
+    def account(self) -> RunAccount:
+        session, info = self.session, self.session.info
+        errors: Counter[str] = Counter()
+        counters: Counter[str] = Counter()
+        for totals in session.totals.values():
+            errors += totals.kinds
+            counters += totals.counters
+        ports = (*self._ports, *self._emitted.values())
+        return RunAccount(
+            info.run_id,
+            info.plan,
+            self._outcome,
+            info.started,
+            self._elapsed,
+            {feed.name: feed.rows for feed in self._feeds},
+            {port.name: OutputAccount(port.rows, port.marks) for port in ports},
+            errors,
+            counters,
+            tuple(session.warnings),
+            tuple(session.notes),
+            tuple(session.nothing_found),
+            session.failure,
+            session.services.account(),
+        )
+
+    @property
+    def _elapsed(self) -> float:
+        if self._started_at is None:
+            return 0.0
+        return (self.session.now() if self._ended_at is None else self._ended_at) - self._started_at
+
     def statistics(self) -> RunStatistics:
         session, mailbox = self.session, self.mailbox
         start = self._started_at
-        now = self._ended_at if self._ended_at is not None or start is None else session.now()
 
         def since(moment: float | None) -> float | None:
             return None if moment is None or start is None else moment - start
 
         return RunStatistics(
-            since(now) or 0.0,
+            self._elapsed,
             since(mailbox.first_arrival),
             since(mailbox.last_arrival),
             mailbox.total_rows,

@@ -260,6 +260,7 @@ class EngineSettings:
     max_depth: int | None = None
     hold_rows: int | None = None
     mode: str | None = None
+    account: bool = True
 
 
 def _mode(value: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from aioflow.context import RunInfo
+from aioflow.dataclass import dataclass
 
 Scope: TypeAlias = Literal["engine", "run"]
 S = TypeVar("S", bound="Service")
@@ -72,6 +73,27 @@ class Checkpointed(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class AccountEntry:
+    """What a service adds to the account of its run: figures, plain JSON with units in the names, and lines.
+
+    The figures stand under `name` in the JSON form. Lines are for people: short, none for what is nothing.
+    """
+
+    name: str
+    figures: Mapping[str, Any]
+    lines: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Accounted(Protocol):
+    """A service of a run that has something to tell of it, while it is under way and when it is over."""
+
+    def account(self) -> AccountEntry | None:
+        """Return what it has done so far; asked also after it was closed."""
+        ...
+
+
 class Services:
     """The services that are open in one scope. Those that are `given` belong to whoever gave them."""
 
@@ -93,6 +115,7 @@ class Services:
         self._given = given
         self._around = around
         self._open: dict[type[Any], Any] = {}
+        self._accounted: list[Accounted] = []
 
     def for_run(
         self, run: RunInfo, warn: Callable[[str], None], found_nothing: Callable[[str], None]
@@ -119,7 +142,14 @@ class Services:
         if kind.scope == "engine" and self._around is not None:
             return self._around.service(kind)
         opened = self._open[kind] = kind.open_service(self)
+        if self.run is not None and isinstance(opened, Accounted):
+            self._accounted.append(opened)
         return opened
+
+    def account(self) -> tuple[AccountEntry, ...]:
+        """Return what the services of a run have to tell of it."""
+        told = (service.account() for service in self._accounted)
+        return tuple(entry for entry in told if entry is not None)
 
     def want_checkpoint(self) -> bool:
         return any(service.wants_checkpoint for service in self._checkpointed())

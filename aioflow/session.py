@@ -46,6 +46,12 @@ class Totals:
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
     counters: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)  # of the errors
+
+    def fail(self, error: BaseException) -> None:
+        """A firing failed, whatever becomes of that."""
+        self.errors += 1
+        self.kinds[type(error).__name__] += 1
 
     def go_unasked(self, error: BaseException) -> None:
         """A failure went where nobody looks."""

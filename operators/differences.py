@@ -209,6 +209,7 @@ async def _judge(difference: Difference, rel: Stream, wish: Wish, context: Conte
     run = context.run
     suspect = await call(difference.judge, judgement, run.run_id, run.started)
     if suspect is not None and suspect.holds_anything:
+        context.service(Transaction).hold(wish.table, suspect.held)
         reasons = "; ".join(reason.text for reason in suspect.reasons)
         why = reasons if reasons.endswith("?") else f"{reasons}."
         context.warn(

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,3 +146,21 @@ def test_a_plan_runs_where_only_the_wheel_is_installed(clean_python: Path, tmp_p
     arguments = ["run", "evens.plan", "--input", f"numbers={json.dumps(NUMBERS)}", "--format", "jsonl"]
     output = run(clean_python, "-m", "aioflow", *arguments, cwd=tmp_path)
     assert [json.loads(line) for line in output.splitlines()] == [{"n": 2}, {"n": 4}]
+
+
+def test_every_optional_library_is_used() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    libraries = {
+        (extra, re.split(r"[<>=;\[ ]", requirement)[0])
+        for extra, requirements in project["optional-dependencies"].items()
+        if extra != "dev"
+        for requirement in requirements
+    }
+    imported = {"fast-sugiyama": "fast_sugiyama", "opentelemetry-api": "opentelemetry"}
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "aioflow").rglob("*.py"))
+    unused = [
+        (extra, library)
+        for extra, library in sorted(libraries)
+        if not re.search(rf"(?:import|from) {imported.get(library, library)}\b", sources)
+    ]
+    assert unused == []

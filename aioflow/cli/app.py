@@ -24,6 +24,9 @@ from aioflow.cli.options import (
     FormatOption,
     FormulasOption,
     Inputs,
+    LogFile,
+    LogFormat,
+    LogFormatName,
     MemoryLimit,
     ModeOption,
     Modules,
@@ -32,11 +35,14 @@ from aioflow.cli.options import (
     Overwrite,
     PlanName,
     PlanPath,
+    Quiet,
     Record,
     Replay,
+    ReportFile,
     Sets,
     Timeout,
     TraceFile,
+    Verbose,
     Workers,
 )
 from aioflow.cli.outbox import outbox
@@ -98,17 +104,23 @@ def run(
     replay: Replay = None,
     allow_empty: AllowEmpty = False,
     formulas: FormulasOption = None,
+    quiet: Quiet = False,
+    report: ReportFile = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Run a plan and show its output as it comes.
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
     from aioflow.cli.config import database_options, web_configuration, web_options
+    from aioflow.cli.logs import LogOptions
     from aioflow.cli.run import RunOptions, run_plan
 
     options = RunOptions(
         *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
-        allow_empty=allow_empty,
+        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet)),
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
@@ -230,13 +242,18 @@ def fetch(
     cache: Cache = None,
     record: Record = None,
     replay: Replay = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Make one request as a plan would, and tell all about its answer, or why it was refused."""
     from aioflow.cli.config import web_configuration, web_options
     from aioflow.cli.fetching import FetchOptions, fetch_url
+    from aioflow.cli.logs import LogOptions, logged
 
     options = FetchOptions(url, method, header or (), data, head, output, body, json)
-    sys.exit(fetch_url(options, web_configuration(web_options(offline, cache, record, replay))))
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(fetch_url(options, web_configuration(web_options(offline, cache, record, replay))))
 
 
 @app.command()
@@ -297,14 +314,19 @@ def wrapper_test(
     cache: Cache = None,
     record: Record = None,
     replay: Replay = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Show the tuples that a wrapper reads in a page, where each came from, and what was missing."""
     from aioflow.cli.config import web_configuration, web_options
+    from aioflow.cli.logs import LogOptions, logged
     from aioflow.cli.wrapper_test import WrapperTest, run_test
 
     test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
     given = {"ops": ops, **web_options(offline, cache, record, replay)}
-    sys.exit(run_test(test, partial(web_configuration, given)))
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(run_test(test, partial(web_configuration, given)))
 
 
 @wrappers.command("list")

@@ -56,6 +56,19 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
     return run
 
 
+def exit_code(error: BaseException) -> int:
+    """Return what a command exits with that ends with this exception."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED if error.code else OK
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return OK
+    if isinstance(error, PlanError | SettingError):
+        return BAD_INPUT
+    return BAD_INPUT if isinstance(error, AioflowError) and _is_about_input(error) else FAILED
+
+
 def report(error: BaseException) -> int:
     """Tell the user what went wrong; returns the exit code."""
     if os.environ.get("AIOFLOW_DEBUG") == "1":
@@ -64,16 +77,14 @@ def report(error: BaseException) -> int:
         print(for_terminal("".join(traceback.format_exception(error)), sys.stderr), end="", file=sys.stderr)
     if isinstance(error, PlanError):
         show_diagnostics(error.diagnostics)
-        return BAD_INPUT
-    if isinstance(error, AioflowError):
+    elif isinstance(error, AioflowError):
         tell("error", str(error))
-        return BAD_INPUT if isinstance(error, SettingError) or _is_about_input(error) else FAILED
-    if isinstance(error, OSError):
+    elif isinstance(error, OSError):
         tell("error", os_error_text(error))
-        return FAILED
-    tell("error", f"{type(error).__name__}: {error}")
-    tell("note", "this is a defect of aioflow or of an operator; AIOFLOW_DEBUG=1 shows where it happened")
-    return FAILED
+    else:
+        tell("error", f"{type(error).__name__}: {error}")
+        tell("note", "this is a defect of aioflow or of an operator; AIOFLOW_DEBUG=1 shows where it happened")
+    return exit_code(error)
 
 
 def _is_about_input(error: BaseException | None) -> bool:

@@ -12,6 +12,7 @@ from aioflow.analysis.stores import store_use
 from aioflow.cli.config import engine_defaults
 from aioflow.cli.ending import colours
 from aioflow.cli.inputs import read_parameters
+from aioflow.cli.logs import logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_checked
 from aioflow.cli.run import RunOptions, progress_of, stream_arguments
@@ -51,7 +52,7 @@ async def _analyze(program: Program, settings: Configuration, arguments: dict[st
 
     async with Engine(timing=True, configuration=settings, **settings.engine_arguments()) as engine:
         async with engine.stream(program, **arguments) as stream:
-            with progress_of(stream, program, engine):
+            with logged() as log, progress_of(stream, program, engine, log):
                 async for _ in stream.batches():
                     await asyncio.sleep(0)
         return stream.statistics()

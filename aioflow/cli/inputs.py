@@ -48,6 +48,15 @@ def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
     return found
 
 
+def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
+    """Where the rows of each input come from: a file, `stdin` or the `command line`."""
+    values = dict(_split(text, plan) for text in given)
+    return {
+        name: value[1:] if value.startswith("@") else "stdin" if value == "-" else "command line"
+        for name, value in values.items()
+    }
+
+
 def _split(text: str, plan: Plan) -> tuple[str, str]:
     """Name and value of an input; the name may be left out where there is only one."""
     name, equals, value = text.partition("=")

@@ -15,11 +15,14 @@ T = TypeVar("T")
 
 # What must be undone even when the user does not wait for the run to end: a temporary file, a hidden cursor.
 last_words: list[Callable[[], None]] = []
+# Signals that came since a coroutine was last begun, for those who have last words.
+signals_received: list[int] = []
 
 
 def run_interruptibly(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end; a first signal cancels it, a second one ends the process."""
-    received: list[int] = []
+    received = signals_received
+    received.clear()
 
     async def supervised() -> T:
         task = asyncio.current_task()
@@ -61,7 +64,7 @@ def _signals(task: asyncio.Task[Any], received: list[int]) -> Iterator[None]:
 
 def leave(number: int) -> NoReturn:
     """End the process because of a signal, without waiting for threads."""
-    for words in last_words:
+    for words in tuple(last_words):
         with suppress(OSError):
             words()
     with suppress(OSError, ValueError):

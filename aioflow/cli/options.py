@@ -19,6 +19,11 @@ class FormulasName(StrEnum):
     KEEP = "keep"
 
 
+class LogFormatName(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
 class DrawingName(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
@@ -101,6 +106,27 @@ MemoryLimit: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End the run with an error after this long: 90s, 5m, 1h30m."),
+]
+Quiet: TypeAlias = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Tell only of warnings and errors: no progress, no account."),
+]
+ReportFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--report", metavar="FILE", help="Write the account of the run as JSON, also if it fails."),
+]
+Verbose: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--verbose", "-v", count=True, help="Show each request; -vv also what every statement does."
+    ),
+]
+LogFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--log-file", metavar="FILE", help="Add all that -vv shows to a file, with times."),
+]
+LogFormat: TypeAlias = Annotated[
+    LogFormatName, typer.Option("--log-format", metavar="text|json", help="How logs are written.")
 ]
 AllowEmpty: TypeAlias = Annotated[
     bool,

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from aioflow.cli.ending import guarded
-from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
+from aioflow.cli.options import (
+    DatabaseName,
+    LogFile,
+    LogFormat,
+    LogFormatName,
+    PlanFile,
+    PlanOfDatabase,
+    Verbose,
+)
 
 outbox = typer.Typer(
     help="Look at the messages that plans have sent or will, and deliver those that wait.",
@@ -70,8 +78,13 @@ def outbox_deliver(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
     ] = False,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Deliver the messages that are due."""
+    from aioflow.cli.logs import LogOptions, logged
     from aioflow.cli.outbox_commands import deliver_messages
 
-    sys.exit(deliver_messages(db, plan_path, watch=watch))
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(deliver_messages(db, plan_path, watch=watch))

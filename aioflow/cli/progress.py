@@ -1,4 +1,4 @@
-"""Progress of a run on a terminal: a line for each step, redrawn in place a few times a second."""
+"""Progress of a run on a terminal: a few lines, redrawn in place a few times a second."""
 
 from __future__ import annotations
 
@@ -99,6 +99,8 @@ _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
 _MARKS = {"running": "▸", "ended": "✓"}
 _COLUMNS = ("in", "out", "waiting", "errors")
 _COLUMN_WIDTH = 9
+# However large the terminal: what somebody takes in at a glance.
+_STATEMENTS_AT_MOST = 6
 
 # The names of steps by plan and line, each with its operator, in the order of the text.
 Labels: TypeAlias = Mapping[tuple[str, int | None], Sequence[tuple[str, str]]]
@@ -144,18 +146,24 @@ def render_run(
     height: int,
     notes: Sequence[str] = (),
 ) -> str:
-    """A summary, in, out, waiting and errors of each step, and what else there is to say."""
+    """A summary, what else there is to say, and in, out, waiting and errors of the statements at work."""
     title = visible(title)
     summary = f"{title}{_summary(statistics)}"[:width]
     bold = f"{_BOLD}{summary[: len(title)]}{_PLAIN}{summary[len(title) :]}"
-    below = "".join(f"{_DIM}   {visible(note)[: width - 3]}{_PLAIN}\n" for note in notes)
-    return f"{bold}\n" + render_steps(statistics.steps, labels, width, height - 1 - len(notes)) + below
+    below = "".join(f"   {visible(note)[: width - 3]}\n" for note in notes)
+    room = min(height - 1 - len(notes), 1 + _STATEMENTS_AT_MOST)
+    return f"{bold}\n{below}" + render_steps(statistics.steps, labels, width, room, only_at_work=True)
 
 
-def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, height: int) -> str:
-    """A table of the steps, as many as fit."""
-    places = _most_telling(steps, height - 1)
-    hidden = len(steps) - len(places)
+def render_steps(
+    steps: Sequence[StepStatistics], labels: Labels, width: int, height: int, *, only_at_work: bool = False
+) -> str:
+    """A table of the steps, as many as fit; or of those that are at work, and of those with errors."""
+    told = [place for place, step in enumerate(steps) if not only_at_work or _is_at_work(step)]
+    places = _most_telling(steps, told, height - 1)
+    hidden = len(told) - len(places)
+    if not places:
+        return ""
     every_name = _names(steps, labels)
     shown, names = [steps[place] for place in places], [every_name[place] for place in places]
     room = max(8, width - 4 - _COLUMN_WIDTH * len(_COLUMNS))
@@ -169,7 +177,7 @@ def render_steps(steps: Sequence[StepStatistics], labels: Labels, width: int, he
         style = _DIM if step.state == "ended" else ""
         lines.append(f"{style} {_MARKS.get(step.state, ' ')} {cut:<{name_width}}{cells}{errors}{_PLAIN}")
     if hidden:
-        lines.append(f"{_DIM}   … and {count_text(hidden, 'more step', 'more steps')}{_PLAIN}")
+        lines.append(f"{_DIM}   … and {count_text(hidden, 'more statement')}{_PLAIN}")
     return "\n".join(lines) + "\n"
 
 
@@ -179,19 +187,18 @@ def _cell(count: int) -> str:
 
 def _summary(statistics: RunStatistics) -> str:
     parts = [duration_text(statistics.elapsed_seconds), count_text(statistics.rows_out, "row")]
-    if statistics.calls > 1:
-        parts.append(count_text(statistics.calls, "call"))
-    parts.append(f"{count_text(statistics.permits_used, 'permit')} used")
-    if statistics.permits_waiting:
-        parts.append(f"{statistics.permits_waiting} waiting")
     if statistics.spilled_rows:
         parts.append(f"{count_text(statistics.spilled_rows, 'row')} on disk")
     return " · ".join(["", *parts])
 
 
-def _most_telling(steps: Sequence[StepStatistics], room: int) -> Sequence[int]:
-    """Where those are that fit, in the order of the text: those under way before those that have ended."""
-    if len(steps) <= room:
-        return range(len(steps))
-    ranked = sorted(range(len(steps)), key=lambda place: (steps[place].state != "running", place))
+def _is_at_work(step: StepStatistics) -> bool:
+    return step.state == "running" or bool(step.errors)
+
+
+def _most_telling(steps: Sequence[StepStatistics], places: Sequence[int], room: int) -> Sequence[int]:
+    """Those places that fit, in the order of the text: of steps under way before those that have ended."""
+    if len(places) <= room:
+        return places
+    ranked = sorted(places, key=lambda place: (steps[place].state != "running", place))
     return sorted(ranked[: max(1, room - 1)])

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from aioflow.cli.conclusion import Conclusion, concluded
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import NOTHING_FOUND, tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
-from aioflow.cli.logs import logged
+from aioflow.cli.logs import CommandLog, LogOptions, logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
 from aioflow.cli.writer import BackgroundWriter
@@ -23,7 +24,8 @@ from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.files import FILES
 from aioflow.plan import Program
-from aioflow.quantities import count_text, duration_text, seconds
+from aioflow.quantities import seconds
+from aioflow.secrets import mask
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
@@ -50,19 +52,24 @@ class RunOptions:
     trace: str | None = None
     timeout: str | None = None
     allow_empty: bool = False
+    quiet: bool = False
+    report: str | None = None
+    log: LogOptions = LogOptions()
 
 
 def run_plan(options: RunOptions, settings: Configuration) -> None:
     """Run a plan; whatever can be found wrong beforehand is."""
     if options.append and options.overwrite:
         raise InputError("-o appends and -O overwrites: give one of them")
-    load_modules(settings.ops)
-    program = load_program(options.plan_path, options.plan)
-    arguments = stream_arguments(options, program)
-    nothing_found = run_interruptibly(_run(options, settings, program, arguments))
-    if nothing_found and not options.allow_empty:
-        tell("note", "nothing was found where something should be; --allow-empty takes it for a success")
-        sys.exit(NOTHING_FOUND)
+    shows_account = settings.account and not options.quiet
+    with logged(options.log) as log, concluded(options, shows_account=shows_account) as conclusion:
+        load_modules(settings.ops)
+        program = conclusion.program = load_program(options.plan_path, options.plan)
+        arguments = stream_arguments(options, program)
+        nothing_found = run_interruptibly(_run(options, settings, program, arguments, conclusion, log))
+        if nothing_found and not options.allow_empty:
+            tell("note", "nothing was found where something should be; --allow-empty takes it for a success")
+            sys.exit(NOTHING_FOUND)
 
 
 def stream_arguments(options: RunOptions, program: Program) -> dict[str, Any]:
@@ -92,21 +99,30 @@ def _emits(program: Program) -> bool:
 
 
 async def _run(
-    options: RunOptions, settings: Configuration, program: Program, arguments: dict[str, Any]
+    options: RunOptions,
+    settings: Configuration,
+    program: Program,
+    arguments: dict[str, Any],
+    conclusion: Conclusion,
+    log: CommandLog,
 ) -> bool:
     """Run the plan; whether a source brought nothing where there should be something."""
     from aioflow.engine import Engine
+    from aioflow.telemetry import trace_runs
 
     format = _format_of_file(options)
     destination = _destination(options, format)
     try:
         presentation = _presentation(options, settings, program, destination, format)
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
+            trace_runs(engine)
             with traced(engine, options.trace):
                 async with engine.stream(program, **arguments) as stream:
-                    with progress_of(stream, program, engine) as progress:
+                    conclusion.stream = stream
+                    with progress_of(stream, program, engine, log, shown=not options.quiet) as progress:
                         whole = await _pour(stream, presentation, destination, progress)
-                    _conclude(stream, whole)
+                    conclusion.reader_left = not whole
+                    _warn(stream, notes=not options.quiet)
         destination.commit()
         return bool(stream.statistics().nothing_found)
     finally:
@@ -212,11 +228,12 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
 
 
 @contextmanager
-def progress_of(stream: RunStream, program: Program, engine: Engine) -> Iterator[Progress | None]:
-    """The log of the run on stderr, and a live display if somebody looks."""
-    if not os.isatty(2) or os.environ.get("TERM") == "dumb":
-        with logged(None):
-            yield None
+def progress_of(
+    stream: RunStream, program: Program, engine: Engine, log: CommandLog, *, shown: bool = True
+) -> Iterator[Progress | None]:
+    """A live display on stderr if somebody looks; lines of the log go above it."""
+    if not shown or not os.isatty(2) or os.environ.get("TERM") == "dumb":
+        yield None
         return
     from aioflow.cli.holds import Holds
     from aioflow.cli.progress import Progress, labels_of, render_run
@@ -225,19 +242,22 @@ def progress_of(stream: RunStream, program: Program, engine: Engine) -> Iterator
     holds = Holds(engine.services)
 
     def render(width: int, height: int) -> str:
-        return render_run(stream.statistics(), program.name, labels, width, height, holds.lines())
+        lines = [line for entry in stream.account().entries for line in entry.lines]
+        notes = [*map(mask, lines), *holds.lines()]
+        return render_run(stream.statistics(), program.name, labels, width, height, notes)
 
-    with Progress(render) as progress, logged(progress):
-        yield progress
+    with Progress(render) as progress:
+        log.progress = progress
+        try:
+            yield progress
+        finally:
+            log.progress = None
 
 
-def _conclude(stream: RunStream, whole: bool) -> None:
+def _warn(stream: RunStream, *, notes: bool) -> None:
     """What the run has to say beside its output."""
     statistics = stream.statistics()
     for message in statistics.warnings:
         tell("warning", message)
-    for message in statistics.notes:
+    for message in statistics.notes if notes else ():
         tell("note", message)
-    if whole and os.isatty(2):
-        rows = count_text(statistics.rows_out, "row")
-        print(f"{rows} in {duration_text(statistics.elapsed_seconds)}", file=sys.stderr)

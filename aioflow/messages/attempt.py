@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from aioflow.state.errors import BusyError, StateError
 from aioflow.state.moments import moment
 from aioflow.state.patience import Patience
 
+_LOG = logging.getLogger("aioflow.messages")
 # Whoever cancels does not wait long.
 _LAST_NOTE_SECONDS = 2.0
 
@@ -52,6 +54,13 @@ class Desk:
     random: Callable[[], float]
 
 
+def _tell(message: Message, outcome: Outcome) -> None:
+    """Log what became of a message."""
+    became = f"sent: {outcome.answer}" if outcome.state == "sent" else f"{outcome.state}: {outcome.error}"
+    where = f"{message.channel} {message.account or ''}".rstrip()
+    _LOG.debug("message %s to %s, attempt %d, %s", message.key, where, message.attempts, became)
+
+
 class Attempt:
     """An attempt for one message. The outcome is noted in any case, also when it is cut short."""
 
@@ -74,6 +83,7 @@ class Attempt:
             return None  # the lease has expired already
         self._message = message
         self._outcome = await self._deliver(channel, message)
+        _tell(message, self._outcome)
         _CALLED()
         noted = await self._note(self._outcome)
         _NOTED()

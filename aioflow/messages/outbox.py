@@ -17,7 +17,7 @@ from aioflow.messages.outbox_settings import OUTBOX, OutboxSettings
 from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Batch, Schema
-from aioflow.services import Scope, ServiceHost
+from aioflow.services import AccountEntry, Scope, ServiceHost
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.finishing import to_the_end
@@ -43,6 +43,11 @@ class Outbox:
         self._settings: OutboxSettings = as_configuration(host.configuration).section(OUTBOX)
         self._posted: _Posted | None = None
         self._address: Address | None = None
+        self._is_closed = False
+        self._is_committed = False
+        self._sent = 0
+        self._dead = 0
+        self._waiting: int | None = None  # None where nobody has looked
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Outbox:
@@ -51,6 +56,26 @@ class Outbox:
 
     async def close(self) -> None:
         """What was posted belongs to the transaction, which closes later."""
+        self._is_closed = True
+
+    def account(self) -> AccountEntry | None:
+        """Return what became of messages, those of earlier runs included, which are delivered as well."""
+        posted = 0 if self._posted is None else self._posted.count
+        figures = {"posted": posted, "committed": self._is_committed}
+        if self._waiting is not None:
+            figures |= {"delivered": self._sent, "waiting": self._waiting, "dead": self._dead}
+        line = self._line(posted)
+        return AccountEntry("messages", figures, (line,)) if line else None
+
+    def _line(self, posted: int) -> str:
+        """`2 messages delivered, 1 waiting`."""
+        if not self._is_committed or self._waiting is None:
+            became = "not sent" if self._is_closed and not self._is_committed else "in the outbox"
+            return f"{count_text(posted, 'message')} {became}" if posted else ""
+        became_of = ((self._sent, "delivered"), (self._waiting, "waiting"), (self._dead, "given up"))
+        told = [(number, words) for number, words in became_of if number]
+        first = [f"{count_text(number, 'message')} {words}" for number, words in told[:1]]
+        return ", ".join([*first, *(f"{number:,} {words}" for number, words in told[1:])])
 
     async def post(
         self,
@@ -85,6 +110,7 @@ class Outbox:
 
     async def _deliver(self) -> None:
         """After a commit: what is due in the database, whoever posted it. What fails now is not the run."""
+        self._is_committed = True
         if not self._settings.deliver_seconds:
             return
         assert self._address is not None
@@ -95,6 +121,9 @@ class Outbox:
         except Exception as error:
             self._host.warn(f"messages wait to be delivered: {type(error).__name__}: {error}")
             return
+        self._sent += report.sent
+        self._dead += report.dead
+        self._waiting = sum(each.count for each in report.waiting)
         for warning in report_warnings(report, self._address, datetime.now(UTC)):
             self._host.warn(warning)
 

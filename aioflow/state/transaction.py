@@ -17,7 +17,7 @@ from typing import ClassVar, TypeAlias
 from aioflow.context import Context, Position, RunInfo
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
-from aioflow.services import Scope, ServiceHost
+from aioflow.services import AccountEntry, Scope, ServiceHost
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
@@ -67,6 +67,8 @@ class Transaction:
         self._broken: AioflowError | None = None  # what kept a write from being applied early
         self._file: tuple[int, int] | None = None
         self._using = asyncio.Lock()
+        self._commits = 0
+        self._held: dict[str, str] = {}  # by table: what is held back from it, in words
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Transaction:
@@ -165,6 +167,18 @@ class Transaction:
             )
         self._address = address
 
+    def hold(self, table: str, what: str) -> None:
+        """Have the account of the run tell what is held back from a table."""
+        self._held[table] = what
+
+    def account(self) -> AccountEntry | None:
+        if not self._commits and not self._held:
+            return None
+        lines = tuple(
+            f"held back from {table}: {what} (aioflow suspects)" for table, what in self._held.items()
+        )
+        return AccountEntry("state", {"commits": self._commits, "held": dict(self._held)}, lines)
+
     # --- committing -----------------------------------------------------------------------------
 
     async def close(self) -> None:
@@ -216,6 +230,7 @@ class Transaction:
             await self._commit_staged(writes)
         else:
             return
+        self._commits += 1
         self._forget(writes)
 
     def _forget(self, writes: Iterable[Write]) -> None:

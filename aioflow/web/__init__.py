@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aioflow.web.attempts import HttpAttempt
     from aioflow.web.cache import CacheStatistics
     from aioflow.web.client import Client, ClientStatistics
     from aioflow.web.configuration import web_settings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from aioflow.web.messages import BodyStream, Fetcher, Request, Response
     from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
     from aioflow.web.statistics import SourceStatistics
+    from aioflow.web.traffic import RequestEnded, Traffic
     from aioflow.web.urls import Base, resolve
 
 __all__ = [
@@ -47,10 +49,12 @@ __all__ = [
     "ExtractionError",
     "Fetcher",
     "HostSettings",
+    "HttpAttempt",
     "HttpSettings",
     "HttpStatusError",
     "NotRecordedError",
     "Request",
+    "RequestEnded",
     "RequestRefusedError",
     "Response",
     "ResponseTimeoutError",
@@ -58,6 +62,7 @@ __all__ = [
     "RobotsRefusedError",
     "SiteDownError",
     "SourceStatistics",
+    "Traffic",
     "WebError",
     "WebSettings",
     "resolve",
@@ -65,6 +70,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "attempts": ("HttpAttempt",),
     "cache": ("CacheStatistics",),
     "client": ("Client", "ClientStatistics"),
     "configuration": ("web_settings",),
@@ -87,6 +93,7 @@ _HOMES = {
     "messages": ("BodyStream", "Fetcher", "Request", "Response"),
     "settings": ("HostSettings", "HttpSettings", "WebSettings"),
     "statistics": ("SourceStatistics",),
+    "traffic": ("RequestEnded", "Traffic"),
     "urls": ("Base", "resolve"),
 }
 _HOME_OF = {name: f"aioflow.web.{module}" for module, names in _HOMES.items() for name in names}

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from aioflow.dataclass import dataclass
 from aioflow.folders import cache_folder
 from aioflow.secrets import shows_secret
+from aioflow.web.attempts import note_attempt
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
@@ -123,6 +124,9 @@ class CacheFetcher:
             response = await self._answer(request, entry, "cache")
             if response is not None:
                 self._count(hits=1)
+                size = len(response.body) if isinstance(response.body, bytes) else None
+                key = host_key(request.url)
+                note_attempt(request, key, status=response.status, body_bytes=size, stored="cache")
                 return response
             entry = None
         if is_offline or "only-if-cached" in question.says:

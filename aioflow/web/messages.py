@@ -12,6 +12,7 @@ from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
     from aioflow.memory import Memory
+    from aioflow.web.attempts import RequestWatch
     from aioflow.web.cookies import CookieStore
 
 # A host's name and what the firing is about -> what to hold while the network is used, and only then.
@@ -38,7 +39,7 @@ class Request:
     `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
     any other comes with its whole body. With a `hold` a streamed answer comes when its body is whole too, so
     that one that breaks off is asked for again, unless the body is larger than that. `robots` is False where
-    its author says that robots.txt does not apply.
+    its author says that robots.txt does not apply. `watch` is told when an attempt at it has ended.
     """
 
     url: str
@@ -53,6 +54,8 @@ class Request:
     cookies: CookieStore | None = None
     timeout_seconds: float | None = None  # in place of the configured total
     permit: Permit = field(default=no_permit, repr=False, compare=False)
+    watch: RequestWatch | None = field(default=None, repr=False, compare=False)
+    attempt: int = field(default=1, compare=False)
 
 
 class BodyStream(Protocol):

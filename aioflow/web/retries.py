@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from random import Random
 
+from aioflow.web.attempts import ShownUrl
 from aioflow.web.errors import ConnectionFailedError, RequestRefusedError, ResponseTimeoutError, WebError
 from aioflow.web.hosts import Host, Hosts
 from aioflow.web.messages import Fetcher, Request, Response
@@ -48,11 +50,13 @@ class RetryFetcher:
                 try:
                     response = await self._attempt(host, request)
                 except WebError as error:
+                    why: object = error
                     error.attempts = attempt - isinstance(error, RequestRefusedError)
                     seconds = self._seconds_after_error(host, request, error, answered)
                     if seconds is None:
                         raise
                 else:
+                    why = f"status {response.status}"
                     response.attempts = attempt
                     seconds = self._seconds_after_answer(host, request, response, answered)
                     if seconds is None:
@@ -62,10 +66,12 @@ class RetryFetcher:
                     await response.close()
                 if answered is None:
                     answered = host.breaker.answered
+                _LOG.debug("%s is asked for again in %.2f s: %s", ShownUrl(request.url), seconds, why)
                 await self._wait(host, seconds)
                 waited += seconds
                 last = time()
                 attempt += 1
+                request = replace(request, attempt=request.attempt + 1)
         finally:
             host.users -= 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from aioflow.dataclass import dataclass
@@ -222,6 +223,7 @@ class RobotsFetcher:
         try:
             for _ in range(REDIRECTS_AT_MOST + 1):
                 asked = Request(url, streamed=True, robots=False, urgent=True, permit=request.permit)
+                asked = replace(asked, watch=request.watch, attempt=request.attempt)
                 async with await self._reader.fetch(asked) as response:
                     if not 300 <= response.status < 400:
                         return await self._understand(response)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 from aioflow.secrets import mask
+from aioflow.web.attempts import ShownUrl, note_attempt
 from aioflow.web.errors import CircuitOpenError, WebError
 from aioflow.web.hosts import Host, Hosts
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response, Timing
@@ -43,6 +44,8 @@ class TurnFetcher:
                 if not host.pace.is_free(loop.time()):
                     if host.pace.refuses(loop.time()):
                         raise _refusal(host, request, loop.time())
+                    if place is None:
+                        _LOG.debug("%s waits for its turn at %s", ShownUrl(request.url), host.name)
                     place = place or host.pace.place(request.urgent)
                     await host.pace.turn(place)
                 response = await self._try(host, request, asked)
@@ -84,6 +87,8 @@ class TurnFetcher:
             response = await self._inner.fetch(request)
         except WebError as error:
             counters.failed(error)
+            seconds = asyncio.get_running_loop().time() - sent
+            note_attempt(request, host.key, seconds=seconds, waited_seconds=sent - asked, error=error)
             raise
         except BaseException:
             counters.cancelled += 1
@@ -97,8 +102,16 @@ class TurnFetcher:
             self._pause(host, response, answered)
         if isinstance(response.body, bytes):
             counters.bytes_in += len(response.body)
+            note_attempt(
+                *(request, host.key),
+                status=response.status,
+                body_bytes=len(response.body),
+                seconds=answered - sent,
+                waited_seconds=sent - asked,
+                stored=response.stored,
+            )
         else:
-            response.body = _TurnBody(response.body, host, request, response.timing)
+            response.body = _TurnBody(response.body, host, request, response, sent, asked)
         return response
 
     def _pause(self, host: Host, response: Response, now: float) -> None:
@@ -147,11 +160,18 @@ def _shift(timing: Timing, seconds: float) -> None:
 class _TurnBody:
     """A body whose reader may take its time: slot and permit are held while the next piece is waited for."""
 
-    def __init__(self, body: BodyStream, host: Host, request: Request, timing: Timing) -> None:
+    def __init__(
+        self, body: BodyStream, host: Host, request: Request, response: Response, sent: float, asked: float
+    ) -> None:
         self._body = body
         self._host: Host | None = host
         self._request = request
-        self._timing = timing
+        self._status = response.status
+        self._stored = response.stored
+        self._timing = response.timing
+        self._sent = sent
+        self._waited = sent - asked
+        self._bytes = 0
         self._chunks: AsyncIterator[bytes] | None = None
         self._began = asyncio.get_running_loop().time()
         host.users += 1
@@ -167,12 +187,13 @@ class _TurnBody:
             chunk = await self._read(host)
         except WebError as error:
             host.counters.failed(error)
-            self._let_go()
+            self._let_go(error)
             raise
         if chunk is None:
             self._let_go()
             raise StopAsyncIteration
         host.counters.bytes_in += len(chunk)
+        self._bytes += len(chunk)
         return chunk
 
     async def _read(self, host: Host) -> bytes | None:
@@ -193,11 +214,22 @@ class _TurnBody:
         self._let_go()
         await self._body.close()
 
-    def _let_go(self) -> None:
-        if self._host is None:
+    def _let_go(self, error: WebError | None = None) -> None:
+        host = self._host
+        if host is None:
             return
-        self._host.users -= 1
+        host.users -= 1
         self._host = None
+        now = asyncio.get_running_loop().time()
+        note_attempt(
+            *(self._request, host.key),
+            status=self._status,
+            body_bytes=self._bytes,
+            seconds=now - self._sent,
+            waited_seconds=self._waited,
+            stored=self._stored,
+            error=error,
+        )
         # By now all layers have had the first byte count from when the request was handed over to them.
-        reading = asyncio.get_running_loop().time() - self._began
+        reading = now - self._began
         self._timing.total_seconds = self._timing.first_byte_seconds + reading

@@ -72,6 +72,7 @@ class _Calls(ABC):
         self._tally = self._watch.tally
         self._request_settings: Mapping[str, Any] = {
             "permit": context.permit,
+            "watch": session.watch(context),
             "cookies": session.cookies,
             "urgent": context.urgent,
         }

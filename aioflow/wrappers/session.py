@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from aioflow.configuration import Configuration
 from aioflow.context import RunInfo
 from aioflow.secrets import MASK, Secret, Secrets
 from aioflow.services import Scope, ServiceHost
-from aioflow.web.messages import Request, Response
 from aioflow.wrappers.pauses import Pauses
 from aioflow.wrappers.watching import Watching
 
 if TYPE_CHECKING:
     from aioflow.web.cookies import CookieStore
     from aioflow.web.settings import HttpSettings
+    from aioflow.web.traffic import Traffic
 
 
 class WrapperSession:
@@ -25,12 +24,13 @@ class WrapperSession:
 
     def __init__(
         self,
-        fetch: Callable[[Request], Awaitable[Response]],
+        traffic: Traffic,
         settings: HttpSettings,
         cookies: CookieStore | None,
         host: ServiceHost,
     ) -> None:
-        self.fetch = fetch
+        self.fetch = traffic.fetch
+        self.watch = traffic.watch
         self.settings = settings
         self.cookies = cookies
         self.pauses = Pauses()
@@ -41,13 +41,12 @@ class WrapperSession:
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> WrapperSession:
-        from aioflow.web.client import Client
         from aioflow.web.configuration import web_settings
         from aioflow.web.cookies import CookieStore
+        from aioflow.web.traffic import Traffic
 
         settings = web_settings(host.configuration).http
-        client = host.service(Client)
-        return cls(client.fetch, settings, CookieStore() if settings.cookies else None, host)
+        return cls(host.service(Traffic), settings, CookieStore() if settings.cookies else None, host)
 
     def secret(self, name: str) -> str:
         """The value of a secret that a wrapper refers to; nobody needs one to replay a recording."""

@@ -188,6 +188,7 @@ def command(
             monkeypatch.delenv(name)
     for name, path in own_folders(folder).items():
         monkeypatch.setenv(name, path)
+    monkeypatch.setenv("AIOFLOW_ACCOUNT", "false")
     monkeypatch.chdir(folder)
 
     def run(*arguments: str) -> Ended:

@@ -18,9 +18,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment of a command: this checkout's package, no settings, no terminal's peculiarities."""
+    """The environment of a command: this checkout's package, no settings, no terminal's peculiarities.
+
+    Runs end without an account, which has tests of its own: others look at what else is told.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AIOFLOW_")}
-    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "LINES": "30", **changes}
+    ours = {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "LINES": "30", "AIOFLOW_ACCOUNT": "false"}
+    return {**kept, **ours, **changes}
 
 
 def own_folders(folder: Path) -> dict[str, str]:

@@ -154,8 +154,9 @@ def test_a_mistake_in_a_file_ends_a_command_with_a_message(
 
 
 def test_the_page_about_configuration_lists_every_setting_with_its_default(
-    command: Callable[..., Ended], folder: Path
+    command: Callable[..., Ended], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("AIOFLOW_ACCOUNT")
     (folder / "aioflow.toml").write_text('[host."x"]\nheaders = {}\nrate = 0\n')
     described = {}
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")

@@ -247,6 +247,16 @@ def test_deliver_tells_what_still_waits(
     assert "warning: 1 message for test main waits: refused\n" in ended.messages
 
 
+def test_deliver_logs_every_attempt(
+    command: Callable[..., Ended], url: str, channel: ScriptedChannel, folder: Path
+) -> None:
+    (key,) = put(url, "one")
+    channel.does = failing(DeliveryError("refused"))
+    line = f"message {key} to test main, attempt 1, waiting: refused"
+    assert f"messages: {line}\n" in command("outbox", "deliver", "-v", "--log-file", "d.log").messages
+    assert f" DEBUG aioflow.messages {line}\n" in (folder / "d.log").read_text()
+
+
 def test_a_newer_database_is_refused(command: Callable[..., Ended], url: str) -> None:
     async def make_newer(post: Post) -> None:
         connection = await post.connect()

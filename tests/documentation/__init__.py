@@ -6,7 +6,8 @@ What a block does depends on the words behind its opening fence:
 
     title="a.py"   the block is a file, which is written to the folder
     python         is executed; an `output` block right behind it is what it prints
-    console        holds commands, each behind `$ `, and what they print
+    console        holds commands, each behind `$ `, and what they print; runs end with their account where
+                   the fence says `console account`
     plan           has no mistakes: a whole file, or some statements
     anything else  is left alone
 
@@ -120,6 +121,7 @@ class Page:
         self._worker: Connection | None = None
         self._printed: dict[int, str] = {}
         self._exit_code = 0
+        self._accounts = False
         self._keys: dict[str, str] = {}  # of messages: as the page has them, and as they are now
 
     def differences(self) -> Iterator[Difference]:
@@ -153,6 +155,7 @@ class Page:
         elif block.kind == "output":
             yield from _compared(block, self._printed.pop(-1 if block.follows is None else block.follows))
         elif block.kind == "console":
+            self._accounts = "account" in block.info.split()
             actual = "".join(self._commands(block))
             keys = (_KEY.findall(text) for text in (block.text, actual))
             self._keys = {**dict(zip(*keys, strict=False)), **self._keys}
@@ -200,7 +203,7 @@ class Page:
         if words[0] != "aioflow" or _needs_shell(command):
             return self._shell(command)
         with tempfile.NamedTemporaryFile() as file:
-            arguments = (words[1:], str(self._folder), file.name)
+            arguments = (words[1:], str(self._folder), file.name, self._accounts)
             process = _PROCESSES.Process(target=_run_aioflow, args=arguments)
             process.start()
             process.join(PATIENCE_SECONDS)
@@ -217,7 +220,7 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=_environment(),
+            env=_environment(self._accounts),
             text=True,
             timeout=PATIENCE_SECONDS,
         )
@@ -232,9 +235,10 @@ def _needs_shell(command: str) -> bool:
     return any(set(word) <= set("|<>;&()") for word in words)
 
 
-def _environment() -> dict[str, str]:
+def _environment(accounts: bool = False) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AIOFLOW_")}
     ours = {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    ours |= {} if accounts else {"AIOFLOW_ACCOUNT": "false"}
     return {**kept, **ours, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100", "TERM": "dumb"}
 
 
@@ -253,18 +257,18 @@ def comparable(text: str) -> str:
 # --- in other processes -------------------------------------------------------------------------
 
 
-def _enter(folder: str) -> None:
+def _enter(folder: str, accounts: bool = False) -> None:
     warnings.simplefilter("error")
     os.environ.clear()
-    os.environ.update(_environment())
+    os.environ.update(_environment(accounts))
     os.chdir(folder)
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
 
 
-def _run_aioflow(arguments: list[str], folder: str, output: str) -> None:
+def _run_aioflow(arguments: list[str], folder: str, output: str, accounts: bool) -> None:
     """Be the command: `aioflow` with these arguments, everything it prints going to a file."""
-    _enter(folder)
+    _enter(folder, accounts)
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(descriptor, standard)

@@ -107,6 +107,30 @@ async def test_a_run_that_ends_well_delivers_what_it_posted(
         }
 
 
+async def test_the_account_of_a_run_tells_what_became_of_messages(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    channel.does = failing(DeliveryError("greylisted"), DeliveryError("no such user", final=True))
+    account = (await told(database_url, ("Ann", 30), ("Bob", 40), ("Cleo", 50))).account
+    entry = next(each for each in account.entries if each.name == "messages")
+    assert entry.figures == {"posted": 3, "committed": True, "delivered": 1, "waiting": 1, "dead": 1}
+    assert entry.lines == ("1 message delivered, 1 waiting, 1 given up",)
+
+
+async def test_messages_of_a_run_that_failed_were_not_sent(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    async with Engine(registry=registry(), configuration=configuration(database_url)) as engine:
+        people = [{"name": "Ann", "age": 30}, {"name": "Bob", "age": -1}]
+        async with engine.stream(loads(PLAN), people=people) as stream:
+            with pytest.raises(RunError):
+                async for _ in stream.batches():
+                    pass
+    entry = next(each for each in stream.account().entries if each.name == "messages")
+    assert entry.figures == {"posted": 2, "committed": False}
+    assert entry.lines == ("2 messages not sent",)
+
+
 async def test_a_run_that_fails_stores_and_delivers_nothing(
     database_url: str, channel: ScriptedChannel
 ) -> None:

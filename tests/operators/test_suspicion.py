@@ -80,6 +80,7 @@ class Table:
         )
         self.warnings = [each for each in result.warnings if "held back" in each]
         self.notes = result.statistics.notes
+        self.account = result.account
         return tuple(
             [record.row for record in result.outputs[name]] for name in ("added", "changed", "removed")
         )
@@ -158,6 +159,9 @@ def test_a_reason_that_is_a_question_ends_as_one(watched: Table) -> None:
     watched.see(*many(3))
     watched.see(*many(2), mark="asked")
     assert "has the page changed? `aioflow suspects confirm t`" in watched.warnings[0]
+    (entry,) = watched.account.entries
+    assert entry.figures == {"commits": 1, "held": {"t": "1 of 3 rows seems to be gone"}}
+    assert entry.lines == ("held back from t: 1 of 3 rows seems to be gone (aioflow suspects)",)
 
 
 def test_the_first_run_tells_everything_where_that_is_asked_for(url: str) -> None:

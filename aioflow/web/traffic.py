@@ -1,0 +1,149 @@
+"""What one run asks of the web: counted for its account, and told as events of its statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from aioflow.context import Context
+from aioflow.dataclass import dataclass
+from aioflow.events import StepEvent
+from aioflow.quantities import count_text, size_text
+from aioflow.services import AccountEntry, Scope, ServiceHost
+from aioflow.web.attempts import HttpAttempt
+from aioflow.web.errors import RequestRefusedError, WebError
+from aioflow.web.messages import Request, Response
+
+_PAGES_BELOW = 400
+
+
+@dataclass(frozen=True)
+class RequestEnded(StepEvent):
+    """A request of a statement was answered, by a host or from the cache, or failed."""
+
+    request: HttpAttempt
+
+
+class Traffic:
+    """The requests of one run; a service of the run. `fetch` is the client's."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, fetch: Callable[[Request], Awaitable[Response]]) -> None:
+        self._fetch = fetch
+        self._pages = 0
+        self._requests = 0
+        self._repeated = 0
+        self._body_bytes = 0
+        self._hosts: set[str] = set()
+        self._statuses: Counter[int] = Counter()  # by their first digit
+        self._unanswered: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._stored: Counter[str] = Counter()
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Traffic:
+        from aioflow.web.client import Client
+
+        return cls(host.service(Client).fetch)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def fetch(self, request: Request) -> Response:
+        """Return the answer to a request, and count it as a page if it is one."""
+        response = await self._fetch(request)
+        if response.status < _PAGES_BELOW:
+            self._pages += 1
+            if response.stored is not None:
+                self._stored[response.stored] += 1
+        return response
+
+    def watch(self, context: Context) -> StatementWatch:
+        """Return what watches the requests of a statement."""
+        return StatementWatch(self, context)
+
+    def count(
+        self,
+        host: str,
+        attempt: int,
+        status: int | None,
+        body_bytes: int | None,
+        stored: str | None,
+        error: WebError | None,
+    ) -> None:
+        """Count an attempt at a request."""
+        if isinstance(error, RequestRefusedError):
+            self._refused[type(error).__name__] += 1
+            return
+        if stored == "cache":
+            return
+        self._requests += 1
+        self._repeated += attempt > 1
+        self._body_bytes += body_bytes or 0
+        self._hosts.add(host)
+        if status is not None:
+            self._statuses[status // 100] += 1
+        if error is not None:
+            self._unanswered[type(error).__name__] += 1
+
+    # --- the account ----------------------------------------------------------------------------
+
+    def account(self) -> AccountEntry | None:
+        if not self._requests and not self._pages:
+            return None
+        figures = {
+            "pages": self._pages,
+            "requests": self._requests,
+            "repeated": self._repeated,
+            "hosts": len(self._hosts),
+            "body-bytes": self._body_bytes,
+            "statuses": {f"{digit}xx": count for digit, count in sorted(self._statuses.items())},
+            "unanswered": dict(self._unanswered),
+            "refused": dict(self._refused),
+            "cached": self._stored["cache"],
+            "revalidated": self._stored["revalidated"],
+        }
+        return AccountEntry("web", figures, (self._line(),))
+
+    def _line(self) -> str:
+        """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 repeated, 2 answered 5xx`."""
+        pages = count_text(self._pages, "page") if self._pages else "no pages"
+        if not self._requests:
+            return f"{pages} from the cache"
+        hosts = count_text(len(self._hosts), "host")
+        if not self._pages:
+            return f"no pages; {self._requests_text()} to {hosts}{self._trouble()}"
+        parts = [f"{pages}, {size_text(self._body_bytes)} from {hosts}"]
+        parts += [f"{self._stored['cache']:,} from the cache"] if self._stored["cache"] else []
+        parts += [f"{self._stored['revalidated']:,} unchanged"] if self._stored["revalidated"] else []
+        trouble = self._trouble()
+        return ", ".join(parts) + (f"; {self._requests_text()}{trouble}" if trouble else "")
+
+    def _requests_text(self) -> str:
+        return count_text(self._requests, "request")
+
+    def _trouble(self) -> str:
+        """What makes more requests than pages, beside redirects and robots.txt."""
+        told = [(self._repeated, "repeated")]
+        told += [(self._statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
+        told += [(sum(self._unanswered.values()), "without an answer")]
+        return "".join(f", {number:,} {words}" for number, words in told if number)
+
+
+class StatementWatch:
+    """Watches the requests of one statement: counts them, and tells listeners of the run."""
+
+    __slots__ = ("_context", "count")
+
+    def __init__(self, traffic: Traffic, context: Context) -> None:
+        self._context = context
+        self.count = traffic.count
+
+    @property
+    def wants_values(self) -> bool:
+        return self._context.is_watched
+
+    def tell(self, attempt: HttpAttempt) -> None:
+        self._context.publish(RequestEnded, attempt)
