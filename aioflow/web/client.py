@@ -80,7 +80,7 @@ class Client:
             fetcher = cache = CacheFetcher(fetcher, store, settings)
         if settings.http.cookies:
             fetcher = CookieFetcher(fetcher)
-        return cls(SharedFetcher(RedirectFetcher(fetcher, settings.http)), cache, hosts)
+        return cls(SharedFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Client:

@@ -142,6 +142,12 @@ def host_key(url: str) -> str:
     return _known_parts(_head(url))[1]
 
 
+def shown_host(key: str) -> str:
+    """A host key as one writes it: without a port that goes without saying."""
+    name, _, port = key.rpartition(":")
+    return name if port in ("80", "443") else key
+
+
 def origin(url: str) -> str:
     """Scheme, host and port: whom credentials were meant for. Raises ValueError as `host_key` does."""
     return _known_parts(_head(url))[0]
