@@ -19,6 +19,7 @@ from aioflow.context import RunInfo
 from aioflow.errors import Diagnostic, InputError, PlanError, RunError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
+from aioflow.masking import masked_logger
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
@@ -35,6 +36,9 @@ from aioflow.statistics import RunStatistics
 Runnable: TypeAlias = Program | Plan
 
 MEBIBYTE = 1024 * 1024
+
+# The operator `log` knows nothing of secrets.
+masked_logger("aioflow.log")
 
 
 class Result(Sequence[Record]):

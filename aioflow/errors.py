@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from aioflow.dataclass import dataclass
+from aioflow.masking import mask
 from aioflow.source import Span
 
 
@@ -29,6 +30,10 @@ class AioflowError(Exception):
     """
 
     means_absence: bool = False
+
+    def __str__(self) -> str:
+        # Whatever was asked sends secrets back where it likes: in addresses, reasons and names.
+        return mask(super().__str__())
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Diagnostic:
         place = f"{self.span.place}: " if self.span else ""
         label = "" if self.severity == "error" else "warning: "
         excerpt = f"\n{self.span.excerpt}" if self.span else ""
-        return f"{place}{label}{self.message}{excerpt}"
+        return f"{place}{label}{mask(self.message)}{excerpt}"
 
 
 class PlanError(AioflowError):
@@ -124,9 +129,9 @@ def declared_output(name: str, plan: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception, also of one that cannot tell it."""
+    """The text of an exception as it may be shown, also of one that cannot tell it."""
     try:
-        return str(error)
+        return mask(str(error))
     except Exception:
         return ""
 

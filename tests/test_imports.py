@@ -13,6 +13,7 @@ ENGINE_ORDER = (
     "dataclass",
     "pattern",
     "installed",
+    "masking",
     "source",
     "errors",
     "quantities",

@@ -23,7 +23,7 @@ from aioflow.errors import (
     PlanError,
     SettingError,
 )
-from aioflow.secrets import mask
+from aioflow.secrets import Secrets, mask
 
 OK: Final = 0
 FAILED: Final = 1
@@ -57,10 +57,12 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
 
 def report(error: BaseException) -> int:
     """Tell the user what went wrong; returns the exit code."""
+    Secrets().conceal_all()
     if os.environ.get("AIOFLOW_DEBUG") == "1":
-        import traceback
+        from traceback import format_exception
 
-        traceback.print_exception(error)
+        # Values that were made of secrets stand in the messages of whatever library met them.
+        print(mask("".join(format_exception(error))), end="", file=sys.stderr)
     if isinstance(error, PlanError):
         show_diagnostics(error.diagnostics)
         return BAD_INPUT
@@ -92,6 +94,9 @@ def os_error_text(error: OSError) -> str:
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     """Every mistake and warning, as `file:line:column: …` with its source line."""
+    if diagnostics:
+        # A plan may have the value of a secret written out.
+        Secrets().conceal_all()
     for diagnostic in diagnostics:
         text = mask(str(diagnostic))
         if colours(sys.stderr):

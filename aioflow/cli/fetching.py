@@ -18,7 +18,7 @@ from aioflow.configuration import Configuration
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import Secrets
+from aioflow.secrets import Secrets, mask
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import RequestRefusedError, WebError
 from aioflow.web.messages import SAFE_METHODS, Request, Response
@@ -153,7 +153,7 @@ def _tell(
     request: Request, response: Response, body: bytes, report: TextIO, *, as_json: bool, offline: bool
 ) -> None:
     if as_json:
-        print(json.dumps(_described(request, response, body), ensure_ascii=False), file=report)
+        print(mask(json.dumps(_described(request, response, body), ensure_ascii=False)), file=report)
     else:
         print("\n".join(_report(request, response, body, Paint(report), offline)), file=report)
     report.flush()
@@ -171,7 +171,7 @@ def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> Non
         "refused": refused,
         "attempts": 0 if refused else error.attempts,
     }
-    print(json.dumps(described, ensure_ascii=False), file=report)
+    print(mask(json.dumps(described, ensure_ascii=False)), file=report)
 
 
 def _report(request: Request, response: Response, body: bytes, paint: Paint, offline: bool) -> Iterator[str]:

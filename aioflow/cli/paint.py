@@ -7,6 +7,7 @@ import sys
 from typing import TextIO
 
 from aioflow.cli.ending import colours
+from aioflow.secrets import mask
 
 # Text from the web must not move the cursor, change colours or turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
@@ -28,8 +29,8 @@ class Paint:
 
 
 def plain(text: str) -> str:
-    """A text on one line, without anything that a terminal would obey."""
-    return _CONTROL.sub(" ", text)
+    """A text on one line, without secrets and without anything that a terminal would obey."""
+    return _CONTROL.sub(" ", mask(text))
 
 
 def shortened(text: str, most: int, *, keep_end: bool = False) -> str:

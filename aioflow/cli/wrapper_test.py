@@ -28,6 +28,7 @@ from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Value
+from aioflow.secrets import mask
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import WebError
 from aioflow.web.urls import without_userinfo
@@ -106,7 +107,7 @@ def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
     if test.as_json:
         _print_json(wrapper, asked, found, places)
         return True
-    print("\n".join(_report(wrapper, asked, found, places, test.rows, paint)))
+    print(mask("\n".join(_report(wrapper, asked, found, places, test.rows, paint))))
     return True
 
 
@@ -138,7 +139,7 @@ def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> No
     if test.as_json:
         described = {"error": str(error), "error-kind": type(error).__name__}
         url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
-        print(json.dumps({**url, **described}, ensure_ascii=False))
+        print(mask(json.dumps({**url, **described}, ensure_ascii=False)))
     else:
         tell("error", plain(str(error)))
 
@@ -294,7 +295,7 @@ def _print_json(wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequen
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
     }
-    print(json.dumps(described, ensure_ascii=False))
+    print(mask(json.dumps(described, ensure_ascii=False)))
 
 
 def _json_value(value: Value) -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from aioflow.errors import AioflowError
-from aioflow.secrets import mask
 
 ABSENT = frozenset({404, 410})
 
@@ -33,10 +32,6 @@ class WebError(AioflowError):
 
     attempts: int = 1
     sent: bool = True
-
-    def __str__(self) -> str:
-        # A host can send a secret back, in the address of a redirect as anywhere else.
-        return mask(super().__str__())
 
 
 class RequestRefusedError(WebError):

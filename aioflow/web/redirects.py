@@ -6,7 +6,7 @@ from dataclasses import replace
 from string import printable
 from urllib.parse import quote, urlsplit
 
-from aioflow.secrets import shows_secret
+from aioflow.secrets import mask, shows_secret
 from aioflow.web.errors import BadResponseError, RequestRefusedError, WebError
 from aioflow.web.headers import framing, harmless
 from aioflow.web.messages import SAFE_METHODS, Fetcher, Request, Response
@@ -88,9 +88,9 @@ class RedirectFetcher:
         if other not in leave and _name_and_port(other)[0] not in leave:
             raise BadResponseError(
                 f"{shown}: status {response.status} asks to send this {following.method} again to another "
-                f"origin, {_shown_origin(following.url)} instead of {_shown_origin(request.url)}, which nobody "
-                f'gave leave for; if that is meant, write resend_to = ["{shown_host(other)}"] under '
-                f'[host."{shown_host(asked)}"], or ask the other address itself'
+                f"origin, {_shown_origin(following.url)} instead of {_shown_origin(request.url)}, "
+                f'which nobody gave leave for; if that is meant, write resend_to = ["{shown_host(other)}"] '
+                f'under [host."{shown_host(asked)}"], or ask the other address itself'
             )
 
 
@@ -105,7 +105,7 @@ def _target(request: Request, response: Response) -> str:
     url = resolve(request.url, location)
     if url is None:
         raise BadResponseError(
-            f"{shown}: status {response.status} leads to {without_userinfo(location)[:200]!r}, "
+            f"{shown}: status {response.status} leads to {mask(without_userinfo(location))[:200]!r}, "
             "which is no http(s) URL"
         )
     return url

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+from aioflow.masking import masked_logger
 from aioflow.secrets import mask
 from aioflow.web.errors import CircuitOpenError, WebError
 from aioflow.web.hosts import Host, Hosts
@@ -19,7 +19,7 @@ from aioflow.web.urls import without_userinfo
 PAUSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 # Some hosts ask for centuries; they are asked again after an hour, or later if pauses may be longer.
 LEFT_ALONE_AT_MOST_SECONDS = 3600.0
-_LOG = logging.getLogger("aioflow.web")
+_LOG = masked_logger("aioflow.web")
 
 
 class TurnFetcher:

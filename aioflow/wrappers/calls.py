@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context, Release
 from aioflow.dataclass import dataclass
+from aioflow.masking import mask
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.web.messages import Hold, Request, Response
@@ -285,7 +286,7 @@ class PageCalls(_Calls):
     def _note_lost(self, response: Response, what: str) -> None:
         from aioflow.web.urls import without_userinfo
 
-        text = f"{self._context.where}: {without_userinfo(response.url)}: {what}"
+        text = mask(f"{self._context.where}: {without_userinfo(response.url)}: {what}")
         self._context.mark(partial(text))
 
     def _count_unreadable(self, fields: Mapping[str, int]) -> None:
