@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from aioflow.dataclass import dataclass
-from aioflow.masking import mask
+from aioflow.masking import mask, mask_quoted
 from aioflow.source import Span
 
 
@@ -44,11 +44,16 @@ class Diagnostic:
     span: Span | None = None
     severity: Literal["error", "warning"] = "error"
 
+    @property
+    def shown_message(self) -> str:
+        """The message as it may be shown: it may quote a credential that its line has written out."""
+        return mask_quoted(self.message, self.span.source.line(self.span.line) if self.span else "")
+
     def __str__(self) -> str:
         place = f"{self.span.place}: " if self.span else ""
         label = "" if self.severity == "error" else "warning: "
         excerpt = f"\n{self.span.excerpt}" if self.span else ""
-        return f"{place}{label}{mask(self.message)}{excerpt}"
+        return f"{place}{label}{self.shown_message}{excerpt}"
 
 
 class PlanError(AioflowError):

@@ -105,6 +105,14 @@ def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:
     return shown + line[end:], moved
 
 
+def mask_quoted(text: str, line: str) -> str:
+    """A message about a line of a plan, without what must not be shown of that line."""
+    for start, stop in _spans(line):
+        part = line[start:stop]
+        text = text.replace(part, MASK) if len(part) >= _SHORT_CHARACTERS else _alone(part).sub(MASK, text)
+    return mask(text)
+
+
 def shows_secret(data: bytes) -> bool:
     """Whether any concealed value stands in these bytes."""
     text = data.decode("latin-1")

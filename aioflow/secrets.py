@@ -104,7 +104,9 @@ class Secrets:
 
     @cached_property
     def _stored(self) -> Mapping[str, str]:
-        # Imported late, as below: most programs have no secrets.
+        if not self._is_named and not self.path.exists():
+            return {}
+        # Imported late: most programs have no secrets.
         import tomllib
 
         shown = shown_path(self.path)

@@ -9,7 +9,7 @@ from aioflow.cli.ending import BAD_INPUT, OK, report, show_diagnostics
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError
 from aioflow.operator import Registry
-from aioflow.secrets import Secrets, mask
+from aioflow.secrets import Secrets
 
 
 def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:
@@ -51,6 +51,6 @@ def _print_json(path: str, found: Sequence[Diagnostic]) -> None:
             "line": span.line if span else None,
             "column": span.column if span else None,
             "severity": diagnostic.severity,
-            "message": mask(diagnostic.message),
+            "message": diagnostic.shown_message,
         }
         print(json.dumps(entry, ensure_ascii=False))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aioflow.cli.ending import tell
+from aioflow.secrets import Secrets
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
@@ -33,6 +34,8 @@ class _ToStandardError(logging.Handler):
 @contextmanager
 def logged(progress: Progress | None) -> Iterator[None]:
     """Show the log meanwhile, unless a module of the user has arranged for that."""
+    # Functions of users know secrets that nobody asked for here.
+    Secrets().conceal_all()
     logger = logging.getLogger("aioflow")
     if logging.getLogger().handlers or logger.handlers:
         yield
