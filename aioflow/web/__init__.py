@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aioflow.web.errors import (
         AddressRefusedError,
         BadResponseError,
+        BinaryPageError,
         CircuitOpenError,
         ConnectionFailedError,
         ExtractionError,
@@ -37,6 +38,7 @@ __all__ = [
     "AddressRefusedError",
     "BadResponseError",
     "Base",
+    "BinaryPageError",
     "BodyStream",
     "CacheStatistics",
     "CircuitOpenError",
@@ -72,6 +74,7 @@ _HOMES = {
     "errors": (
         "AddressRefusedError",
         "BadResponseError",
+        "BinaryPageError",
         "CircuitOpenError",
         "ConnectionFailedError",
         "ExtractionError",

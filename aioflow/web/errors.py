@@ -12,6 +12,7 @@ WebError
 ├── BadResponseError         framing, headers, encoding or redirects that make no sense
 ├── ResponseTooLargeError    body, headers or decoding ratio over the limit
 ├── HttpStatusError          an answer with an error status
+├── BinaryPageError          the page is no text, but a PDF document, an image, an archive or the like
 └── ExtractionError          the page was fetched, but a required field is missing or it cannot be read
 """
 
@@ -99,6 +100,10 @@ def status_text(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
+
+
+class BinaryPageError(WebError):
+    """The page is no text, so that no wrapper can read it."""
 
 
 class ExtractionError(WebError):

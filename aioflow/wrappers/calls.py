@@ -16,6 +16,7 @@ from aioflow.dataclass import dataclass
 from aioflow.masking import mask
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
+from aioflow.web.errors import WebError
 from aioflow.web.messages import Hold, Request, Response
 from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.answers import accepted
@@ -188,17 +189,22 @@ class PageCalls(_Calls):
                         yield self._without_page(response)
                     return
                 page = _Page(self, accepted(response))
-                if response.overflows:
-                    limit = byte_text(self._session.settings.hold_bytes)
-                    yield Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
+                is_held = not response.overflows
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
+                        if not is_held:
+                            is_held = True
+                            yield self._release()
                         if page.has_items:
                             self._tally.add(rows)
                         yield rows
             following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
             self._note_cut(pages)
+
+    def _release(self) -> Release:
+        limit = byte_text(self._session.settings.hold_bytes)
+        return Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
 
     def _note_cut(self, pages: Pages) -> None:
         """A MAX_PAGES that the wrapper states says how much is meant; one that nobody stated loses rows."""
@@ -228,6 +234,7 @@ class PageCalls(_Calls):
 
     async def _read(self, response: Response) -> PageRows:
         body = await response.read()
+        self.check_is_text(response, body, len(body))
         if self._pauses.is_on and not self._context.urgent:
             await self._pauses.end()
         started = perf_counter()
@@ -238,6 +245,16 @@ class PageCalls(_Calls):
         self.note_page(page, response)
         self._pauses.worked(perf_counter() - started)
         return page
+
+    def check_is_text(self, response: Response, start: bytes, size_bytes: int | None) -> None:
+        """Refuse a page that no reader can read; it has so many bytes, if that is known."""
+        from aioflow.wrappers.media import check_is_text
+
+        try:
+            check_is_text(self._wrapper.extraction, _head(response), start, size_bytes)
+        except WebError as error:
+            error.attempts = response.attempts
+            raise
 
     async def read_aside(self, response: Response, body: bytes) -> PageRows:
         """The rows of a large page, read off the loop."""
@@ -306,6 +323,8 @@ class _Page:
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         body, extractor = self._response.body, self._calls.extractor
+        if isinstance(body, bytes):
+            self._calls.check_is_text(self._response, body, len(body))
         if isinstance(body, bytes) and not extractor.is_incremental and self._calls.is_heavy(body):
             page = await self._calls.read_aside(self._response, body)
             self.rows, self.next_page, self.has_items = len(page.rows), page.next_page, page.has_items
@@ -313,7 +332,7 @@ class _Page:
                 yield page.rows
             return
         reading = extractor.open(_head(self._response))
-        async with aclosing(self._response.chunks()) as chunks:
+        async with aclosing(self._looked_at()) as chunks:
             async for chunk in chunks:
                 for start in range(0, len(chunk), SLICE_BYTES):
                     if start:
@@ -326,6 +345,31 @@ class _Page:
         self._calls.note_page(reading, self._response)
         if rest:
             yield rest
+
+    async def _looked_at(self) -> AsyncGenerator[bytes, None]:
+        """The body piece by piece; what its first bytes show to be no text is refused."""
+        from aioflow.wrappers.media import SNIFFED_BYTES, is_undecided
+
+        start, held = b"", b""
+        async with aclosing(self._response.chunks()) as chunks:
+            async for chunk in chunks:
+                held += chunk
+                if len(start) < SNIFFED_BYTES:
+                    start += chunk[:SNIFFED_BYTES]
+                    if is_undecided(start):
+                        continue
+                    self._calls.check_is_text(self._response, start, _size_bytes(self._response))
+                yield held
+                held = b""
+        if held:
+            self._calls.check_is_text(self._response, start, len(start))
+            yield held
+
+
+def _size_bytes(response: Response) -> int | None:
+    """How large a body is that is still on its way, if its host tells."""
+    said = response.headers.get("Content-Length", "")
+    return int(said) if said.isdecimal() and "Content-Encoding" not in response.headers else None
 
 
 def _is_large(body: bytes) -> bool:
