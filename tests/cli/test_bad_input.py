@@ -17,7 +17,8 @@ RUN = ("run", "double.plan")
         (("run", "nowhere.txt"), "there is no file nowhere.txt"),
         (
             RUN,
-            "plan double needs --input numbers=@FILE (or JSON, or - for stdin, or one tuple by --input n=VALUE)",
+            "plan double needs --input numbers=@FILE (or JSON, or - for stdin, or one tuple by "
+            "--input n=VALUE)",
         ),
         (
             (*RUN, "-i", "number=[]"),

@@ -7,7 +7,7 @@ import struct
 import zipfile
 import zlib
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -199,10 +199,10 @@ def test_a_page_that_comes_in_pieces_is_looked_at_as_it_comes(pieces: int) -> No
 
 def test_a_reader_that_is_made_for_a_kind_of_file_gets_it() -> None:
     class PdfReader(CsvReader):
-        name = "pdf"
-        content_types = ("application/pdf",)
+        name: ClassVar[str] = "pdf"
+        content_types: ClassVar[tuple[str, ...]] = ("application/pdf",)
 
-    register_reader(PdfReader)
+    register_reader(PdfReader())
     try:
         result = read('READ: pdf; t: "1"', FILES["pdf"][0], "text/html")
         assert result.outputs["failed"] == []
