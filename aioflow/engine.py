@@ -21,6 +21,7 @@ from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.events import Listener
 from aioflow.graph import Graph
 from aioflow.journal import is_wanted, log_event
+from aioflow.masking import masked_logger
 from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
 from aioflow.plugins import load_operators
@@ -37,6 +38,9 @@ from aioflow.statistics import RunStatistics
 Runnable: TypeAlias = Program | Plan
 
 MEBIBYTE = 1024 * 1024
+
+# The operator `log` knows nothing of secrets.
+masked_logger("aioflow.log")
 
 
 class Result(Sequence[Record]):

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from aioflow.dataclass import dataclass
+from aioflow.masking import mask, mask_quoted
 from aioflow.source import Span
 
 
@@ -32,6 +33,10 @@ class AioflowError(Exception):
 
     means_absence: bool = False
 
+    def __str__(self) -> str:
+        # Whatever was asked sends secrets back where it likes: in addresses, reasons and names.
+        return mask(super().__str__())
+
 
 @dataclass(frozen=True)
 class Diagnostic:
@@ -41,11 +46,16 @@ class Diagnostic:
     span: Span | None = None
     severity: Literal["error", "warning"] = "error"
 
+    @property
+    def shown_message(self) -> str:
+        """The message as it may be shown: it may quote a credential that its line has written out."""
+        return mask_quoted(self.message, self.span.source.line(self.span.line) if self.span else "")
+
     def __str__(self) -> str:
         place = f"{self.span.place}: " if self.span else ""
         label = "" if self.severity == "error" else "warning: "
         excerpt = f"\n{self.span.excerpt}" if self.span else ""
-        return f"{place}{label}{self.message}{excerpt}"
+        return f"{place}{label}{self.shown_message}{excerpt}"
 
 
 class PlanError(AioflowError):
@@ -145,9 +155,9 @@ def declared_output(name: str, plan: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception, also of one that cannot tell it."""
+    """The text of an exception as it may be shown, also of one that cannot tell it."""
     try:
-        return str(error)
+        return mask(str(error))
     except Exception:
         return ""
 

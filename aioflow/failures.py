@@ -7,6 +7,7 @@ from typing import Protocol
 
 from aioflow.analysis.fitting import FAILED_CALL, FAILURE
 from aioflow.errors import OperatorError, SettingError, message_of
+from aioflow.masking import mask
 from aioflow.operator import BatchFunction
 from aioflow.outlet import Outlet
 from aioflow.relation import Batch, Relation, Row, Schema
@@ -122,7 +123,7 @@ def show_row(schema: Schema, row: Row) -> str:
     """A tuple on one line, long values cut."""
     parts = []
     for name, value in zip(schema.names, row, strict=False):
-        text = repr(value)
+        text = mask(repr(value))
         if len(text) > _SHOWN_CHARACTERS:
             text = text[:_SHOWN_CHARACTERS] + "…"
         parts.append(f"{name}={text}")

@@ -1,32 +1,44 @@
 """Secrets by reference: plans and settings say `secret:NAME`; the value stands elsewhere and is never shown.
 
 It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TOML file of the user's own.
+How it is kept from being shown is for `aioflow.masking`, whose functions are imported from here.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
+from aioflow.masking import MASK, conceal, mask, mask_values, shows_secret
 from aioflow.pattern import pattern
+
+__all__ = [
+    "FILE_VARIABLE",
+    "MASK",
+    "PREFIX",
+    "Secret",
+    "Secrets",
+    "check_name",
+    "conceal",
+    "mask",
+    "mask_values",
+    "references",
+    "shows_secret",
+    "variable_of",
+]
 
 PREFIX = "secret:"
 FILE_VARIABLE = "AIOFLOW_SECRETS"
-MASK = "********"
 
+_VARIABLE = "AIOFLOW_SECRET_"
 _NAME = pattern(r"[A-Za-z_][A-Za-z0-9_-]*")
 _REFERENCE = pattern(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
-# What different writers of URLs leave as it is: none of them, paths, and all that a query may hold.
-_SAFE_IN_URLS = ("", "/", "!$'()*,/:;?@")
-# What must not be shown by anybody in this process, the longest first: one may be part of another.
-_revealed: list[str] = []
 
 
 class Secret:
@@ -80,9 +92,21 @@ class Secrets:
             return text
         return _REFERENCE.sub(lambda found: self.get(found[1]).reveal(), text)
 
+    def conceal_all(self) -> None:
+        """Have `mask` know every secret there is, whether anybody asked for it or not."""
+        for variable, value in self._environment.items():
+            if variable.startswith(_VARIABLE):
+                conceal(value)
+        # A file that cannot be read is told to whoever needs a secret of it.
+        with suppress(InputError):
+            for value in self._stored.values():
+                conceal(value)
+
     @cached_property
     def _stored(self) -> Mapping[str, str]:
-        # Imported late, as below: most programs have no secrets.
+        if not self._is_named and not self.path.exists():
+            return {}
+        # Imported late: most programs have no secrets.
         import tomllib
 
         shown = shown_path(self.path)
@@ -121,48 +145,9 @@ def check_name(name: str) -> str:
 
 def variable_of(name: str) -> str:
     """The environment variable of a secret: upper case, `_` for `-`."""
-    return f"AIOFLOW_SECRET_{name.upper().replace('-', '_')}"
+    return f"{_VARIABLE}{name.upper().replace('-', '_')}"
 
 
 def references(text: str) -> Iterator[str]:
     """The names of the secrets that a text refers to; each is checked."""
     return (check_name(found[1]) for found in _REFERENCE.finditer(text))
-
-
-def conceal(value: str) -> None:
-    """Have `mask` replace a text, however it is written; for what was made of a secret."""
-    if value in _revealed:
-        return
-    for form in _forms(value):
-        if form and form not in _revealed:
-            _revealed.append(form)
-            _revealed.sort(key=len, reverse=True)
-
-
-def _forms(value: str) -> Iterator[str]:
-    """A text as it is, as URLs, forms, JSON and markup have it, and as bytes that nobody decoded."""
-    from html import escape
-
-    yield value
-    for safe in _SAFE_IN_URLS:
-        yield quote(value, safe=safe, errors="replace")
-        yield quote_plus(value, safe=safe, errors="replace")
-    for written in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
-        yield written[1:-1]
-    yield escape(value)
-    yield escape(value, quote=False)
-    yield value.encode(errors="replace").decode("latin-1")
-
-
-def mask(text: str) -> str:
-    """A text as it may be shown: without any secret that was revealed in this process."""
-    for value in _revealed:
-        if value in text:
-            text = text.replace(value, MASK)
-    return text
-
-
-def shows_secret(data: bytes) -> bool:
-    """Whether any secret that was revealed in this process stands in these bytes."""
-    text = data.decode("latin-1")
-    return any(value in text for value in _revealed)

@@ -15,6 +15,7 @@ from aioflow.context import RunInfo
 from aioflow.dataclass import dataclass
 from aioflow.events import Event, Listener, Warned
 from aioflow.graph import Graph
+from aioflow.masking import mask
 from aioflow.relation import Row, Schema
 from aioflow.services import Services
 from aioflow.spill import Memory
@@ -265,6 +266,7 @@ class Session:
             self._settling.popleft()
 
     def warn(self, message: str) -> None:
+        message = mask(message)
         self.warnings.append(message)
         if self.listeners:
             self.publish(Warned(self.now(), self.info.run_id, message))

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from aioflow.dataclass import dataclass
 from aioflow.display import visible_lines
+from aioflow.masking import mask_line
 
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
 
@@ -64,10 +65,12 @@ class Span:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
         text = self.source.line(line).rstrip("\r")
-        first = max(0, column - 1 - _SHOWN_CHARACTERS // 2)
+        # The whole line, since the part that is shown may cut a credential in two.
+        text, (start, end) = mask_line(text, column - 1, column - 1 + self.end - self.start)
+        first = max(0, start - _SHOWN_CHARACTERS // 2)
         shown = text[first : first + _SHOWN_CHARACTERS]
-        before = shown[: column - 1 - first]
-        width = max(1, min(self.end - self.start, len(shown) - len(before)))
+        before = shown[: start - first]
+        width = max(1, min(end - start, len(shown) - len(before)))
         marked, after = shown[len(before) :][:width], shown[len(before) :][width:]
         before, marked, after = map(visible_lines, (before, marked, after))
         # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.

@@ -16,6 +16,7 @@ from aioflow.relation import Batch, Type, Value, picker
 from aioflow.rows import row_of_mapping, value_of
 
 _CHUNK_BYTES = 1 << 16
+_LINE_ENDS = "; lines end with a line feed, not with a carriage return alone"
 _LONGEST_CELL = 1 << 27  # embedded documents are long
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -96,8 +97,11 @@ def read_json_lines(file: BinaryIO, name: str, types: Types) -> Iterator[Schema 
 def _object(line: str, place: str) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"{place}: this JSON is nested too deeply") from None
+    except ValueError as error:
+        hint = _LINE_ENDS if "\r" in line.rstrip() else ""
+        raise InputError(f"{place}: not JSON: {error}{hint}") from None
     if not isinstance(content, dict):
         raise InputError(f"{place}: expected a JSON object, found {line.strip()[:60]}")
     return content
@@ -181,7 +185,9 @@ class _Separated:
                     if cells:
                         batch.append(typed.row(_cells(cells, width)))
             except (csv.Error, SettingError) as error:
-                raise InputError(f"{name}:{first + reader.line_num - 1}: {error}") from None
+                is_ended_wrongly = str(error).startswith("new-line character seen")
+                what = f"this is not one record{_LINE_ENDS}" if is_ended_wrongly else error
+                raise InputError(f"{name}:{first + reader.line_num - 1}: {what}") from None
             yield batch
 
     def _records(self, file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:

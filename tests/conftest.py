@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from aioflow import secrets
+from aioflow import masking
 
 # A loaded machine is no failure.
 settings.register_profile("aioflow", deadline=None)
@@ -36,9 +36,9 @@ async def _run_and_expect_no_tasks(pyfuncitem: pytest.Function) -> None:
 @pytest.fixture(autouse=True)
 def _secrets_are_forgotten() -> Iterator[None]:
     """What one test reveals is no secret in the next: short ones stand in any data."""
-    before = list(secrets._revealed)
     yield
-    secrets._revealed[:] = before
+    for known in (masking._lasting, masking._passing, masking._forms):
+        known.clear()
 
 
 @pytest.hookimpl(tryfirst=True)

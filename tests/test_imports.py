@@ -14,6 +14,7 @@ ENGINE_ORDER = (
     "pattern",
     "display",
     "installed",
+    "masking",
     "source",
     "errors",
     "quantities",

@@ -13,7 +13,6 @@ from aioflow.secrets import Secrets, mask, references
 
 @pytest.fixture(autouse=True)
 def _nothing_revealed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(secrets, "_revealed", [])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("AIOFLOW_SECRETS", raising=False)
 

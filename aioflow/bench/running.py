@@ -25,6 +25,7 @@ from aioflow.bench.machine import (
 )
 from aioflow.bench.results import Finding, Results
 from aioflow.errors import AioflowError, InputError, suggestion
+from aioflow.masking import mask
 
 PACKAGE = "aioflow.benchmarks"
 
@@ -127,7 +128,7 @@ def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
     except Exception as error:
         failure = described(error)
         if os.environ.get("AIOFLOW_DEBUG") == "1":
-            traceback.print_exception(error, file=sys.stderr)
+            print(mask("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     seconds = perf_counter() - started
     finding = replace(
         bench.finding(experiment), seconds=seconds, conditions=watch.conditions(), failure=failure

@@ -9,6 +9,7 @@ from aioflow.cli.paint import print_json
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError
 from aioflow.operator import Registry
+from aioflow.secrets import Secrets
 
 
 def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:
@@ -42,6 +43,7 @@ def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
 
 
 def _print_json(path: str, found: Sequence[Diagnostic]) -> None:
+    Secrets().conceal_all()
     for diagnostic in found:
         span = diagnostic.span
         entry = {
@@ -49,6 +51,6 @@ def _print_json(path: str, found: Sequence[Diagnostic]) -> None:
             "line": span.line if span else None,
             "column": span.column if span else None,
             "severity": diagnostic.severity,
-            "message": diagnostic.message,
+            "message": diagnostic.shown_message,
         }
         print_json(entry)

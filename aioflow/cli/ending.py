@@ -24,7 +24,7 @@ from aioflow.errors import (
     PlanError,
     SettingError,
 )
-from aioflow.secrets import mask
+from aioflow.secrets import Secrets, mask
 
 OK: Final = 0
 FAILED: Final = 1
@@ -71,10 +71,13 @@ def exit_code(error: BaseException) -> int:
 
 def report(error: BaseException) -> int:
     """Tell the user what went wrong; returns the exit code."""
+    Secrets().conceal_all()
     if os.environ.get("AIOFLOW_DEBUG") == "1":
-        import traceback
+        from traceback import format_exception
 
-        print(for_terminal("".join(traceback.format_exception(error)), sys.stderr), end="", file=sys.stderr)
+        # Values that were made of secrets stand in the messages of whatever library met them.
+        text = mask("".join(format_exception(error)))
+        print(for_terminal(text, sys.stderr), end="", file=sys.stderr)
     if isinstance(error, PlanError):
         show_diagnostics(error.diagnostics)
     elif isinstance(error, AioflowError):
@@ -104,6 +107,9 @@ def os_error_text(error: OSError) -> str:
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     """Every mistake and warning, as `file:line:column: …` with its source line."""
+    if diagnostics:
+        # A plan may have the value of a secret written out.
+        Secrets().conceal_all()
     for diagnostic in diagnostics:
         text = for_terminal(mask(str(diagnostic)), sys.stderr)
         if colours(sys.stderr):

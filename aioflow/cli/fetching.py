@@ -19,12 +19,13 @@ from aioflow.dataclass import dataclass
 from aioflow.display import visible, visible_lines
 from aioflow.errors import InputError
 from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import Secrets
+from aioflow.secrets import Secrets, mask
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import RequestRefusedError, WebError
 from aioflow.web.messages import SAFE_METHODS, Request, Response
 from aioflow.web.settings import WebSettings
 from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.media import medium_of
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): *([^\r\n\0]*)")
 _TEXTUAL = re.compile(r"text/|application/(.*[+])?(json|xml|javascript)|application/xhtml", re.IGNORECASE)
@@ -71,7 +72,7 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
             _write(_for_output(response, body, destination), destination)
         _tell(request, response, body, report, as_json=options.as_json, offline=settings.http.offline)
         if destination is not None and destination.name is None:
-            _write(_for_output(response, body, destination), destination)
+            _write_out(response, body, destination)
     except WebError as error:
         _tell_failure(error, options, report)
         return FAILED
@@ -158,6 +159,14 @@ def _write(body: bytes, destination: Destination) -> None:
         raise
 
 
+def _write_out(response: Response, body: bytes, destination: Destination) -> None:
+    """Write to stdout, but nothing to a terminal that would show it as anything but itself."""
+    if sys.stdout.isatty() and _kind_of(response, body) is not None:
+        tell("note", "the body is not shown, since it is no text; -o FILE saves it")
+    else:
+        _write(_for_output(response, body, destination), destination)
+
+
 # --- the report ---------------------------------------------------------------------------------
 
 
@@ -167,7 +176,7 @@ def _tell(
     if as_json:
         print_json(_described(request, response, body), report)
     else:
-        print("\n".join(_report(request, response, body, Paint(report), offline)), file=report)
+        print(mask("\n".join(_report(request, response, body, Paint(report), offline))), file=report)
     report.flush()
 
 
@@ -220,6 +229,7 @@ def _described(request: Request, response: Response, body: bytes) -> dict[str, A
         "body-bytes": len(body),
         "sent-bytes": sent_bytes(response, body),
         "charset": charset_of(response, body),
+        "kind": _kind_of(response, body),
         "headers": [list(header) for header in _headers(response)],
     }
 
@@ -263,6 +273,8 @@ def _body_text(response: Response, body: bytes) -> str:
     text = count_text(len(body), "byte")
     if encoding:
         text += f", sent as {encoding}" + (f" in {count_text(sent, 'byte')}" if sent is not None else "")
+    if (medium := medium_of(body, response.headers.get("Content-Type", ""))) is not None:
+        return f"{text}, {medium.words} ({medium.type}), which no wrapper can read"
     charset = charset_of(response, body)
     return f"{text}, {charset}" if charset else text
 
@@ -280,6 +292,8 @@ def charset_of(response: Response, body: bytes) -> str | None:
     from aioflow.wrappers.charsets import detect
 
     content_type = response.headers.get("Content-Type", "")
+    if medium_of(body, content_type) is not None:
+        return None
     if not body or not _TEXTUAL.match(content_type):
         return None
     found = detect(body, content_type, markup="html" in content_type or "xml" in content_type)
@@ -287,6 +301,12 @@ def charset_of(response: Response, body: bytes) -> str | None:
         who = {"mark": "its byte order mark", "header": "the header", "page": "the page"}
         return f"{found.codec} by {who.get(found.said_by, found.said_by)}"
     return f"{found.codec if _is_utf8(body) else 'windows-1252'} by its looks"
+
+
+def _kind_of(response: Response, body: bytes) -> str | None:
+    """The media type of what is no text."""
+    medium = medium_of(body, response.headers.get("Content-Type", ""))
+    return None if medium is None else medium.type
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 
 from aioflow.cli.ending import os_error_text
 from aioflow.cli.formats import JSON_LINES
+from aioflow.cli.paint import shortened
 from aioflow.cli.reading import (
     JSONS,
     array_rows,
@@ -19,20 +19,28 @@ from aioflow.cli.reading import (
     row_of,
     standard_input_rows,
 )
+from aioflow.cli.values import constant, is_json_of_rows, parsed_json, single_tuple
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.formats import Format, formats
 from aioflow.plan import InputDeclaration, Plan
-from aioflow.relation import Schema
+from aioflow.relation import Schema, Type
 
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | AsyncIterator[Mapping[str, Any]]
 
 
 def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
-    """The rows for each input of a plan; those of a file are read as they are asked for."""
+    """The rows for each input of a plan; those of a file are read as they are asked for.
+
+    All that name attributes of the only input make one tuple together.
+    """
     declared = {each.name: each for each in plan.inputs}
     found: dict[str, Rows] = {}
+    attributes: list[tuple[str, str]] = []
     standard_input: str | None = None
     for text in given:
+        if (attribute := _attribute(text, plan)) is not None:
+            attributes.append(attribute)
+            continue
         name, value = _split(text, plan)
         if name in found:
             raise InputError(f"--input {name} is given twice")
@@ -41,10 +49,16 @@ def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
                 raise InputError(f"only one input can read stdin, not both {standard_input} and {name}")
             standard_input = name
         found[name] = _rows(declared[name], value)
+    if attributes:
+        (only,) = plan.inputs
+        if only.name in found:
+            shown = f"its rows, and its attribute {attributes[0][0]}"
+            raise InputError(f"--input {only.name} is given twice: {shown}")
+        found[only.name] = [single_tuple(attributes, _types(only))]
     missing = [name for name in declared if name not in found]
     if missing:
         shown = ", ".join(f"--input {name}=@FILE" for name in missing)
-        raise InputError(f"plan {plan.name} needs {shown} (or JSON, or - for stdin)")
+        raise InputError(f"plan {plan.name} needs {shown} (or {_other_ways(plan)})")
     return found
 
 
@@ -57,22 +71,64 @@ def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
     }
 
 
+def _attribute(text: str, plan: Plan) -> tuple[str, str] | None:
+    """Name and value of an attribute of the only input; None for rows, and for what makes no sense.
+
+    What names the input itself is its rows, unless it is also the name of an attribute that is declared, and
+    the value is none of the ways to give rows.
+    """
+    name, equals, value = text.partition("=")
+    if len(plan.inputs) != 1 or not equals or not name or _gives_rows(text):
+        return None
+    only = plan.inputs[0]
+    if only.schema is not None and name in only.schema:
+        return None if name == only.name and _gives_rows(value) else (name, value)
+    # Of an input that declares nothing any attribute may be meant; `url=@urls.csv` is a name spelled wrongly.
+    is_open = only.schema is None and name != only.name and not _gives_rows(value)
+    return (name, value) if is_open else None
+
+
+def _gives_rows(text: str) -> bool:
+    return text == "-" or text.startswith("@") or is_json_of_rows(text)
+
+
+def _types(declared: InputDeclaration) -> dict[str, Type | None]:
+    schema = declared.schema
+    return {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
+
+
+def _other_ways(plan: Plan) -> str:
+    if len(plan.inputs) != 1:
+        return "JSON, or - for stdin"
+    schema = plan.inputs[0].schema
+    names = ("ATTRIBUTE",) if schema is None else schema.names
+    return f"JSON, or - for stdin, or one tuple by {' '.join(f'--input {name}=VALUE' for name in names)}"
+
+
 def _split(text: str, plan: Plan) -> tuple[str, str]:
     """Name and value of an input; the name may be left out where there is only one."""
     name, equals, value = text.partition("=")
     declared = [each.name for each in plan.inputs]
     if equals and name in declared:
         return name, value
-    if text == "-" or text[:1] in "@{[":
+    if _gives_rows(text):
         if len(declared) == 1:
             return declared[0], text
         count = f"{len(declared)} inputs: {', '.join(declared)}" if declared else "no inputs"
-        raise InputError(f"--input {text}: plan {plan.name} has {count}")
+        raise InputError(f"--input {shortened(text, 40)}: plan {plan.name} has {count}")
     if not equals:
         raise InputError(f"--input {text}: expected NAME=@FILE, NAME=JSON or NAME=-")
-    known = ", ".join(declared) or "none"
+    known = f"inputs: {', '.join(declared) or 'none'}"
+    if len(plan.inputs) == 1 and plan.inputs[0].schema is not None:
+        attributes = plan.inputs[0].schema.names
+        near = suggestion(name, [*declared, *attributes])
+        known += f"; its attributes: {', '.join(attributes)}"
+        raise InputError(
+            f"--input {name}: plan {plan.name} has no input of that name, nor its input such an attribute"
+            f"{near} ({known})"
+        )
     raise InputError(
-        f"--input {name}: plan {plan.name} has no such input{suggestion(name, declared)} (inputs: {known})"
+        f"--input {name}: plan {plan.name} has no such input{suggestion(name, declared)} ({known})"
     )
 
 
@@ -82,15 +138,14 @@ def _rows(declared: InputDeclaration, value: str) -> Rows:
         return standard_input_rows()
     if value.startswith("@"):
         return _file_rows(value[1:], declared.schema)
-    try:
-        content = json.loads(value)
-    except ValueError as error:
-        raise InputError(f"--input {name}: not JSON ({error}); a file is given as {name}=@FILE") from error
+    content = parsed_json(value, f"--input {name}", f"; a file is given as {name}=@FILE")
     listed = content if isinstance(content, list) else [content]
     return [row_of(each, f"--input {name}, row {number}") for number, each in enumerate(listed, 1)]
 
 
 def _file_rows(name: str, declared: Schema | None) -> Rows:
+    if "\0" in name:
+        raise InputError(f"cannot read input: no path holds a NUL: {name!r}")
     path = Path(name)
     format = _input_format(name)
     if os.access(path, os.R_OK) and not path.is_file() and not path.is_dir():
@@ -139,10 +194,7 @@ def read_parameters(given: Sequence[str], plan: Plan, *, all_needed: bool = True
 
 
 def _constant(text: str, name: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
+    value = constant(text)
     if isinstance(value, dict):
         raise InputError(f"--set {name}: a parameter is text, a number, true, false, null or a list")
     return tuple(value) if isinstance(value, list) else value

@@ -17,7 +17,7 @@ from aioflow.cli.ending import os_error_text, tell
 from aioflow.dataclass import dataclass
 from aioflow.display import visible, visible_json
 from aioflow.errors import InputError
-from aioflow.secrets import mask
+from aioflow.secrets import Secrets, mask
 
 if TYPE_CHECKING:
     from aioflow.cli.progress import Progress
@@ -56,6 +56,8 @@ class CommandLog:
 @contextmanager
 def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
     """Show the log meanwhile, unless a module of the user has arranged for that; -v shows it anyway."""
+    # Functions of users know secrets that nobody asked for here.
+    Secrets().conceal_all()
     options = options or LogOptions()
     log = CommandLog()
     with ExitStack() as stack:

@@ -18,6 +18,7 @@ from aioflow.plan import Program
 from aioflow.relation import Row, Value
 from aioflow.web.messages import Request, Response
 from aioflow.web.settings import WebSettings
+from aioflow.wrappers.media import check_is_text
 from aioflow.wrappers.reading import Found, PageHead
 from aioflow.wrappers.registry import compiled, reader, reader_names
 
@@ -121,6 +122,7 @@ class Extracted:
 
 def extract(extraction: Extraction, page: Page) -> Extracted:
     """The rows of a page."""
+    check_is_text(extraction, page.head, page.body, len(page.body))
     reading = compiled(extraction).open(page.head)
     rows = [*reading.feed(page.body), *reading.end()]
     return Extracted(rows, reading.next_page, dict(reading.unreadable), reading.is_proven_empty)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from aioflow.cli.formats import JSON_LINES
+from aioflow.cli.values import parsed_json
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.operators.encoding import read_value
@@ -42,10 +42,7 @@ def is_array(beginning: bytes) -> bool:
 
 def array_rows(data: bytes, name: str) -> list[Mapping[str, Any]]:
     """A JSON array of objects."""
-    try:
-        content = json.loads(data)
-    except ValueError as error:
-        raise InputError(f"{name}: not JSON ({error})") from error
+    content = parsed_json(data, name)
     return [row_of(each, f"{name}, row {number}") for number, each in enumerate(content, 1)]
 
 
@@ -77,11 +74,7 @@ def _portions(
 
 
 def _line_row(line: bytes, place: str) -> Mapping[str, Any]:
-    try:
-        content = json.loads(line.removeprefix(_BYTE_ORDER_MARK))
-    except ValueError as error:
-        raise InputError(f"{place}: not JSON ({error})") from error
-    return row_of(content, place)
+    return row_of(parsed_json(line.removeprefix(_BYTE_ORDER_MARK), place), place)
 
 
 # --- what has to be waited for ------------------------------------------------------------------

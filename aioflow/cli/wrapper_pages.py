@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from aioflow.cli.pages import Browser, Extracted, Page, saved_page
 from aioflow.cli.paint import shortened
 from aioflow.cli.reading import row_of
+from aioflow.cli.values import is_json_of_rows, parsed_json, single_tuple
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.encoding import cell
@@ -89,17 +89,17 @@ def input_rows(given: Sequence[str], wrapper: AnyWrapper) -> list[Mapping[str, A
     """The tuples that `--input` gives: JSON objects or arrays of them; all NAME=VALUE together are one."""
     names = [each.name for each in wrapper.inputs]
     rows: list[Mapping[str, Any]] = []
-    single: dict[str, Any] = {}
+    single: list[tuple[str, str]] = []
     for text in given:
-        if text.lstrip()[:1] in ("{", "["):
+        if is_json_of_rows(text):
             rows += _json_rows(text)
             continue
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--input {text}: expected JSON or NAME=VALUE")
-        single[name] = _constant(value)
+        single.append((name, value))
     if single or not rows:
-        rows.append(single)
+        rows.append(single_tuple(single, {each.name: each.type for each in wrapper.inputs}))
     for name in {name: None for row in rows for name in row if name not in names}:
         known = ", ".join(names) or "none"
         near = suggestion(name, names)
@@ -108,19 +108,9 @@ def input_rows(given: Sequence[str], wrapper: AnyWrapper) -> list[Mapping[str, A
 
 
 def _json_rows(text: str) -> list[Mapping[str, Any]]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"--input {shortened(text, 40)}: not JSON ({error})") from error
+    content = parsed_json(text, f"--input {shortened(text, 40)}")
     listed = content if isinstance(content, list) else [content]
     return [row_of(each, f"--input, row {number}") for number, each in enumerate(listed, 1)]
-
-
-def _constant(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 # --- the next page ------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from aioflow.errors import InputError
 from aioflow.operators.encoding import cell, json_text
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Type, Value, is_empty
+from aioflow.secrets import mask
 from aioflow.web.configuration import web_settings
 from aioflow.web.errors import WebError
 from aioflow.web.urls import without_userinfo
@@ -107,7 +108,7 @@ def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
     if test.as_json:
         _print_json(wrapper, asked, found, places)
         return True
-    print("\n".join(_report(wrapper, asked, found, places, test.rows, paint)))
+    print(mask("\n".join(_report(wrapper, asked, found, places, test.rows, paint))))
     return True
 
 

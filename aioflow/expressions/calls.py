@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions import date_functions, general_functions, number_functions, text_functions  # noqa: F401
+from aioflow.expressions import (  # noqa: F401  # each registers its functions
+    date_functions,
+    general_functions,
+    number_functions,
+    text_functions,
+    url_functions,
+)
 from aioflow.expressions.arguments import check_argument, read_argument, readers
 from aioflow.expressions.choices import case, shared_type
 from aioflow.expressions.code import Code, Evaluate

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from aioflow.dataclass import dataclass
 from aioflow.relation import Type, Value
 
-Family: TypeAlias = Literal["text", "number", "date", "general"]
+Family: TypeAlias = Literal["text", "number", "date", "url", "general"]
 
 # What a parameter may be declared as, beside the types: `whole` numbers, `pattern`s (regular expressions),
 # `unit`s of time, `layout`s of dates, the `form` in which dates are read, and `any` value.

@@ -8,7 +8,7 @@ from pathlib import Path
 from aioflow.expressions.calls import all_functions
 
 _BEGIN, _END = "<!-- functions: begin -->", "<!-- functions: end -->"
-_TITLES = {"text": "Text", "number": "Numbers", "date": "Dates", "general": "Any value"}
+_TITLES = {"text": "Text", "number": "Numbers", "date": "Dates", "url": "URLs", "general": "Any value"}
 
 
 def function_reference() -> str:

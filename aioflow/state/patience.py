@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from aioflow.masking import masked_logger
 from aioflow.quantities import duration_text
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, StateError
 
-_LOG = logging.getLogger("aioflow.state")
+_LOG = masked_logger("aioflow.state")
 _SHORTEST_SECONDS = 0.02
 _LONGEST_SECONDS = 0.5
 _TELL_AFTER_SECONDS = 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from aioflow.errors import AioflowError
-from aioflow.secrets import mask
+from aioflow.masking import mask, mask_line
 from aioflow.state.driver import Address
 from aioflow.state.errors import (
     BusyError,
@@ -121,13 +121,13 @@ def _place(error: Any, sql: str) -> str:
     before = sql[: int(error.position) - 1]
     line = before.count("\n")
     column = len(before) - (before.rfind("\n") + 1)
-    text = sql.split("\n")[line]
-    start = max(0, column - _SHOWN_CHARACTERS // 2)
+    text, (shown_column,) = mask_line(sql.split("\n")[line], column)
+    start = max(0, shown_column - _SHOWN_CHARACTERS // 2)
     return f", at line {line + 1}, column {column + 1}: {text[start : start + _SHOWN_CHARACTERS]}"
 
 
 def _asked(sql: str) -> str:
-    text = " ".join(sql.split())
+    text = " ".join(mask(sql).split())
     if not text:
         return ""
     return f", in: {text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + '…'}"

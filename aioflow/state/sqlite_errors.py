@@ -66,7 +66,7 @@ def is_about_a_row(error: Exception) -> bool:
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(mask(text).split())
     return line if len(line) <= _SHOWN_SQL else line[:_SHOWN_SQL] + "…"
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aioflow.web.errors import (
         AddressRefusedError,
         BadResponseError,
+        BinaryPageError,
         CircuitOpenError,
         ConnectionFailedError,
         ExtractionError,
@@ -39,6 +40,7 @@ __all__ = [
     "AddressRefusedError",
     "BadResponseError",
     "Base",
+    "BinaryPageError",
     "BodyStream",
     "CacheStatistics",
     "CircuitOpenError",
@@ -78,6 +80,7 @@ _HOMES = {
     "errors": (
         "AddressRefusedError",
         "BadResponseError",
+        "BinaryPageError",
         "CircuitOpenError",
         "ConnectionFailedError",
         "ExtractionError",

@@ -6,7 +6,6 @@ Offline it gives any stored answer, however old, and asks nobody.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from aioflow.dataclass import dataclass
 from aioflow.folders import cache_folder
+from aioflow.masking import masked_logger
 from aioflow.secrets import shows_secret
 from aioflow.web.attempts import note_attempt
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
@@ -38,7 +38,7 @@ from aioflow.web.messages import BodyStream, Fetcher, Request, Response
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.web.urls import has_host, host_key, origin, resolve, without_userinfo
 
-_LOG = logging.getLogger("aioflow.web")
+_LOG = masked_logger("aioflow.web")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Whoever asks like this wants an answer from the server, about what it has itself.
 _CONDITIONAL = frozenset(

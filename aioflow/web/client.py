@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.folders import shown_path
+from aioflow.masking import masked_logger
 from aioflow.secrets import Secrets
 from aioflow.services import Scope, ServiceHost
 from aioflow.web.configuration import web_settings
@@ -34,7 +34,7 @@ from aioflow.web.urls import without_userinfo
 if TYPE_CHECKING:
     from aioflow.web.cache import CacheFetcher, CacheStatistics
 
-_LOG = logging.getLogger("aioflow.web")
+_LOG = masked_logger("aioflow.web")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Client:
             fetcher = cache = CacheFetcher(fetcher, store, settings)
         if settings.http.cookies:
             fetcher = CookieFetcher(fetcher)
-        return cls(SharedFetcher(RedirectFetcher(fetcher, settings.http)), cache, hosts)
+        return cls(SharedFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Client:

@@ -66,6 +66,13 @@ def _allowed(hosts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.lower() for text in hosts)
 
 
+def _hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map(host_name, hosts))
+    except InputError:
+        raise InputError("a list of hosts, like 'example.org' or 'example.org:8080'") from None
+
+
 def _is_port(digits: str | None) -> bool:
     return digits is None or 0 < int(digits) < 65536
 
@@ -142,5 +149,6 @@ HOST = Section(
         "headers": _header_text,
         "auth": _auth,
         "proxy": _proxy,
+        "resend_to": _hosts,
     },
 )

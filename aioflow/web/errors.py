@@ -12,6 +12,7 @@ WebError
 ├── BadResponseError         framing, headers, encoding or redirects that make no sense
 ├── ResponseTooLargeError    body, headers or decoding ratio over the limit
 ├── HttpStatusError          an answer with an error status
+├── BinaryPageError          the page is no text, but a PDF document, an image, an archive or the like
 └── ExtractionError          the page was fetched, but a required field is missing or it cannot be read
 """
 
@@ -20,7 +21,6 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from aioflow.errors import AioflowError
-from aioflow.secrets import mask
 
 ABSENT = frozenset({404, 410})
 
@@ -33,10 +33,6 @@ class WebError(AioflowError):
 
     attempts: int = 1
     sent: bool = True
-
-    def __str__(self) -> str:
-        # A host can send a secret back, in the address of a redirect as anywhere else.
-        return mask(super().__str__())
 
 
 class RequestRefusedError(WebError):
@@ -104,6 +100,10 @@ def status_text(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
+
+
+class BinaryPageError(WebError):
+    """The page is no text, so that no wrapper can read it."""
 
 
 class ExtractionError(WebError):

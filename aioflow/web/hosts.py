@@ -12,7 +12,7 @@ from aioflow.web.errors import AddressRefusedError
 from aioflow.web.rate import Pace
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.web.statistics import Counters
-from aioflow.web.urls import PortError, host_key, without_userinfo
+from aioflow.web.urls import PortError, host_key, shown_host, without_userinfo
 
 if TYPE_CHECKING:
     from aioflow.web.robots import RobotsRules
@@ -58,7 +58,7 @@ class Host:
         self._retry_budget = http.retry_budget
         self._retry_tokens = max(_RETRY_RESERVE, float(http.retries))
         self.key = key
-        self.name = name if port in ("80", "443") else key  # as one writes it
+        self.name = shown_host(key)
         self.pace = Pace(rate, self._burst)
         self.slots = Permits(max(http.concurrency if own.concurrency is None else own.concurrency, 1))
         self.breaker = Breaker(http.breaker_failures, http.breaker_seconds)

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import shown_path
-from aioflow.secrets import MASK, PREFIX, mask
+from aioflow.secrets import MASK, PREFIX, mask_values
 from aioflow.web.errors import NotRecordedError, WebError
 from aioflow.web.headers import HARMLESS
 from aioflow.web.messages import BodyStream, Fetcher, Request, Response
@@ -82,7 +82,7 @@ class RecordFetcher:
     def _shown(self, name: str, value: str) -> str:
         if name.lower() in self._hidden:
             return MASK
-        return mask(_COOKIE_VALUE.sub(rf"\1{MASK}", value) if name.lower() == "set-cookie" else value)
+        return mask_values(_COOKIE_VALUE.sub(rf"\1{MASK}", value) if name.lower() == "set-cookie" else value)
 
     def _append(self, recorded: dict[str, Any], body: bytes) -> None:
         recorded["response"] |= _recorded_body(body)
@@ -248,7 +248,8 @@ def _recorded_request(request: Request) -> dict[str, Any]:
         "method": request.method,
         "url": _shown_url(request),
         "headers": {
-            name: mask(value) if name.lower() in HARMLESS else MASK for name, value in request.headers.items()
+            name: mask_values(value) if name.lower() in HARMLESS else MASK
+            for name, value in request.headers.items()
         },
         "body": None if body is None else sha256(_masked(body)).hexdigest(),
     }
@@ -275,13 +276,13 @@ def _key(recorded: Mapping[str, Any]) -> _Key:
 
 
 def _shown_url(request: Request) -> str:
-    return mask(without_userinfo(request.url.partition("#")[0]))
+    return mask_values(without_userinfo(request.url.partition("#")[0]))
 
 
 def _recorded_body(body: bytes) -> dict[str, str]:
     """A body as text where it is one, which is read and compared more easily."""
     try:
-        return {"text": mask(body.decode())}
+        return {"text": mask_values(body.decode())}
     except UnicodeDecodeError:
         return {"base64": b64encode(_masked(body)).decode()}
 
@@ -294,7 +295,7 @@ def _body(found: Mapping[str, Any]) -> bytes:
 
 
 def _masked(data: bytes) -> bytes:
-    return mask(data.decode("latin-1")).encode("latin-1")
+    return mask_values(data.decode("latin-1")).encode("latin-1")
 
 
 def _secret_headers(settings: WebSettings) -> frozenset[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from string import printable
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from aioflow.secrets import shows_secret
+from aioflow.secrets import mask, shows_secret
 from aioflow.web.errors import BadResponseError, RequestRefusedError, WebError
 from aioflow.web.headers import framing, harmless
-from aioflow.web.messages import Fetcher, Request, Response
-from aioflow.web.settings import HttpSettings
-from aioflow.web.urls import origin, resolve, without_userinfo
+from aioflow.web.messages import SAFE_METHODS, Fetcher, Request, Response
+from aioflow.web.settings import WebSettings
+from aioflow.web.urls import host_key, origin, resolve, shown_host, without_userinfo
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
 
@@ -19,9 +19,10 @@ STATUSES = frozenset({301, 302, 303, 307, 308})
 class RedirectFetcher:
     """Follows `Location`, at most `redirects` times and never in a circle."""
 
-    def __init__(self, inner: Fetcher, settings: HttpSettings) -> None:
+    def __init__(self, inner: Fetcher, settings: WebSettings) -> None:
         self._inner = inner
-        self._most = settings.redirects
+        self._settings = settings
+        self._most = settings.http.redirects
 
     async def fetch(self, request: Request) -> Response:
         if request.headers and (name := framing(request.headers)) is not None:
@@ -46,7 +47,7 @@ class RedirectFetcher:
             await response.close()
             if len(passed) > self._most:
                 raise BadResponseError(f"{_shown(hops)}: redirected more often than {self._most} times")
-            request = _next(request, response)
+            request = self._next(request, response)
             if _state(request) in seen:
                 raise BadResponseError(f"{_shown((*hops, request.url))}: redirected in a circle")
             seen.add(_state(request))
@@ -60,26 +61,37 @@ class RedirectFetcher:
             passed.append(response)
         return _told(response, passed[:-1], hops)
 
+    def _next(self, request: Request, response: Response) -> Request:
+        """The request that a redirect asks for."""
+        url = _target(request, response)
+        method, body, headers = request.method, request.body, request.headers
+        if response.status == 303 or (response.status in (301, 302) and method == "POST"):
+            method, body = ("HEAD" if method == "HEAD" else "GET"), None
+            headers = {name: value for name, value in headers.items() if not _is_about_body(name)}
+        is_safe = request.is_safe or method != request.method
+        following = replace(request, url=url, method=method, headers=headers, body=body, is_safe=is_safe)
+        if origin(url) == origin(request.url):
+            return following
+        if body is not None or method not in SAFE_METHODS:
+            self._check_leave(request, response, following)
+        return replace(following, headers=harmless(headers))
 
-def _next(request: Request, response: Response) -> Request:
-    """The request that a redirect asks for."""
-    url = _target(request, response)
-    method, body, headers = request.method, request.body, request.headers
-    if response.status == 303 or (response.status in (301, 302) and method == "POST"):
-        method, body = ("HEAD" if method == "HEAD" else "GET"), None
-        headers = {name: value for name, value in headers.items() if not _is_about_body(name)}
-    if origin(url) != origin(request.url):
-        headers = harmless(headers)
-        if body is not None and shows_secret(body):
+    def _check_leave(self, request: Request, response: Response, following: Request) -> None:
+        """What has effects, or a body that was meant for one origin, goes to another by leave only."""
+        shown = _shown((request.url, following.url))
+        if following.body is not None and shows_secret(following.body):
+            raise BadResponseError(f"{shown}: the redirect would send a secret in the body to another host")
+        if following.body is not None and _is_encrypted(request) and not _is_encrypted(following):
+            raise BadResponseError(f"{shown}: the redirect would send the request's body unencrypted")
+        asked, other = host_key(request.url), host_key(following.url)
+        leave = self._settings.host(*_name_and_port(asked)).resend_to
+        if other not in leave and _name_and_port(other)[0] not in leave:
             raise BadResponseError(
-                f"{_shown((request.url, url))}: the redirect would send a secret in the body to another host"
+                f"{shown}: status {response.status} asks to send this {following.method} again to another "
+                f"origin, {_shown_origin(following.url)} instead of {_shown_origin(request.url)}, "
+                f'which nobody gave leave for; if that is meant, write resend_to = ["{shown_host(other)}"] '
+                f'under [host."{shown_host(asked)}"], or ask the other address itself'
             )
-        if body is not None and request.url.startswith("https:") and url.startswith("http:"):
-            raise BadResponseError(
-                f"{_shown((request.url, url))}: the redirect would send the request's body unencrypted"
-            )
-    is_safe = request.is_safe or method != request.method
-    return replace(request, url=url, method=method, headers=headers, body=body, is_safe=is_safe)
 
 
 def _target(request: Request, response: Response) -> str:
@@ -93,7 +105,7 @@ def _target(request: Request, response: Response) -> str:
     url = resolve(request.url, location)
     if url is None:
         raise BadResponseError(
-            f"{shown}: status {response.status} leads to {without_userinfo(location)[:200]!r}, "
+            f"{shown}: status {response.status} leads to {mask(without_userinfo(location))[:200]!r}, "
             "which is no http(s) URL"
         )
     return url
@@ -118,6 +130,19 @@ def _told(response: Response, passed: list[Response], hops: tuple[str, ...]) -> 
 
 def _is_about_body(name: str) -> bool:
     return name.lower().startswith("content-")
+
+
+def _is_encrypted(request: Request) -> bool:
+    return origin(request.url).startswith("https:")
+
+
+def _name_and_port(key: str) -> tuple[str, int]:
+    name, _, port = key.rpartition(":")
+    return name, int(port)
+
+
+def _shown_origin(url: str) -> str:
+    return f"{urlsplit(url).scheme}://{shown_host(host_key(url))}"
 
 
 def _say_where_from(error: WebError, url: str) -> None:

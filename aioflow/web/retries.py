@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 from random import Random
 
+from aioflow.masking import masked_logger
 from aioflow.web.attempts import ShownUrl
 from aioflow.web.errors import ConnectionFailedError, RequestRefusedError, ResponseTimeoutError, WebError
 from aioflow.web.hosts import Host, Hosts
@@ -14,7 +14,7 @@ from aioflow.web.messages import Fetcher, Request, Response
 from aioflow.web.retry_after import retry_after_seconds
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-_LOG = logging.getLogger("aioflow.web")
+_LOG = masked_logger("aioflow.web")
 _TROUBLE = (ConnectionFailedError, ResponseTimeoutError)
 # Server errors that say something about the request, not that the host is in trouble.
 _NO_TROUBLE = frozenset({501, 505})

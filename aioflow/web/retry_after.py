@@ -30,13 +30,22 @@ def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float | None =
     A date is compared with the answer's own `Date`, so that it does not matter whether both clocks agree;
     without one, with ours, or with `wall_seconds`. Of several values the longest counts.
     """
-    value = headers.get("Retry-After")
+    value = _value(headers)
     if value is None:
         return None
     now = parse_date(headers.get("Date", ""))
     if now is None:
         now = time.time() if wall_seconds is None else wall_seconds
     return _longest(value.strip(), now)
+
+
+def _value(headers: Mapping[str, str]) -> str | None:
+    """The header; several of them are a list (RFC 9110, section 5.3)."""
+    getall = getattr(headers, "getall", None)
+    if getall is None:
+        return headers.get("Retry-After")
+    values: list[str] = getall("Retry-After", [])
+    return ", ".join(values) if values else None
 
 
 def parse_date(text: str, wall_seconds: float | None = None) -> float | None:

@@ -63,7 +63,8 @@ class HttpSettings:
 class HostSettings:
     """`[host."example.org"]` or `[host."127.0.0.1:8080"]`; None leaves it to `[http]`.
 
-    Rate 0 is none. `auth` is `bearer secret:TOKEN` or `basic USER secret:PASSWORD`.
+    Rate 0 is none. `auth` is `bearer secret:TOKEN` or `basic USER secret:PASSWORD`. `resend_to` has the hosts
+    to which a redirect may send a request with effects or a body again.
     """
 
     rate: float | None = None
@@ -73,6 +74,7 @@ class HostSettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     auth: str | None = None
     proxy: str | None = None
+    resend_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioflow.secrets import Secrets
+from aioflow.secrets import Secrets, conceal
 from aioflow.web.addresses import AddressGuard
 from aioflow.web.bodies import Body, cut
 from aioflow.web.connections import Exchange, GuardedResolver, ProxyTargets, open_session
@@ -192,6 +192,8 @@ def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[st
     given = CIMultiDict(headers)
     if hdrs.AUTHORIZATION not in given:
         given[hdrs.AUTHORIZATION] = basic(url.user or "", url.password or "")
+        conceal(url.password or url.user or "", passing=True)
+        conceal(given[hdrs.AUTHORIZATION].partition(" ")[2], passing=True)
     return url.with_user(None), given
 
 

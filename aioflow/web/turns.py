@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+from aioflow.masking import masked_logger
 from aioflow.secrets import mask
 from aioflow.web.attempts import ShownUrl, note_attempt
 from aioflow.web.errors import CircuitOpenError, WebError
@@ -18,9 +18,9 @@ from aioflow.web.urls import without_userinfo
 
 # Statuses whose `Retry-After` speaks of the host, not of this one request.
 PAUSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-# Some hosts ask for centuries; a process that runs for ever tries them again all the same.
-LEFT_ALONE_AT_MOST_SECONDS = 24 * 3600.0
-_LOG = logging.getLogger("aioflow.web")
+# Some hosts ask for centuries; they are asked again after an hour, or later if pauses may be longer.
+LEFT_ALONE_AT_MOST_SECONDS = 3600.0
+_LOG = masked_logger("aioflow.web")
 
 
 class TurnFetcher:
@@ -119,7 +119,8 @@ class TurnFetcher:
         seconds = retry_after_seconds(response.headers)
         if not seconds:
             return
-        if seconds <= self._hosts.http.retry_after_seconds:
+        waited_at_most = self._hosts.http.retry_after_seconds
+        if seconds <= waited_at_most:
             if not host.has_paused:
                 _LOG.warning(
                     "%s asks to be left alone for %g s; requests to it wait so long", host.name, seconds
@@ -127,13 +128,15 @@ class TurnFetcher:
             host.has_paused = True
             host.pace.pause(now + seconds)
             return
+        refused = min(seconds, max(waited_at_most, LEFT_ALONE_AT_MOST_SECONDS))
         if not host.pace.refuses(now):
+            capped = f", which is capped at {refused:g} s" if refused < seconds else ""
             _LOG.warning(
-                "%s asks to be left alone for %g s, which is longer than http.retry_after_seconds; "
+                "%s asks to be left alone for %g s, longer than http.retry_after_seconds (%g s)%s; "
                 "requests to it are refused so long",
-                *(host.name, seconds),
+                *(host.name, seconds, waited_at_most, capped),
             )
-        host.pace.refuse(now + min(seconds, LEFT_ALONE_AT_MOST_SECONDS))
+        host.pace.refuse(now + refused)
 
     async def close(self) -> None:
         await self._inner.close()
@@ -143,8 +146,9 @@ def _refusal(host: Host, request: Request, now: float) -> CircuitOpenError:
     left = host.pace.refusing_until - now
     until = (datetime.now(UTC) + timedelta(seconds=left)).isoformat(timespec="seconds")
     error = CircuitOpenError(
-        f"{without_userinfo(request.url)}: {host.name} has asked to be left alone until {until} "
-        f"(for {left:.4g} s more), which is longer than http.retry_after_seconds lets it be waited for"
+        f"{without_userinfo(request.url)}: {host.name} has asked to be left alone for longer than "
+        f"http.retry_after_seconds, so that this is not waited for; it is asked again from {until} on "
+        f"(in {left:.4g} s)"
     )
     host.counters.failed(error)
     return error

@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 from aioflow.pattern import pattern
 
 # What browsers strip from both ends of a link, and what they leave out of it.
-_BLANK = "".join(map(chr, range(0x21)))
-_LEFT_OUT = str.maketrans("", "", "\t\n\r")
+BLANK = "".join(map(chr, range(0x21)))
+LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST_KEPT = 300  # hosts have 253 characters at most; pages may hold anything
 _LONGEST_HOST = 254  # with a dot at its end
@@ -31,7 +31,7 @@ _QUERY = pattern("[?#]")
 _ROOTED_LINKS = pattern(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
 _END_OF_HOST = pattern("[/?#]|$")
 _DOTTED = pattern(r"/(?:\.|%2e)", re.IGNORECASE)
-_NO_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
+NO_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
 _SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
 _USERINFO = pattern(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
@@ -118,7 +118,7 @@ class Base:
 
     def _resolve_slowly(self, link: str) -> str | None:
         try:
-            joined = urljoin(self.url, link.strip(_BLANK).translate(_LEFT_OUT))
+            joined = urljoin(self.url, link.strip(BLANK).translate(LEFT_OUT))
             parts = urlsplit(joined)
             if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.port == 0:
                 return None
@@ -140,6 +140,12 @@ def host_key(url: str) -> str:
     Raises ValueError for what is no http(s) URL with a host.
     """
     return _known_parts(_head(url))[1]
+
+
+def shown_host(key: str) -> str:
+    """A host key as one writes it: without a port that goes without saying."""
+    name, _, port = key.rpartition(":")
+    return name if port in ("80", "443") else key
 
 
 def origin(url: str) -> str:
@@ -166,14 +172,14 @@ def target(url: str) -> tuple[str | None, str]:
 
     The path is None where it has to be shortened first, as in `/a/../b`.
     """
-    text = url.strip(_BLANK).translate(_LEFT_OUT).partition("#")[0]
+    text = url.strip(BLANK).translate(LEFT_OUT).partition("#")[0]
     found = _END_OF_HOST.search(text, text.find("//") + 2)
     path, _, query = text[found.start() if found else len(text) :].partition("?")
     return None if _DOTTED.search(path) else _escaped(path) or "/", _escaped(query)
 
 
 def _escaped(text: str) -> str:
-    return quote(_NO_ESCAPE.sub("%25", text), safe=_SENT_AS_IT_IS)
+    return quote(NO_ESCAPE.sub("%25", text), safe=_SENT_AS_IT_IS)
 
 
 def _head(url: str) -> str:

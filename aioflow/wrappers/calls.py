@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.context import Context, Release
+from aioflow.masking import mask
 from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.web.messages import Hold, Request, Response
@@ -114,7 +115,7 @@ class PageCalls(_Calls):
         self._wrapper = wrapper
         self.extractor = compiled(wrapper.extraction)
         total_seconds = wrapper.request.timeout_seconds or session.settings.total_seconds
-        self.reader = PageReader(self.extractor, session.settings, context, total_seconds)
+        self.reader = PageReader(wrapper.extraction, session.settings, context, total_seconds)
         self._has_items = False
         self._empty_pages = 0
         self._proven_pages = 0  # of those
@@ -176,19 +177,23 @@ class PageCalls(_Calls):
                     if following is request:  # otherwise the pages before it gave what there is
                         yield self._without_page(response)
                     return
-                accepted(response)
-                if response.overflows:
-                    limit = byte_text(self._session.settings.hold_bytes)
-                    yield Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
-                page = _Page(self, response)
+                page = _Page(self, accepted(response))
+                is_held = not response.overflows
                 async with aclosing(page.batches()) as batches:
                     async for rows in batches:
+                        if not is_held:
+                            is_held = True
+                            yield self._release()
                         if page.has_items:
                             self._tally.add(rows)
                         yield rows
             following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
             self._note_cut(pages)
+
+    def _release(self) -> Release:
+        limit = byte_text(self._session.settings.hold_bytes)
+        return Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
 
     def _note_cut(self, pages: Pages) -> None:
         """A MAX_PAGES that the wrapper states says how much is meant; one that nobody stated loses rows."""
@@ -245,7 +250,7 @@ class PageCalls(_Calls):
     def _note_lost(self, response: Response, what: str) -> None:
         from aioflow.web.urls import without_userinfo
 
-        text = f"{self._context.where}: {without_userinfo(response.url)}: {what}"
+        text = mask(f"{self._context.where}: {without_userinfo(response.url)}: {what}")
         self._context.mark(partial(text))
 
     def _count_unreadable(self, fields: Mapping[str, int]) -> None:

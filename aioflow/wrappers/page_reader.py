@@ -14,8 +14,10 @@ from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Value
 from aioflow.web.messages import Response
 from aioflow.web.settings import HttpSettings
+from aioflow.wrappers.definition import Extraction
 from aioflow.wrappers.loop_time import HeavyPageError, on_the_loop
 from aioflow.wrappers.reading import Extractor, PageHead, Reading
+from aioflow.wrappers.registry import compiled
 
 # What is read bit by bit, in bits that do not keep the loop waiting.
 SLICE_BYTES = 64 * 1024
@@ -62,15 +64,17 @@ class PageReader:
     """Reads the pages of one statement."""
 
     def __init__(
-        self, extractor: Extractor, settings: HttpSettings, context: Context, total_seconds: float
+        self, extraction: Extraction, settings: HttpSettings, context: Context, total_seconds: float
     ) -> None:
-        self._extractor = extractor
+        self._extraction = extraction
+        self._extractor: Extractor = compiled(extraction)
         self._settings = settings
         self._context = context
         self._total_seconds = total_seconds  # of a request, with reading its answer
 
     async def whole(self, response: Response, body: bytes) -> PageRows:
         """Return what is in a page; an ExtractionError when that cannot be told, or not within the limits."""
+        self._check_is_text(response, body, len(body))
         # Asked just before: a reader that had to parse the page to know keeps that for reading.
         if not self._extractor.is_heavy(body):
             try:
@@ -112,7 +116,7 @@ class PageReader:
     async def _in_slices(self, response: Response) -> AsyncGenerator[Batch | PageRows, None]:
         reading = self._extractor.open(head_of(response))
         seconds, size = 0.0, 0
-        async with aclosing(response.chunks()) as chunks:
+        async with aclosing(self._looked_at(response)) as chunks:
             async for chunk in chunks:
                 size += len(chunk)
                 for start in range(0, len(chunk), SLICE_BYTES):
@@ -129,6 +133,36 @@ class PageReader:
         with on_the_loop():
             rest = reading.end()
         yield _ended(reading, rest)
+
+    async def _looked_at(self, response: Response) -> AsyncGenerator[bytes, None]:
+        """The body piece by piece; what its first bytes show to be no text is refused."""
+        from aioflow.wrappers.media import SNIFFED_BYTES, is_undecided
+
+        start, held = b"", b""
+        async with aclosing(response.chunks()) as chunks:
+            async for chunk in chunks:
+                held += chunk
+                if len(start) < SNIFFED_BYTES:
+                    start += chunk[:SNIFFED_BYTES]
+                    if is_undecided(start):
+                        continue
+                    self._check_is_text(response, start, _size_bytes(response))
+                yield held
+                held = b""
+        if held:
+            self._check_is_text(response, start, len(start))
+            yield held
+
+    def _check_is_text(self, response: Response, start: bytes, size_bytes: int | None) -> None:
+        """Refuse a page that no reader can read; it has so many bytes, if that is known."""
+        from aioflow.web.errors import WebError
+        from aioflow.wrappers.media import check_is_text
+
+        try:
+            check_is_text(self._extraction, head_of(response), start, size_bytes)
+        except WebError as error:
+            error.attempts = response.attempts
+            raise
 
     async def _aside(self, response: Response, body: bytes) -> PageRows:
         # Headers as aiohttp has them cannot go to another process.
@@ -178,6 +212,14 @@ def _unread(response: Response, what: str) -> Exception:
     from aioflow.web.urls import without_userinfo
 
     return ExtractionError(f"{without_userinfo(response.url)}: {what}")
+
+
+def _size_bytes(response: Response) -> int | None:
+    """How large a body is that is still on its way, if its host tells."""
+    if isinstance(response.body, bytes):
+        return len(response.body)
+    said = response.headers.get("Content-Length", "")
+    return int(said) if said.isdecimal() and "Content-Encoding" not in response.headers else None
 
 
 def head_of(response: Response) -> PageHead:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from aioflow.context import Context, RunInfo
 from aioflow.errors import AioflowError
 from aioflow.folders import shown_path
+from aioflow.masking import mask
 from aioflow.quantities import count_text
 from aioflow.services import ServiceHost
 from aioflow.web.urls import without_userinfo
@@ -48,7 +49,7 @@ class WrapperWatch:
             tally = self.tally
             words = self.usual.lack(tally.rows, tally.pages, more_may_come=more_may_come, leads_on=leads_on)
             if words is None and (lacks := self.usual.lacks_page(tally.empty_pages, tally.pages)):
-                words = f"{lacks} (the first: {without_userinfo(tally.first_empty)})"
+                words = f"{lacks} (the first: {mask(without_userinfo(tally.first_empty))})"
             if words is not None:
                 self.lack = Reason(f"{self.where}: {self.wrapper.name} {words}", self.baseline)
         return self.lack
@@ -73,7 +74,7 @@ class WrapperWatch:
 
     @property
     def _first_url(self) -> str:
-        return without_userinfo(self.tally.first_url)
+        return mask(without_userinfo(self.tally.first_url))
 
     @property
     def _advice(self) -> str:

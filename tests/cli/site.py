@@ -59,6 +59,8 @@ class Site:
             return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
         if request.path == "/bytes":
             return web.Response(body=bytes(range(256)), content_type="application/octet-stream")
+        if request.path == "/paper":
+            return web.Response(body=b"%PDF-1.7\n\xe2\xe3\xcf\xd3", content_type="text/html")
         if request.path == "/robots.txt":
             return web.Response(text="User-agent: *\nDisallow: /private\n")
         if request.path == "/data.json":

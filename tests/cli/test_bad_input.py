@@ -15,10 +15,15 @@ RUN = ("run", "double.plan")
     ("arguments", "message"),
     [
         (("run", "nowhere.txt"), "there is no file nowhere.txt"),
-        (RUN, "plan double needs --input numbers=@FILE (or JSON, or - for stdin)"),
+        (
+            RUN,
+            "plan double needs --input numbers=@FILE (or JSON, or - for stdin, or one tuple by "
+            "--input n=VALUE)",
+        ),
         (
             (*RUN, "-i", "number=[]"),
-            "--input number: plan double has no such input; did you mean 'numbers'? (inputs: numbers)",
+            "--input number: plan double has no input of that name, nor its input such an attribute; "
+            "did you mean 'numbers'? (inputs: numbers; its attributes: n)",
         ),
         (("run", "sides.plan", "-i", "nothing"), "--input nothing: expected NAME=@FILE, NAME=JSON or NAME=-"),
         ((*RUN, "-i", "[]", "-i", "numbers=[]"), "--input numbers is given twice"),

@@ -293,3 +293,20 @@ def test_the_file_beside_a_plan_lets_its_run_reach_a_private_address(
     assert f'allow "{site.host}"' in refused.messages
     (folder / "plans" / "aioflow.toml").write_text(f'[http]\nallow = ["{site.host}"]\n')
     assert command("run", "plans/houses.plan").output.splitlines() == FOUND
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_body_that_is_no_text_is_called_so_and_can_be_saved(
+    fetch: Command, folder: Path, as_json: bool
+) -> None:
+    ended = fetch("/paper", "-o", "paper.pdf", *(["--json"] if as_json else []))
+    assert ended.code == 0
+    assert (folder / "paper.pdf").read_bytes() == b"%PDF-1.7\n\xe2\xe3\xcf\xd3"
+    if as_json:
+        told = json.loads(ended.output)
+        assert (told["kind"], told["charset"]) == ("application/pdf", None)
+        assert json.loads(fetch("/houses", "--json").output)["kind"] is None
+    else:
+        words = "a PDF document (application/pdf), which no wrapper can read"
+        assert facts(ended.output)["body"] == f"13 bytes, {words}"
+        assert facts(fetch("/bytes").output)["body"].startswith("256 bytes, binary data")

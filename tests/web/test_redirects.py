@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
 import pytest
 
+from aioflow.errors import InputError
+from aioflow.web.client import Client
+from aioflow.web.configuration import web_settings
 from aioflow.web.cookies import CookieFetcher, CookieStore
 from aioflow.web.errors import AddressRefusedError, BadResponseError
 from aioflow.web.messages import Request, Response, Timing
 from aioflow.web.redirects import RedirectFetcher
-from aioflow.web.settings import HttpSettings
+from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 from tests.web.scripted import Answer, Chunks, Script, answer, redirect
 
 A, B = "http://a.example/", "http://b.example/"
 
 
 def following(
-    answers: Mapping[str, Answer | Sequence[Answer]], most: int = 10
+    answers: Mapping[str, Answer | Sequence[Answer]],
+    most: int = 10,
+    hosts: Mapping[str, HostSettings] | None = None,
 ) -> tuple[RedirectFetcher, Script]:
     script = Script(answers)
-    return RedirectFetcher(script, HttpSettings(redirects=most)), script
+    settings = WebSettings(HttpSettings(redirects=most), hosts or {})
+    return RedirectFetcher(script, settings), script
 
 
 async def test_an_answer_that_is_no_redirect_passes() -> None:
@@ -97,10 +104,99 @@ async def test_credentials_stay_within_their_origin() -> None:
     assert script.requests[1].headers == CREDENTIALS
 
 
+LEAVE = {"a.example": HostSettings(resend_to=("b.example",))}
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "status"),
+    [
+        ("POST", b"order=1", 307),
+        ("POST", b"order=1", 308),
+        ("POST", None, 307),
+        ("PUT", b"x", 301),
+        ("PATCH", b"x", 302),
+        ("DELETE", None, 302),
+        ("GET", b"a query that is written as a body", 307),
+    ],
+)
+@pytest.mark.parametrize("is_safe", [False, True])
+@pytest.mark.parametrize(
+    "other", [B, "https://a.example/", "http://a.example:8080/", "http://sub.a.example/"]
+)
+async def test_effects_and_bodies_are_not_sent_to_another_origin_without_leave(
+    method: str, body: bytes | None, status: int, is_safe: bool, other: str
+) -> None:
+    fetcher, script = following({A: redirect(other, status), other: answer()})
+    with pytest.raises(BadResponseError) as caught:
+        await fetcher.fetch(Request(A, method, body=body, is_safe=is_safe))
+    assert len(script.requests) == 1
+    host = urlsplit(other).netloc
+    assert str(caught.value) == (
+        f"{A} -> {other}: status {status} asks to send this {method} again to another origin, "
+        f"{other[:-1]} instead of http://a.example, which nobody gave leave for; if that is meant, "
+        f'write resend_to = ["{host}"] under [host."a.example"], or ask the other address itself'
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "other"),
+    [
+        (A, LEAVE, B),
+        (A, LEAVE, "https://b.example:8443/"),
+        (A, {"a.example:80": HostSettings(resend_to=("b.example:80",))}, B),
+        (A, {"a.example": HostSettings(resend_to=("a.example",))}, "https://a.example/"),
+        ("http://[::1]:81/", {"[::1]:81": HostSettings(resend_to=("[::1]:82",))}, "http://[::1]:82/"),
+    ],
+)
+async def test_a_host_may_have_leave_to_send_requests_on(
+    asked: str, settings: Mapping[str, HostSettings], other: str
+) -> None:
+    fetcher, script = following({asked: redirect(other, 307), other: answer(body=b"done")}, hosts=settings)
+    headers = CREDENTIALS | {"Content-Type": "text/plain"}
+    response = await fetcher.fetch(Request(asked, "POST", headers, b"order=1", is_safe=False))
+    assert (response.body, response.url) == (b"done", other)
+    repeated = script.requests[1]
+    assert (repeated.method, repeated.body, repeated.is_safe) == ("POST", b"order=1", False)
+    assert repeated.headers == {"Accept": "text/html", "Content-Type": "text/plain"}
+
+
+@pytest.mark.parametrize("other", ["http://c.example/", "http://sub.b.example/", "http://b.example:81/"])
+async def test_leave_for_one_host_is_none_for_another(other: str) -> None:
+    settings = {"a.example": HostSettings(resend_to=("b.example:80",))}
+    fetcher, script = following({A: redirect(other, 307), other: answer()}, hosts=settings)
+    with pytest.raises(BadResponseError, match="which nobody gave leave for"):
+        await fetcher.fetch(Request(A, "POST", body=b"order=1", is_safe=False))
+    assert len(script.requests) == 1
+
+
+async def test_leave_is_asked_for_at_each_hop() -> None:
+    fetcher, script = following({A: redirect(B, 307), B: redirect("http://c.example/", 307)}, hosts=LEAVE)
+    with pytest.raises(BadResponseError, match=r'under \[host\."b\.example"\]'):
+        await fetcher.fetch(Request(A, "POST", body=b"order=1", is_safe=False))
+    assert len(script.requests) == 2
+
+
+async def test_what_becomes_a_get_may_go_anywhere() -> None:
+    fetcher, script = following({A: redirect(B, 303), B: answer()})
+    await fetcher.fetch(Request(A, "POST", body=b"order=1", is_safe=False))
+    assert script.asked == [f"POST {A}", f"GET {B}"]
+
+
+async def test_leave_to_send_on_is_a_setting_of_a_host() -> None:
+    network = Script({A: redirect(B, 308), B: answer(body=b"done")})
+    settings = web_settings({"host": {"a.example": {"resend_to": ["B.example"]}}, "http": {"robots": False}})
+    async with Client.open(settings, network=network) as client:
+        response = await client.fetch(Request(A, "POST", body=b"order=1", is_safe=False))
+    assert response.body == b"done"
+    with pytest.raises(InputError, match="resend_to must be a list of hosts"):
+        web_settings({"host": {"a.example": {"resend_to": ["http://b.example/"]}}})
+
+
 async def test_a_body_is_not_sent_on_unencrypted() -> None:
-    fetcher, script = following({"https://a.example/": redirect(A, 307)})
+    leave = {"a.example": HostSettings(resend_to=("a.example",))}
+    fetcher, script = following({"HTTPS://a.example/": redirect(A, 307)}, hosts=leave)
     with pytest.raises(BadResponseError, match="unencrypted"):
-        await fetcher.fetch(Request("https://a.example/", "POST", body=b"password=hush"))
+        await fetcher.fetch(Request("HTTPS://a.example/", "POST", body=b"password=hush"))
     assert len(script.requests) == 1
 
 
@@ -168,13 +264,13 @@ async def test_the_same_address_with_a_new_cookie_is_no_circle() -> None:
             return answer(body=b"welcome")
         return answer(302, {"Location": A, "Set-Cookie": "seen=1"})
 
-    fetcher = RedirectFetcher(CookieFetcher(Script({A: check})), HttpSettings())
+    fetcher = RedirectFetcher(CookieFetcher(Script({A: check})), WebSettings())
     assert (await fetcher.fetch(Request(A, cookies=CookieStore()))).body == b"welcome"
 
 
 async def test_a_cookie_that_changes_nothing_does_not_hide_a_circle() -> None:
     script = Script({A: answer(302, {"Location": A, "Set-Cookie": "seen=1"})})
-    fetcher = RedirectFetcher(CookieFetcher(script), HttpSettings())
+    fetcher = RedirectFetcher(CookieFetcher(script), WebSettings())
     with pytest.raises(BadResponseError, match="circle"):
         await fetcher.fetch(Request(A, cookies=CookieStore()))
     assert len(script.requests) == 2

@@ -221,16 +221,17 @@ def test_a_pause_longer_than_the_limit_is_not_waited_for(rate: float | None) -> 
         assert asyncio.get_running_loop().time() == 1000
         assert hosts.at(A).counters.refused == {"CircuitOpenError": 1}
         assert_all_released(hosts)
-        await asyncio.sleep(4000)
+        await asyncio.sleep(2600)
         await fetcher.fetch(Request(A))
-        assert site.times() == [0, 5000]
+        assert site.times() == [0, 3600]
         return str(caught.value)
 
     message = run(main())
-    assert message.startswith("http://a.example/x: a.example has asked to be left alone until 20")
-    assert message.endswith(
-        "(for 4000 s more), which is longer than http.retry_after_seconds lets it be waited for"
+    assert message.startswith(
+        "http://a.example/x: a.example has asked to be left alone for longer than http.retry_after_seconds, "
+        "so that this is not waited for; it is asked again from 20"
     )
+    assert message.endswith(" on (in 2600 s)")
 
 
 @pytest.mark.parametrize("rate", [None, 0.5])
@@ -249,19 +250,80 @@ def test_who_waits_when_the_pause_becomes_too_long_is_refused(rate: float | None
     run(main())
 
 
-def test_nobody_is_left_alone_for_longer_than_a_day() -> None:
+# What hosts say, and from when on the next request is sent: after as much of it as the limit lets pass.
+ABSURD = [
+    (("7",), 7),
+    (("1.5",), 1.5),
+    (("3600",), 3600),
+    (("3600.5",), 3600),
+    (("3601",), 3600),
+    (("99999999999999",), 3600),
+    (("9" * 190,), 3600),
+    (("1" + "0" * 199,), 3600),
+    (("Fri, 31 Dec 9999 23:59:59 GMT",), 3600),
+    (("Friday, 31-Dec-60 23:59:59 GMT",), 3600),
+    (("5", "99999999999999"), 3600),
+    (("99999999999999", "5"), 3600),
+    (("5", "20"), 20),
+    (("20", "5"), 20),
+    (("-5", "3"), 3),
+    (("5, 99999999999999",), 3600),
+    ((), 0),
+    (("0",), 0),
+    (("-1",), 0),
+    (("-99999999999999",), 0),
+    (("Thu, 01 Jan 1970 00:00:00 GMT",), 0),
+    (("",), 0),
+    (("soon",), 0),
+    (("soon", "5"), 0),
+    (("1e20",), 0),
+    (("inf",), 0),
+    (("nan",), 0),
+    (("9" * 5000,), 0),
+    (("0x7fffffff",), 0),
+]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(("values", "seconds"), ABSURD)
+def test_no_host_is_left_alone_for_longer_than_the_limit(
+    values: tuple[str, ...], seconds: float, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> list[float]:
-        site = Site(lambda request: answer(503, {"Retry-After": "99999999999999"}))
-        fetcher, _ = polite(site)
+        site = Site(lambda request: answer(status, [("Retry-After", value) for value in values]))
+        fetcher, hosts = polite(site)
         await fetcher.fetch(Request(A))
-        await asyncio.sleep(86399)
-        with pytest.raises(CircuitOpenError):
-            await fetcher.fetch(Request(A))
-        await asyncio.sleep(1)
+        if hosts.at(A).pace.refuses(0):
+            with pytest.raises(CircuitOpenError):
+                await fetcher.fetch(Request(A))
+            await asyncio.sleep(hosts.at(A).pace.paused_until)
         await fetcher.fetch(Request(A))
         return site.times()
 
-    assert run(main()) == [0, 86400]
+    assert run(main()) == [0, seconds]
+    is_capped = seconds == 3600 and values != ("3600",)
+    assert any("which is capped at 3600 s" in each for each in caplog.messages) == is_capped
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "seconds", "told"),
+    [
+        ("600", 5, 600, "600 s, longer than http.retry_after_seconds (5 s); requests"),
+        ("600", 0, 600, "600 s, longer than http.retry_after_seconds (0 s); requests"),
+        ("9000", 5, 3600, "9000 s, longer than http.retry_after_seconds (5 s), which is capped at 3600 s;"),
+        ("9000", 7200, 7200, "longer than http.retry_after_seconds (7200 s), which is capped at 7200 s;"),
+    ],
+)
+def test_who_does_not_want_to_wait_still_leaves_the_host_alone(
+    asked: str, limit: float, seconds: float, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> float:
+        hosts = Hosts(WebSettings(HttpSettings(retry_after_seconds=limit)))
+        await TurnFetcher(Site(lambda request: answer(503, {"Retry-After": asked})), hosts).fetch(Request(A))
+        return hosts.at(A).pace.refusing_until
+
+    assert run(main()) == seconds
+    assert told in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -271,8 +333,8 @@ def test_nobody_is_left_alone_for_longer_than_a_day() -> None:
         (
             "5000",
             [
-                "a.example asks to be left alone for 5000 s, which is longer than http.retry_after_seconds; "
-                "requests to it are refused so long"
+                "a.example asks to be left alone for 5000 s, longer than http.retry_after_seconds (3600 s), "
+                "which is capped at 3600 s; requests to it are refused so long"
             ]
             * 2,
         ),

@@ -285,7 +285,7 @@ def test_the_namespace_of_what_is_inside_is_noted() -> None:
             "application/json; charset=utf-8",
             "the page is application/json",
         ),
-        ('t: "b"; u: page "li" all', "%PDF-1.7", "application/pdf", "the page is application/pdf"),
+        ('t: "b"; u: page "li" all', "no such image", "image/png", "the page is image/png"),
         (
             'READ: json; EACH: "items"; t: "b"',
             "{}",
