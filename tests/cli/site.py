@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests.clocks import PATIENCE_SECONDS
+
 HOUSES = [("1 Oak Street", "$350,000"), ("2 Elm Street", "$410,000"), ("3 Ash Avenue", "on request")]
 
 
@@ -97,10 +99,10 @@ def served() -> Iterator[Site]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="site")
     thread.start()
-    assert started.wait(30)
+    assert started.wait(PATIENCE_SECONDS)
     try:
         yield site
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
         loop.close()

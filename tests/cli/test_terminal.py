@@ -13,8 +13,9 @@ from pathlib import Path
 
 from aioflow.cli.holds import held
 from aioflow.web.statistics import SourceStatistics
-from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, environment, own_folders
+from tests.cli.program import AIOFLOW, environment, own_folders
 from tests.cli.site import served
+from tests.clocks import PATIENCE_SECONDS
 
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

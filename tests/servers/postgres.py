@@ -24,11 +24,12 @@ from typing import Any
 
 import asyncpg
 
+from tests.clocks import PATIENCE_SECONDS
+
 GUARDED_USER = "guarded"
 GUARDED_PASSWORD = "open sesame"
 
 _SERVER_USER = "nobody"
-_START_SECONDS = 60
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 # Each commit takes so long that there is a time in which it is under way.
 _DURABLE = {"commit_delay": "10000", "commit_siblings": "0", "recovery_init_sync_method": "syncfs"}
@@ -139,7 +140,7 @@ class Postgres:
     def _start_keeper(self) -> subprocess.Popen[str]:
         settings = _SETTINGS | (_DURABLE if self._durable else _QUICK) | {"port": str(self.port)}
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
-        arguments = map(str, (self._bin, self.folder, options, _START_SECONDS))
+        arguments = map(str, (self._bin, self.folder, options, PATIENCE_SECONDS))
         return subprocess.Popen(
             ["sh", "-c", _KEEPER, "keeper", *arguments],
             stdin=subprocess.PIPE,
