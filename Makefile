@@ -16,13 +16,13 @@ help: ## List the targets
 
 environment: $(STAMP) ## Make .venv with everything development needs
 
-# What runs plans, and no more. The build backend comes from the constraints too, which an isolated build would
-# not read. Modules are compiled when they are first imported: most never are.
+# What runs and draws plans, and no more. The build backend comes from the constraints too, which an isolated
+# build would not read. Modules are compiled when they are first imported: most never are.
 $(RUNTIME): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "aioflow needs Python 3.11 or later with venv; set PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
 	$(PIP) --no-compile hatchling
-	$(PIP) --no-compile --no-build-isolation --editable .
+	$(PIP) --no-compile --no-build-isolation --editable '.[graph]'
 	@touch $@
 
 $(STAMP): $(RUNTIME)

@@ -67,10 +67,8 @@ class Site:
             told = {"key": request.headers.get("X-Key"), "type": request.headers.get("Content-Type")}
             text = json.dumps({"body": await request.text(), **told})
             return web.Response(text=text, content_type="application/json")
-        if request.path == "/busy" and self.requests.count("GET /busy") == 1:
-            raise web.HTTPTooManyRequests(headers={"Retry-After": "2"})
         if request.path == "/busy":
-            return web.Response(text="<h1>Now</h1>", content_type="text/html")
+            raise web.HTTPTooManyRequests(headers={"Retry-After": "3600"})
         if request.path == "/changing":
             return web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'})
         if request.path == "/evil":
