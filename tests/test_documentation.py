@@ -3,8 +3,10 @@
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import fields
 from inspect import signature
+from io import StringIO
 from pathlib import Path
 from typing import Any, get_overloads
 
@@ -14,6 +16,7 @@ import aioflow
 import aioflow.testing
 from aioflow import Record, function
 from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
+from aioflow.cli.app import app
 from aioflow.cli.reference import by_family
 from aioflow.operator import registry
 from aioflow.plugins import load_operators
@@ -254,15 +257,10 @@ def _commands_in(page: str) -> list[str]:
 
 
 def _help(*command: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "aioflow", *command, "--help"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=PATIENCE_SECONDS,
-    )
+    with redirect_stdout(StringIO()) as page, pytest.raises(SystemExit):
+        app([*command, "--help"], prog_name="aioflow")
     # Only the first column: what stands behind it may mention options of other commands.
-    return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", ended.stdout, flags=re.MULTILINE)
+    return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", page.getvalue(), flags=re.MULTILINE)
 
 
 def test_architecture_page_names_every_module() -> None:

@@ -15,6 +15,9 @@ from aioflow.demo.timeline import Outcome, RequestSpan, Timeline, kind_of, lanes
 from aioflow.events import FiringEnded, FiringStarted
 from tests.clocks import PATIENCE_SECONDS
 
+# In one process, so that it is run once.
+pytestmark = pytest.mark.xdist_group("demonstration")
+
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 LATENCY_SECONDS = 0.01
