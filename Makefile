@@ -3,6 +3,7 @@
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
+RUNTIME := .venv/.runtime
 STAMP := .venv/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
@@ -15,15 +16,20 @@ help: ## List the targets
 
 environment: $(STAMP) ## Make .venv with everything development needs
 
-# The build backend comes from the constraints too, which an isolated build would not read.
-$(STAMP): pyproject.toml constraints.txt
+# What runs and draws plans, and no more. The build backend comes from the constraints too, which an isolated
+# build would not read. Modules are compiled when they are first imported: most never are.
+$(RUNTIME): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "aioflow needs Python 3.11 or later with venv; set PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
-	$(PIP) hatchling
+	$(PIP) --no-compile hatchling
+	$(PIP) --no-compile --no-build-isolation --editable '.[graph]'
+	@touch $@
+
+$(STAMP): $(RUNTIME)
 	$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## Run the demonstration
+demo: $(RUNTIME) ## Run the demonstration
 	$(BIN)/aioflow demo
 
 test: $(STAMP) ## Run the tests, on all cores; skipped ones are listed by name

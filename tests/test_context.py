@@ -133,8 +133,8 @@ def test_a_generator_that_nobody_reads_fast_enough_holds_no_permit() -> None:
     plan = """PLAN p { INPUT: x OUTPUT: out BODY {
         apply (x, "context_ticks" : ticks) apply (ticks, "context_ticks" : out)
     } }"""
-    result = run_plan(plan, x=[{"n": 300}], workers=1, capacity_rows=1)
-    assert len(result) == 300 * 300
+    result = run_plan(plan, x=[{"n": 100}], workers=1, capacity_rows=1)
+    assert len(result) == 100 * 100
 
 
 def test_ordered_results_of_generators_stay_together() -> None:

@@ -3,8 +3,10 @@
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import fields
 from inspect import signature
+from io import StringIO
 from pathlib import Path
 from typing import Any, get_overloads
 
@@ -14,12 +16,14 @@ import aioflow
 import aioflow.testing
 from aioflow import Record, function
 from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
+from aioflow.cli.app import app
 from aioflow.cli.reference import by_family
 from aioflow.operator import registry
 from aioflow.plugins import load_operators
 from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
+from tests.clocks import PATIENCE_SECONDS
 from tests.documentation import ROOT, Page, blocks_of, mistakes_in
 from tests.test_imports import AUTHORS_MODULES
 
@@ -53,7 +57,9 @@ def test_blocks_of_a_page_do_what_the_page_says(path: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
 def test_example_prints_what_its_docstring_says(path: Path) -> None:
-    ended = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=ROOT, timeout=30)
+    ended = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_SECONDS
+    )
     promised = re.search(r'Prints:\n(.*?)"""', path.read_text(encoding="utf-8"), re.DOTALL)
     assert promised is not None
     assert ended.stdout.split("\n") == [line.strip() for line in promised[1].split("\n")], ended.stderr
@@ -154,7 +160,7 @@ def test_operator_reference_is_up_to_date() -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     assert (DOCS / "operators.md").read_text(encoding="utf-8") == written.stdout, "run `make docs`"
 
@@ -251,15 +257,10 @@ def _commands_in(page: str) -> list[str]:
 
 
 def _help(*command: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "aioflow", *command, "--help"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=30,
-    )
+    with redirect_stdout(StringIO()) as page, pytest.raises(SystemExit):
+        app([*command, "--help"], prog_name="aioflow")
     # Only the first column: what stands behind it may mention options of other commands.
-    return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", ended.stdout, flags=re.MULTILINE)
+    return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", page.getvalue(), flags=re.MULTILINE)
 
 
 def test_architecture_page_names_every_module() -> None:

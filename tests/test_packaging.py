@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+# In one process, so that everything is built and installed once.
+pytestmark = pytest.mark.xdist_group("packaging")
+
 ROOT = Path(__file__).parents[1]
 SHIPPED = {
     "benchmarks": "aioflow/benchmarks",

@@ -20,6 +20,7 @@ from aioflow.bench.storing import load, save
 from aioflow.cli.benching import bench
 from tests.bench.made_up import made_up_results
 from tests.bench.packages import FAILING, HEADING, WORKING, package
+from tests.clocks import PATIENCE_SECONDS
 
 Run = Callable[..., Result]
 
@@ -190,7 +191,7 @@ def test_a_run_that_is_stopped_keeps_what_was_finished_and_ends_its_processes(
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     sleeper = int(fifo.read_text())
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == status
     assert "1 experiment of 2 finished: what they found is in bench-results.json" in said
     assert "Traceback" not in said

@@ -23,6 +23,7 @@ from aioflow.bench.processes import (
     run_command,
     run_silently,
 )
+from tests.clocks import PATIENCE_SECONDS
 
 Write = Callable[[str], Path]
 
@@ -148,7 +149,7 @@ def wait_until_gone(process: int) -> None:
         return
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    ended = poll.poll(10_000)
+    ended = poll.poll(1000 * PATIENCE_SECONDS)
     os.close(descriptor)
     assert ended, f"process {process} is still there"
 

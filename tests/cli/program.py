@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.clocks import PATIENCE_SECONDS
+
 AIOFLOW = (sys.executable, "-m", "aioflow")
-# Far beyond what any command here takes, so that a hang is a failure and not a wait.
-PATIENCE_SECONDS = 30
 
 ROOT = Path(__file__).parents[2]
 

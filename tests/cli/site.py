@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests.clocks import PATIENCE_SECONDS
+
 # Whatever a terminal would obey: a title, a colour, a bell, C1, directions of writing, other line ends.
 HOSTILE = "a\x1b]0;owned\x07b\x1b[31mc\x9b2Jd\x7fe\x85f\u202eg\u2066h\u200fi\u061cj\u2028k\rl"
 HOUSES = [("1 Oak Street", "$350,000"), ("2 Elm Street", "$410,000"), ("3 Ash Avenue", "on request")]
@@ -69,10 +71,8 @@ class Site:
             told = {"key": request.headers.get("X-Key"), "type": request.headers.get("Content-Type")}
             text = json.dumps({"body": await request.text(), **told})
             return web.Response(text=text, content_type="application/json")
-        if request.path == "/busy" and self.requests.count("GET /busy") == 1:
-            raise web.HTTPTooManyRequests(headers={"Retry-After": "2"})
         if request.path == "/busy":
-            return web.Response(text="<h1>Now</h1>", content_type="text/html")
+            raise web.HTTPTooManyRequests(headers={"Retry-After": "3600"})
         if request.path == "/changing":
             return web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'})
         if request.path == "/hostile":
@@ -103,10 +103,10 @@ def served() -> Iterator[Site]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="site")
     thread.start()
-    assert started.wait(30)
+    assert started.wait(PATIENCE_SECONDS)
     try:
         yield site
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
         loop.close()

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import PATIENCE_SECONDS, environment, start
-
-# "Within a moment", on a machine that has other things to do as well.
-MOMENT_SECONDS = 5
+from tests.cli.program import environment, start
+from tests.clocks import PATIENCE_SECONDS
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -138,10 +136,8 @@ def test_an_interrupted_run_ends_at_once_and_leaves_nothing(folder: Path, functi
     changes = {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder / "tmp")}
     with start(*arguments, cwd=folder, **changes) as process:
         wait_until((folder / "started").exists)
-        interrupted = time.monotonic()
         process.popen.send_signal(signal.SIGINT)
-        assert process.end() == 130
-        assert time.monotonic() - interrupted < MOMENT_SECONDS
+        assert process.end() == 130  # long before the hour that the function takes
         assert (process.output.read(), process.messages.read()) == (b"", b"interrupted\n")
     assert {*os.listdir(folder)} == before
     assert os.listdir(folder / "tmp") == []

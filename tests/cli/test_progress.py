@@ -1,10 +1,13 @@
 """The table of steps that a run shows while it is under way."""
 
+import asyncio
 import re
+from io import StringIO
 
 from aioflow import loads
-from aioflow.cli.progress import labels_of, render_steps
+from aioflow.cli.progress import FIRST_SECONDS, Progress, labels_of, render_steps
 from aioflow.statistics import StepStatistics
+from aioflow.testing import run
 
 PLAN = """
 PLAN p { INPUT: a OUTPUT: d BODY {
@@ -32,3 +35,15 @@ def test_statements_on_one_line_have_each_their_own_name() -> None:
 
 def test_a_step_that_may_be_either_of_two_is_called_by_its_operator() -> None:
     assert names(step("select", 3), step("distinct", 3)) == ["select", "distinct"]
+
+
+async def shown_within(seconds: float) -> str:
+    file = StringIO()
+    with Progress(lambda width, height: "working\n", file=file):
+        await asyncio.sleep(seconds)
+    return file.getvalue()
+
+
+def test_a_short_run_shows_no_progress() -> None:
+    assert run(shown_within(FIRST_SECONDS - 0.01)) == ""
+    assert "working" in run(shown_within(FIRST_SECONDS + 0.01))

@@ -19,8 +19,9 @@ from aioflow.errors import InputError
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.wrappers.reading import PageHead
 from tests.cli.conftest import Ended
-from tests.cli.program import AIOFLOW, PATIENCE_SECONDS, aioflow, environment, own_folders
+from tests.cli.program import AIOFLOW, aioflow, environment, own_folders
 from tests.cli.site import HOUSES, Site, houses_page, served
+from tests.clocks import PATIENCE_SECONDS
 
 Do = Callable[[str], list[str]]
 

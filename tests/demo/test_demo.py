@@ -13,6 +13,10 @@ from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
 from aioflow.demo.picture import run_picture
 from aioflow.demo.timeline import Outcome, RequestSpan, Timeline, kind_of, lanes_of
 from aioflow.events import FiringEnded, FiringStarted
+from tests.clocks import PATIENCE_SECONDS
+
+# In one process, so that it is run once.
+pytestmark = pytest.mark.xdist_group("demonstration")
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,7 +34,11 @@ def printed(folder: Path) -> str:
     """What the demonstration prints, with short latencies."""
     script = f"from aioflow.demo import show_demo; show_demo({LATENCY_SECONDS})"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -25,13 +25,14 @@ from aioflow.demo.site.detail_page import is_from_the_older_system
 from aioflow.demo.site.farm import LINKS, PAGES, farm_links
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.switches import Fates, Latency, Switches, fate_of
+from tests.clocks import PATIENCE_SECONDS
 
 SEARCH = "/search?city=Irvine&state=CA&max-price=550000"
 ROOT = Path(__file__).parents[2]
 
 
 def body_of(url: str) -> bytes:
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=PATIENCE_SECONDS) as answer:
         content: bytes = answer.read()
         return content
 
@@ -42,7 +43,7 @@ def page_at(url: str) -> LexborHTMLParser:
 
 def status_of(url: str) -> int:
     try:
-        with urlopen(url, timeout=10) as answer:
+        with urlopen(url, timeout=PATIENCE_SECONDS) as answer:
             status: int = answer.status
             return status
     except HTTPError as error:
@@ -150,7 +151,7 @@ def expected(house: House) -> dict[str, object]:
 
 
 def test_words_are_found_by_a_form_and_paged_by_links(site: Site) -> None:
-    with urlopen(Request(site.url + "/find", data=b"q=fireplace"), timeout=10) as answer:
+    with urlopen(Request(site.url + "/find", data=b"q=fireplace"), timeout=PATIENCE_SECONDS) as answer:
         page = LexborHTMLParser(answer.read())
     wanted = Catalogue().find(Search(text="fireplace"))
     assert text_of(page, ".count") == f"1-10 of {len(wanted)}"
@@ -168,10 +169,10 @@ def test_what_is_not_there_is_not_found(site: Site, path: str) -> None:
 
 
 def test_a_page_that_has_not_changed_is_not_sent_again(site: Site) -> None:
-    with urlopen(site.url + SEARCH, timeout=10) as answer:
+    with urlopen(site.url + SEARCH, timeout=PATIENCE_SECONDS) as answer:
         tag = answer.headers["ETag"]
     with pytest.raises(HTTPError) as raised:
-        urlopen(Request(site.url + SEARCH, headers={"If-None-Match": tag}), timeout=10)
+        urlopen(Request(site.url + SEARCH, headers={"If-None-Match": tag}), timeout=PATIENCE_SECONDS)
     with raised.value as unchanged:
         assert unchanged.code == 304
 
@@ -318,7 +319,7 @@ def test_the_site_ends_when_its_parent_is_killed() -> None:
         watched = os.pidfd_open(number)
         parent.send_signal(signal.SIGKILL)
     try:
-        assert select([watched], [], [], 10)[0], "the site is still there"
+        assert select([watched], [], [], PATIENCE_SECONDS)[0], "the site is still there"
     finally:
         os.close(watched)
 

@@ -35,8 +35,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.clocks import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 30
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')

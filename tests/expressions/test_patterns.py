@@ -1,12 +1,11 @@
 """`like`, `ilike` and `matches`."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.relation import Document
+from tests.clocks import effort_at_most
 from tests.expressions.tools import counted, examples, holds, value
 
 
@@ -99,10 +98,9 @@ def test_lone_surrogates_do_no_harm() -> None:
     ],
 )
 def test_patterns_take_linear_time(pattern: str, text: str) -> None:
-    start = time.perf_counter()
-    value("x matches p", x=text, p=pattern)
-    value("x like '%a%a%a%a%a%a%a%a%a%b%c'", x=text)
-    assert time.perf_counter() - start < 5
+    with effort_at_most(200):
+        value("x matches p", x=text, p=pattern)
+        value("x like '%a%a%a%a%a%a%a%a%a%b%c'", x=text)
 
 
 def test_a_text_too_long_for_its_pattern_is_null_and_counted() -> None:
@@ -118,9 +116,8 @@ def test_a_pattern_has_a_longest_length() -> None:
 
 
 def test_replacing_with_a_pattern_that_always_looks_ahead_gives_up() -> None:
-    start = time.perf_counter()
-    assert counted("regexp_replace(x, 'a(.*b)?', 'c')", x="a" * 500_000) == {"pattern took too long": 1}
-    assert time.perf_counter() - start < 10
+    with effort_at_most(300):
+        assert counted("regexp_replace(x, 'a(.*b)?', 'c')", x="a" * 500_000) == {"pattern took too long": 1}
 
 
 def naive_like(text: str, pattern: str) -> bool:

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
-# Far beyond what any command here takes, so that a hang is a failure and not a wait.
-PATIENCE_SECONDS = 120
+from tests.clocks import PATIENCE_SECONDS
+
 SABOTAGE = "AIOFLOW_TEST_SABOTAGE"  # read by the nursery alone: see there
 NEWER_TABLES = "AIOFLOW_TEST_NEWER_TABLES"
 

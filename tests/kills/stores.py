@@ -11,9 +11,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.clocks import PATIENCE_SECONDS
 from tests.servers.postgres import Postgres
 
-_SETTLE_SECONDS = 60
 _EXPIRE = "update aioflow_outbox set leased_until = '2000-01-01T00:00:00.000000Z' where state = 'sending'"
 _RELEASE = (
     "update aioflow_outbox set state = 'waiting', leased_by = null, leased_until = null "
@@ -118,7 +118,7 @@ class PostgresStore:
             return []
 
     def settle(self) -> None:
-        deadline = time.monotonic() + _SETTLE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while self._sessions():
             assert time.monotonic() < deadline, f"sessions are left: {self._sessions()}"
 

@@ -126,13 +126,16 @@ async def test_a_long_text_goes_in_parts_of_which_each_is_delivered_once() -> No
 
 async def test_a_service_that_takes_too_long_is_given_up_with_its_process() -> None:
     before = children()
-    # Its thread would go on waiting long after that.
-    async with opened("json://GATEWAY/hook?rto=60", total_seconds=1) as (gateway, channel, url):
-        held = gateway.answer(Answer(until=asyncio.Event()))
-        error = await failure(channel, message(url))
-        assert held.reached.is_set()
-        assert (error.final, error.uncertain) == (False, True)
-        assert children() == before
+    for seconds in (1, 10, 100):
+        # Its thread would go on waiting long after that.
+        async with opened("json://GATEWAY/hook?rto=600", total_seconds=seconds) as (gateway, channel, url):
+            held = gateway.answer(Answer(until=asyncio.Event()))
+            error = await failure(channel, message(url))
+            assert (error.final, error.uncertain) == (False, True)
+            assert children() == before
+        if held.reached.is_set():
+            break  # on a machine that is not too busy to ask within the time
+    assert held.reached.is_set()
 
 
 async def test_a_process_that_does_not_come_back_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

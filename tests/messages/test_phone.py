@@ -17,6 +17,7 @@ from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.phone import PhoneAccounts, PhoneChannel
 from aioflow.messages.phone_settings import PhoneSettings, phone_number
 from aioflow.secrets import Secrets
+from tests.clocks import PATIENCE_SECONDS, let_time_pass
 from tests.servers.gateway import Answer, Gateway
 
 TO = "+4915112345678"
@@ -187,9 +188,12 @@ async def test_a_gateway_that_is_not_there_has_not_got_the_message() -> None:
 
 
 async def test_a_gateway_that_does_not_answer_may_have_got_the_message() -> None:
-    async with opened(total_seconds=0.2) as (gateway, channel):
-        gateway.answer(Answer(until=asyncio.Event()))
-        error = await failure(channel)
+    async with opened(total_seconds=60) as (gateway, channel):
+        held = gateway.answer(Answer(until=asyncio.Event()))
+        delivery = asyncio.create_task(failure(channel))
+        await held.reached.wait()
+        let_time_pass(60)
+        error = await delivery
     assert (error.final, error.uncertain) == (False, True)
     assert "did not answer" in str(error)
 
@@ -224,11 +228,11 @@ async def test_what_counts_is_the_status_however_the_answer_goes_on(
     endlessly: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It would be far too late to say that nobody answered.
-    monkeypatch.setattr(gateway_module, "_BODY_SECONDS", 60 if endlessly else 0.05)
+    monkeypatch.setattr(gateway_module, "_BODY_SECONDS", 3600 if endlessly else 0.05)
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n"
     async with answering(head, b"sent as 17\n", endlessly=endlessly) as url:
-        channel = PhoneChannel({"phone": {"default": {"url": url, "total_seconds": 2}}})
-        async with asyncio.timeout(20):  # far less than the 60 above
+        channel = PhoneChannel({"phone": {"default": {"url": url, "total_seconds": 60}}})
+        async with asyncio.timeout(PATIENCE_SECONDS):  # far less than the 3600 above
             answer = await channel.deliver(text_message())
         await channel.close()
     assert answer.startswith("200 OK: sent as 17")

@@ -14,19 +14,13 @@ from aioflow.messages.email import EmailChannel
 from aioflow.messages.smtp import stuffed
 from aioflow.secrets import MASK, mask
 from aioflow.state.moments import MOMENTS, watch
+from tests.clocks import let_time_pass
 from tests.messages.mails import account, channel, mail, refusal
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
 
 STEPS: tuple[Step, ...] = ("CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "END")
 # Of these 5xx says nothing of the message: the configuration or the server may be mended.
 NOT_OF_THE_MESSAGE = ("CONNECT", "EHLO")
-
-
-def let_time_pass(seconds: float) -> None:
-    """Have the loop believe that so much time is over."""
-    loop = asyncio.get_running_loop()
-    before = loop.time
-    loop.time = lambda: before() + seconds  # type: ignore[method-assign]
 
 
 async def others_to_end() -> None:

@@ -32,6 +32,7 @@ from aioflow.relation import Batch
 from aioflow.spill import RowBuffer
 from aioflow.state.errors import CommitError
 from aioflow.testing import Script, assert_nothing_left, rows, run_plan
+from tests.clocks import PATIENCE_SECONDS
 from tests.operators.database_plans import configuration, out, run, table, text_of
 from tests.operators.running import NO_MEMORY, Mode, bag
 from tests.servers.postgres import Postgres
@@ -283,7 +284,7 @@ def test_nothing_is_written_when_the_run_fails(database_url: str) -> None:
 
 def test_nothing_is_written_when_the_run_is_cancelled(database_url: str) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             engine = Engine(configuration=configuration(database_url))
             async with engine:
                 source = Script({"n": 1}).hang()

@@ -24,6 +24,7 @@ from aioflow.operators import json_arrays, text_formats
 from aioflow.operators.formats import Format, Formats
 from aioflow.relation import Batch
 from aioflow.testing import Script, rows, run_plan
+from tests.clocks import PATIENCE_SECONDS
 from tests.operators.running import bag, out, plan, run
 
 
@@ -203,7 +204,7 @@ def stdin() -> Iterator[int]:
 
 async def from_stdin(statements: str) -> list[Row]:
     async with Engine() as engine:
-        result = await asyncio.wait_for(engine.run(loads(plan(statements, ()))), 10)
+        result = await asyncio.wait_for(engine.run(loads(plan(statements, ()))), PATIENCE_SECONDS)
     return [record.row for record in result]
 
 

@@ -18,12 +18,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def told(rows: list[Any], url: str) -> Result:
+def told(rows: list[Any], url: str, deliver_seconds: float = 60) -> Result:
     configuration = {
         "email": {"default": {"url": url, "from": "watch@example.org"}},
         # Due again at once, however often.
         "outbox": {
-            "deliver_seconds": 1,
+            "deliver_seconds": deliver_seconds,
             "most_attempts": 100_000,
             "retry_base_seconds": 0.001,
             "retry_most_seconds": 0.001,
@@ -38,7 +38,7 @@ def told(rows: list[Any], url: str) -> Result:
 
 
 def test_what_could_not_be_delivered_goes_out_with_the_next_run_though_it_finds_nothing() -> None:
-    (warning,) = told([{"n": 1}], "smtp://127.0.0.1:1").warnings
+    (warning,) = told([{"n": 1}], "smtp://127.0.0.1:1", deliver_seconds=1).warnings
     assert "1 message" in warning
     assert told([], "maildir:mail").warnings == ()
     assert len(list(Path("mail/new").iterdir())) == 1

@@ -12,6 +12,7 @@ import importlib.util
 import itertools
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -24,11 +25,12 @@ from typing import Any
 
 import asyncpg
 
+from tests.clocks import PATIENCE_SECONDS
+
 GUARDED_USER = "guarded"
 GUARDED_PASSWORD = "open sesame"
 
 _SERVER_USER = "nobody"
-_START_SECONDS = 60
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 # Each commit takes so long that there is a time in which it is under way.
 _DURABLE = {"commit_delay": "10000", "commit_siblings": "0", "recovery_init_sync_method": "syncfs"}
@@ -139,7 +141,7 @@ class Postgres:
     def _start_keeper(self) -> subprocess.Popen[str]:
         settings = _SETTINGS | (_DURABLE if self._durable else _QUICK) | {"port": str(self.port)}
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
-        arguments = map(str, (self._bin, self.folder, options, _START_SECONDS))
+        arguments = map(str, (self._bin, self.folder, options, PATIENCE_SECONDS))
         return subprocess.Popen(
             ["sh", "-c", _KEEPER, "keeper", *arguments],
             stdin=subprocess.PIPE,
@@ -210,6 +212,9 @@ def _has_ended(pid: int) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """A port that none uses, and that the system gives to no connection while the server is down."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as listening, suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.clocks import PATIENCE_SECONDS
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -26,7 +28,7 @@ def server_process(module: str, *arguments: str) -> Iterator[int]:
             yield int(process.stdout.readline())
         finally:
             process.stdin.close()
-            process.wait(30)
+            process.wait(PATIENCE_SECONDS)
 
 
 async def serve_until_input_ends(port: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import aiosmtplib
 import pytest
 
+from tests.clocks import PATIENCE_SECONDS
 from tests.servers.smtp import Reaction, SmtpServer, Step, client_context, read_journal, smtp_process
 
 MESSAGE = b"Message-ID: <1@test>\r\nSubject: one\r\n\r\n.dotted\r\n"
@@ -15,7 +16,12 @@ MESSAGE = b"Message-ID: <1@test>\r\nSubject: one\r\n\r\n.dotted\r\n"
 
 async def send(server: SmtpServer | int, *recipients: str, **options: Any) -> Any:
     port = server if isinstance(server, int) else server.port
-    where: dict[str, Any] = {"hostname": "127.0.0.1", "port": port, "timeout": 20, "start_tls": False}
+    where: dict[str, Any] = {
+        "hostname": "127.0.0.1",
+        "port": port,
+        "timeout": PATIENCE_SECONDS,
+        "start_tls": False,
+    }
     to = list(recipients or ("b@test.example",))
     return await aiosmtplib.send(MESSAGE, sender="a@test.example", recipients=to, **(where | options))
 

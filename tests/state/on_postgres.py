@@ -40,6 +40,12 @@ async def waits_for_a_lock(url: str) -> None:
         pass  # the question itself lets others work
 
 
+async def at_work(url: str) -> None:
+    """Look until some connection of this database has something under way."""
+    while await is_idle(url):
+        pass  # the question itself lets others work
+
+
 async def is_idle(url: str) -> bool:
     """Whether no other connection to this database has anything under way."""
     sql = (

@@ -15,6 +15,7 @@ import pytest
 
 from aioflow import Engine, RunError, loads
 from tests.cli.program import AIOFLOW, environment, own_folders
+from tests.clocks import PATIENCE_SECONDS
 from tests.kills.server import kill_server_while_plans_run
 from tests.servers.disks import SmallDisk, obey_permissions, small_disk
 from tests.servers.postgres import Postgres
@@ -54,7 +55,7 @@ def run_plan(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         preexec_fn=before or (disk.limit if disk else None),
     )
 
@@ -140,7 +141,8 @@ def test_a_server_killed_in_mid_commit_loses_and_repeats_no_row(own_postgres: Po
     report = asyncio.run(kill_server_while_plans_run(own_postgres, url, count=8, seed=1))
     assert report.problems == []
     assert report.kills.total() == 8
-    assert all("the server cannot be reached" in warning for warning in report.warnings)
+    # The server may be gone, starting up or breaking off when it is asked: the runs wait, and say so.
+    assert [each for each in report.warnings if not each.startswith("waiting for the database ")] == []
 
 
 def test_a_server_that_is_away_is_told_and_the_next_run_goes_on_with_it(own_postgres: Postgres) -> None:

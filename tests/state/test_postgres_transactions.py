@@ -11,7 +11,7 @@ from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import BusyError, ConflictError, DatabaseError, DisconnectedError
 from tests.servers.postgres import query
 from tests.state.driver_cases import ENDLESS, read, read_table
-from tests.state.on_postgres import SHOWN, connected, is_idle, make, waits_for_a_lock
+from tests.state.on_postgres import SHOWN, at_work, connected, is_idle, make, waits_for_a_lock
 
 # --- transactions ---------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ async def test_a_cancelled_call_ends_when_the_server_has_ended_it(
 ) -> None:
     async with connected(schema_url) as connection:
         task = asyncio.ensure_future(call(connection))
-        await asyncio.wait([task], timeout=0.05)
+        await at_work(schema_url)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -172,7 +172,7 @@ async def test_a_connection_that_is_lost_in_the_middle_is_told(schema_url: str) 
     async with connected(schema_url) as connection:
         ((pid,),) = await connection.fetch("select pg_backend_pid()")
         task = asyncio.ensure_future(connection.fetch(ENDLESS))
-        await asyncio.wait([task], timeout=0.05)
+        await at_work(schema_url)
         await query(schema_url, "select pg_terminate_backend($1)", pid)
         with pytest.raises(DisconnectedError, match="terminating connection due to administrator command"):
             await task

@@ -16,6 +16,7 @@ from aioflow.web.errors import (
     ResponseTooLargeError,
 )
 from aioflow.web.messages import Request, Response
+from tests.clocks import let_time_pass
 from tests.web.misbehaving import Line, Names, Server, answer, bounds, opened, sends, sends_and_waits, silent
 
 TEXT = b"".join(b"<li>house %d</li>" % number for number in range(3000))
@@ -117,12 +118,12 @@ async def test_a_body_that_nobody_reads_is_let_go_when_the_client_is_closed() ->
 
 
 async def test_the_time_of_a_busy_reader_is_not_that_of_the_server() -> None:
-    async with Server(endless) as server, opened(server, total_seconds=0.5) as transport:
+    async with Server(endless) as server, opened(server, total_seconds=60) as transport:
         response = await transport.fetch(Request(server.url(), streamed=True))
         pieces = aiter(response.chunks())
         for _ in range(3):
             await anext(pieces)
-            await asyncio.sleep(0.2)
+            let_time_pass(40)
         assert await anext(pieces)
         await response.close()
 
@@ -155,10 +156,19 @@ async def test_a_fetch_can_be_cancelled_at_any_moment(turns: int) -> None:
 
 
 async def test_a_cancelled_fetch_lets_go_of_its_connection() -> None:
-    async with Server(silent) as server, opened(server) as transport:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await transport.fetch(Request(server.url()))
+    asked = asyncio.Event()
+
+    async def behave(line: Line) -> None:
+        await line.request()
+        asked.set()
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        fetch = asyncio.create_task(transport.fetch(Request(server.url())))
+        await asked.wait()
+        fetch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetch
         await server.all_lost()
 
 

@@ -26,6 +26,7 @@ from aioflow.web import (
     Response,
     WebSettings,
 )
+from tests.clocks import let_time_pass
 from tests.web.hostile import (
     PAGE,
     WRAPPERS,
@@ -40,6 +41,7 @@ from tests.web.hostile import (
     works,
 )
 from tests.web.misbehaving import (
+    LONG_LIMITS,
     Behaviour,
     Line,
     Server,
@@ -76,8 +78,7 @@ def nothing_stays_open() -> Iterator[None]:
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "small limit"])
 async def test_a_fault_is_the_stated_error_tuple_and_the_next_request_is_fine(fault: str) -> None:
     behave, kind, message, limits = FAULTS[fault]
-    settings = {"first_byte_seconds": 5.0, "idle_seconds": 5.0, **limits}
-    async with Server(behave) as server, asking(server, **settings) as engine:
+    async with Server(behave) as server, asking(server, **{**LONG_LIMITS, **limits}) as engine:
         url = server.url("/page")
         async with bounds():
             await engine.ask(url)
@@ -535,11 +536,13 @@ async def test_a_host_that_is_paused_or_slow_holds_nothing_that_another_could_us
 async def test_a_host_that_fails_often_is_left_alone_and_the_error_says_since_when_and_why() -> None:
     async with (
         Server(sends(answer(status="500 Internal Server Error"))) as server,
-        asking(server, breaker_failures=2, breaker_seconds=1.0) as engine,
+        asking(server, breaker_failures=2, breaker_seconds=600.0) as engine,
     ):
-        # The third waits for the probe, which fails: from then on the host is left alone for longer.
-        for _ in range(3):
+        for _ in range(2):
             assert (await engine.ask(server.url())).failure["error-kind"] == "HttpStatusError"
+        # The third is the probe, and fails: from then on the host is left alone for longer.
+        let_time_pass(600)
+        assert (await engine.ask(server.url())).failure["error-kind"] == "HttpStatusError"
         kind, message = (await engine.ask(server.url())).kind_and_message
         assert kind == "CircuitOpenError"
         assert f"{server.host} is left alone since " in message

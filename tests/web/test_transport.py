@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from aioflow.web.errors import (
 )
 from aioflow.web.messages import Request, Response
 from aioflow.web.transport import Transport
+from tests.clocks import let_time_pass
 from tests.web.misbehaving import (
     Behaviour,
     Line,
@@ -207,6 +207,7 @@ async def endless_status(line: Line) -> None:
 
 async def endless_hints(line: Line) -> None:
     await line.request()
+    let_time_pass(60)
     await line.send_forever(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100)
 
 
@@ -222,19 +223,29 @@ async def endless_members(line: Line) -> None:
     await line.send_forever(gzip.compress(b"") * 1000)
 
 
+async def silent_after_the_request(line: Line) -> None:
+    await line.request()
+    let_time_pass(60)
+    await line.lost()
+
+
 async def slow_headers(line: Line) -> None:
     await line.request()
-    for byte in answer(b"hello"):
+    for byte in b"HTTP/1":
         await line.send(bytes([byte]))
-        await asyncio.sleep(0.02)
+        let_time_pass(10)
+    await line.lost()
 
 
 async def slow_body(line: Line) -> None:
     await line.request()
-    await line.send(answer(length=1000))
+    await line.send(answer(length=20 * MEBIBYTE))
+    # More than fits into all buffers on the way: the client has read the headers, and waits for the rest.
+    for _ in range(200):
+        await line.send(bytes(65536))
     for _ in range(1000):
         await line.send(b"x")
-        await asyncio.sleep(0.02)
+        let_time_pass(1)
 
 
 def sends_first(data: bytes) -> Behaviour:
@@ -339,22 +350,22 @@ FAULTS: dict[str, tuple[Behaviour, type[WebError], str, dict[str, Any]]] = {
         "65536 bytes of headers",
         {},
     ),
-    "silence": (silent, ResponseTimeoutError, "no answer within 0.05 s after", {"first_byte_seconds": 0.05}),
+    "silence": (silent_after_the_request, ResponseTimeoutError, "no answer within 60 s after", {}),
     "silence in all": (
-        silent,
+        silent_after_the_request,
         ResponseTimeoutError,
-        "no answer within 0.05 s in all",
-        {"total_seconds": 0.05},
+        "no answer within 50 s in all",
+        {"total_seconds": 50.0},
     ),
-    "slow headers": (slow_headers, ResponseTimeoutError, "no answer within", {"first_byte_seconds": 0.1}),
-    "endless hints": (endless_hints, ResponseTimeoutError, "no answer within", {"first_byte_seconds": 0.1}),
+    "slow headers": (slow_headers, ResponseTimeoutError, "no answer within 60 s after", {}),
+    "endless hints": (endless_hints, ResponseTimeoutError, "no answer within 60 s after", {}),
     "silence in the body": (
         sends_and_waits(answer(b"he", length=5)),
         ResponseTimeoutError,
         "0.05 s passed without a byte",
         {"idle_seconds": 0.05},
     ),
-    "slow body": (slow_body, ResponseTimeoutError, "not whole within 0.3 s", {"total_seconds": 0.3}),
+    "slow body": (slow_body, ResponseTimeoutError, "not whole within 100 s", {"total_seconds": 100.0}),
     "endless chunk header": (
         endless_chunk_header,
         ResponseTimeoutError,
@@ -365,12 +376,9 @@ FAULTS: dict[str, tuple[Behaviour, type[WebError], str, dict[str, Any]]] = {
 
 
 async def works(server: Server, transport: Transport) -> bool:
-    """Whether an ordinary request is answered; on a busy machine within a tiny limit not at once."""
+    """Whether an ordinary request is answered."""
     server.behave = sends(answer(b"ok"))
-    for _ in range(20):
-        with suppress(ResponseTimeoutError):
-            return (await transport.fetch(Request(server.url()))).body == b"ok"
-    return False
+    return (await transport.fetch(Request(server.url()))).body == b"ok"
 
 
 @pytest.mark.parametrize("fault", FAULTS)

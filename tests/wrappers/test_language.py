@@ -20,6 +20,7 @@ from aioflow.wrappers.language.pieces import (
     Removal,
     RequestLine,
 )
+from tests.clocks import PATIENCE_SECONDS
 
 EXAMPLE = Path(__file__).with_name("example.plan")
 
@@ -285,5 +286,7 @@ def test_reading_texts_needs_neither_client_nor_parsers() -> None:
         "import sys, aioflow; aioflow.loads(open(sys.argv[1]).read());"
         "print([name for name in ('aiohttp', 'lxml', 'selectolax', 'uritemplate') if name in sys.modules])"
     )
-    ended = subprocess.run([sys.executable, "-c", code, EXAMPLE], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", code, EXAMPLE], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     assert ended.stdout == "[]\n", ended.stderr
