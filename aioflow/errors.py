@@ -131,6 +131,26 @@ def message_of(error: BaseException) -> str:
         return ""
 
 
+class Suggestions:
+    """Hints at near names, as long as looking for them takes a bounded time: a text full of mistakes gets
+    hints for the first ones."""
+
+    def __init__(self, comparisons_at_most: int = 50_000) -> None:
+        self._left = comparisons_at_most
+
+    @property
+    def are_spent(self) -> bool:
+        return self._left <= 0
+
+    def __call__(self, name: str, known: Iterable[str]) -> str:
+        """`; did you mean 'x'?` when a known name is near, else nothing."""
+        if self.are_spent:
+            return ""
+        candidates = list(known)
+        self._left -= 1 + len(candidates)
+        return suggestion(name, candidates)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is near, else nothing."""
     from difflib import get_close_matches  # late: only mistakes need it

@@ -29,11 +29,12 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
-    def line(self, number: int) -> str:
-        """The text of a line, without its end."""
-        start = self._line_starts[number - 1]
-        end = self.text.find("\n", start)
-        return self.text[start:] if end < 0 else self.text[start:end]
+    def line(self, number: int, first: int = 0, length: int | None = None) -> str:
+        """The text of a line without its end, or a part of it."""
+        starts = self._line_starts
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        start = min(starts[number - 1] + first, end)
+        return self.text[start : end if length is None else min(start + length, end)]
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,8 @@ class Span:
     def excerpt(self) -> str:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
-        text = self.source.line(line).rstrip("\r")
         first = max(0, column - 1 - _SHOWN_CHARACTERS // 2)
-        shown = text[first : first + _SHOWN_CHARACTERS]
+        shown = self.source.line(line, first, _SHOWN_CHARACTERS).rstrip("\r")
         before = shown[: column - 1 - first]
         width = max(1, min(self.end - self.start, len(shown) - len(before)))
         # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.

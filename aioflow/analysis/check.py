@@ -82,7 +82,7 @@ class _Check:
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
-        check_endless(roots.values(), lambda plan: self.resolved[plan.key], self.findings)
+        check_endless(list(roots.values()), lambda plan: self.resolved[plan.key], self.findings)
         for look in (check_emitted, check_stores, warn_of_late_acts):
             look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)
@@ -115,7 +115,9 @@ class _Check:
         for index, statement in enumerate(plan.statements):
             report = self.findings.at(plan, index)
             names = wiring.producers.keys()
-            found = resolve_statement(statement, self.program, self.registry, report, names, parameters)
+            found = resolve_statement(
+                statement, self.program, self.registry, report, names, parameters, self.findings.suggestion
+            )
             resolved.append(found)
             if found is not None:
                 check_required(plan, found, self.calls, self.program.main, report)
@@ -198,9 +200,10 @@ class _Check:
 def _callers(roots: Sequence[Activation]) -> dict[Activation, str]:
     """For each activation that is no root, where it is first called from."""
     found: dict[Activation, str] = {}
+    outermost = set(roots)
     for activation in reachable(roots):
         for index, callee in activation.calls.items():
-            if callee in roots or callee in found:
+            if callee in outermost or callee in found:
                 continue
             span = activation.plan.statements[index].name_span
             line = f"on line {span.line}" if span else f"in statement {index + 1}"

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from aioflow.analysis.wiring import HEADER
 from aioflow.dataclass import dataclass
-from aioflow.errors import Diagnostic
+from aioflow.errors import Diagnostic, Suggestions
 from aioflow.plan import Plan, Program, Statement
 
 
@@ -27,6 +27,7 @@ class Findings:
     _found: list[tuple[Place, Diagnostic]] = field(default_factory=list)
     _mistaken: set[str] = field(default_factory=set)
     _in_items: list[Diagnostic] = field(default_factory=list)
+    suggestion: Suggestions = field(default_factory=Suggestions)
 
     def add(self, place: Place, diagnostic: Diagnostic) -> None:
         if diagnostic.severity == "error":

@@ -6,8 +6,9 @@ value makes sense for its operator for `infer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
+from itertools import chain
 from typing import TypeAlias
 
 from aioflow.analysis.parameters import substitute
@@ -76,15 +77,16 @@ def resolve_statement(
     report: Report,
     variables: Collection[str] = (),
     parameters: Collection[str] = (),
+    suggest: Callable[[str, Iterable[str]], str] = suggestion,
 ) -> Resolved | None:
     """Bind a statement; reports every mistake in it and gives None when there is one.
 
-    `variables` and `parameters` (in lower case) are those of its plan: they serve the hints only.
+    `variables` and `parameters` (in lower case) are those of its plan: they and `suggest` serve the hints.
     """
     target = find_target(statement.operator, program, registry)
     if target is None:
-        known = [*registry.names(), *(plan.name for plan in program)]
-        hint = suggestion(statement.operator, known)
+        known = chain(registry.names(), (plan.name for plan in program))
+        hint = suggest(statement.operator, known)
         report(Diagnostic(f"unknown operator {statement.operator!r}{hint}", statement.name_span))
         return None
     if isinstance(target, Operator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,10 +51,9 @@ def _read(path: str) -> str:
 
 
 def _show_difference(path: str, before: str, after: str) -> None:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), path, f"{path} (formatted)", lineterm=""
-    )
+    from aioflow.language.difference import unified_difference
+
     codes = {"+": "32", "-": "31", "@": "36"}
-    for line in lines:
+    for line in unified_difference(before, after, path, f"{path} (formatted)"):
         code = codes.get(line[:1]) if colours(sys.stdout) else None
         print(f"\x1b[{code}m{line}\x1b[0m" if code else line)

@@ -251,10 +251,12 @@ def _main_plan(
 
 
 def _uncalled(plans: list[Plan]) -> Iterator[Plan]:
-    for plan in plans:
-        others = (statement for other in plans if other is not plan for statement in other.statements)
-        if not any(statement.operator.lower() == plan.key for statement in others):
-            yield plan
+    called = {
+        name
+        for plan in plans
+        for name in {statement.operator.lower() for statement in plan.statements} - {plan.key}
+    }
+    return (plan for plan in plans if plan.key not in called)
 
 
 def _list_of(names: list[str]) -> str:
