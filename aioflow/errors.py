@@ -47,10 +47,14 @@ class Diagnostic:
 
 
 class PlanError(AioflowError):
-    """A plan has mistakes; `diagnostics` lists every one of them."""
+    """A plan has mistakes; `diagnostics` lists every one of them.
 
-    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+    `program` is what could be read of a text nevertheless, so that the rest of it can be checked.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], program: object = None) -> None:
         self.diagnostics = tuple(diagnostics)
+        self.program = program
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.damage import Damage
 from aioflow.analysis.declarations import (
     check_declarations,
     check_emitted,
@@ -33,9 +34,9 @@ from aioflow.analysis.repair import supply_missing_colons, without_excess
 from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
 from aioflow.analysis.stores import check_stores, warn_of_late_acts
 from aioflow.analysis.wiring import Wiring
-from aioflow.errors import Diagnostic, suggestion
+from aioflow.errors import Diagnostic, PlanError, suggestion
 from aioflow.operator import Operator, Registry
-from aioflow.plan import Plan, Program
+from aioflow.plan import Plan, Program, Statement
 from aioflow.relation import Schema
 
 
@@ -52,6 +53,30 @@ def check(
     what a run sets: when they are given, those without default must be among them.
     """
     return _Check(program, registry).run(inputs or {}, parameters)
+
+
+def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
+    """The mistakes of reading a text, and with them all mistakes of what could be read.
+
+    Left out is what may be a consequence of a mistake of reading.
+    """
+    program = error.program
+    if not isinstance(program, Program):
+        return list(error.diagnostics)
+    looking = _Check(program, registry)
+    looking.run({}, None)
+    damage = Damage(program, error.diagnostics, partial(looking.is_known, program))
+    rest = [
+        found
+        for place, found in looking.findings.mistakes()
+        if not damage.explains(place, found, looking.wirings[place.plan.key].producers)
+    ]
+    files = {plan.span.source.name: place for place, plan in enumerate(program) if plan.span}
+
+    def position(found: Diagnostic) -> tuple[int, int]:
+        return (files.get(found.span.source.name, -1), found.span.start) if found.span else (-1, 0)
+
+    return sorted([*error.diagnostics, *rest], key=position)
 
 
 class _Check:
@@ -99,7 +124,10 @@ class _Check:
             return program  # what was made of it, such as its wrappers, is found again by who runs it
         return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
 
-    def _target(self, program: Program, statement: Any) -> Target | None:
+    def is_known(self, program: Program, statement: Statement) -> bool:
+        return self._target(program, statement) is not None
+
+    def _target(self, program: Program, statement: Statement) -> Target | None:
         return find_target(statement.operator, program, self.registry)
 
     def _check_plan(self, plan: Plan) -> None:

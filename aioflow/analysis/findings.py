@@ -47,6 +47,10 @@ class Findings:
         """Whether a mistake was found in a plan: what looks unused may then be used after all."""
         return plan.key in self._mistaken
 
+    def mistakes(self) -> list[tuple[Place, Diagnostic]]:
+        """The mistakes in plans, each with its place."""
+        return [(place, found) for place, found in self._found if found.severity == "error"]
+
     def in_order(self) -> list[Diagnostic]:
         """Everything in the order of the text, the main plan's file first; items come before plans."""
         ranks = self._plan_ranks()

@@ -90,6 +90,28 @@ def has_trait(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, 
         return unknown
 
 
+class _UnknownSettingError(Exception):
+    """A setting was asked for that is wrong or not known yet."""
+
+
+class _PartOfSettings(Mapping[str, Any]):
+    """The settings that are known: output schemas that depend on no other are known as well."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            raise _UnknownSettingError(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
 class _Fitting:
     def __init__(
         self,
@@ -107,15 +129,16 @@ class _Fitting:
     def fit(self) -> Fit:
         bound = self._bound()
         self.problems += wrong_numbers(self.resolved, self.parameters)
-        outputs: tuple[Schema | None, ...] | None = None
-        if bound is not None and not self.problems:
-            settings = bound
+        whole = len(bound) == len(self.operator.settings)
+        settings = bound if whole else _PartOfSettings(bound)
+        outputs = None
+        if not self.resolved.has_wrong_inputs:
             outputs = self._attempt(lambda: self.operator.output_schemas(self.inputs, settings))
         unknown = (None,) * len(self.operator.outputs)
-        return Fit(bound, outputs or unknown, tuple(self.problems))
+        return Fit(bound if whole else None, outputs or unknown, tuple(self.problems))
 
-    def _bound(self) -> dict[str, Any] | None:
-        """Each setting by itself, so that every wrong one is found."""
+    def _bound(self) -> dict[str, Any]:
+        """Each setting by itself, so that every wrong one is found; those are left out, and what is not known."""
         bound: dict[str, Any] = {}
         given = self.resolved.settings
 
@@ -123,6 +146,8 @@ class _Fitting:
             return port.bind(value, self.inputs, self.operator.program)
 
         for port in self.operator.settings:
+            if port.name in self.resolved.unknown:
+                continue
             if port.name not in given:
                 bound[port.name] = port.default
                 continue
@@ -133,12 +158,14 @@ class _Fitting:
             converted = self._attempt(lambda port=port, value=value: (bind(port, value),))  # type: ignore[misc]
             if converted is not None:
                 bound[port.name] = converted[0]
-        return bound if len(bound) == len(self.operator.settings) else None
+        return bound
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result | None:
         """The result of an operator's code; None, and the problem noted, when it refuses or fails."""
         try:
             return work()
+        except _UnknownSettingError:
+            return None
         except SettingError as error:
             self.problems.append(describe(error, self.resolved, self.parameters))
         except Exception as error:

@@ -199,6 +199,7 @@ class Inference:
         recursive = self._call_graph.is_recursive(caller.plan, plan)
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
+        settings.update(dict.fromkeys(resolved.unknown, UNKNOWN))
         scope = caller.scope.enter(plan, settings, recursive=recursive)
         depth = caller.depth + 1 if recursive else 0
         deepest = _LEVELS_AT_MOST * self._call_graph.plans_around(plan)
@@ -276,10 +277,8 @@ def _mismatches(
     """What a call's inputs lack of what the plan declares, by input."""
     arguments = variables(resolved.statement)
     found = {
-        place: list(_lacks(argument, schema, declaration, plan))
-        for place, (declaration, argument, schema) in enumerate(
-            zip(plan.inputs, arguments, given, strict=True)
-        )
+        place: list(_lacks(arguments[place], schema, plan.inputs[place], plan))
+        for place, schema in enumerate(given)
         if schema is not None
     }
     return {place: lacking for place, lacking in found.items() if lacking}

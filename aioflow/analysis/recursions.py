@@ -137,6 +137,8 @@ class _Endless:
 def _never_ends(resolved: Resolved, endless: set[str]) -> bool:
     operator = resolved.target
     assert isinstance(operator, Operator)
+    if resolved.unknown or resolved.has_wrong_inputs:
+        return False
     if has_trait(operator, "endless", resolved.settings, unknown=False):
         return True
     reads = any(name in endless for name in resolved.inputs)

@@ -55,8 +55,7 @@ def run_plan(options: RunOptions, settings: Configuration) -> None:
     """Run a plan; whatever can be found wrong beforehand is."""
     if options.append and options.overwrite:
         raise InputError("-o appends and -O overwrites: give one of them")
-    load_modules(settings.ops)
-    program = load_program(options.plan_path, options.plan)
+    program = load_program(options.plan_path, options.plan, load_modules(settings.ops))
     arguments = stream_arguments(options, program)
     nothing_found = run_interruptibly(_run(options, settings, program, arguments))
     if nothing_found and not options.allow_empty:

@@ -115,10 +115,11 @@ class _Loader:
         items = [entry for entry in entries if isinstance(entry, Item)]
         self._report_repeated(plans, items)
         self._report_unknown_kinds(items)
-        if self._diagnostics:
-            raise PlanError(self._in_order())
-        main = _main_plan(top, plans, name, stem, wanted, any_plan)
         folder = None if self._folder is None else str(self._folder)
+        if self._diagnostics:
+            main = next(iter(plans), Plan(_NO_PLAN))
+            raise PlanError(self._in_order(), Program(main, tuple(plans), tuple(items), folder))
+        main = _main_plan(top, plans, name, stem, wanted, any_plan)
         return Program(main, tuple(plans), tuple(items), folder)
 
     def _add(self, text: str | bytes, name: str, place: _Place | None) -> PlanFile:
