@@ -32,6 +32,7 @@ from aioflow.analysis.reachability import (
 from aioflow.analysis.recursions import check_commits, check_levels
 from aioflow.analysis.repair import supply_missing_colons, without_excess
 from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
+from aioflow.analysis.shared_tables import check_tables
 from aioflow.analysis.stores import check_stores, warn_of_late_acts
 from aioflow.analysis.wiring import Wiring
 from aioflow.errors import Diagnostic, PlanError, suggestion
@@ -108,7 +109,7 @@ class _Check:
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
         check_endless(list(roots.values()), lambda plan: self.resolved[plan.key], self.findings)
-        for look in (check_emitted, check_stores, warn_of_late_acts):
+        for look in (check_emitted, check_stores, check_tables, warn_of_late_acts):
             look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)
         return self.findings.in_order()

@@ -24,7 +24,9 @@ class Damage:
     mistake is left alone. A mistake outside of plans may have taken plans, or an item.
     """
 
-    def __init__(self, program: Program, read: Sequence[Diagnostic], is_known: Callable[[Statement], bool]) -> None:
+    def __init__(
+        self, program: Program, read: Sequence[Diagnostic], is_known: Callable[[Statement], bool]
+    ) -> None:
         self._is_known = is_known
         self._stretches: dict[str, list[Span]] = {}
         self._names: set[str] = set()  # of items
@@ -69,7 +71,9 @@ def _owner(span: Span | None, extents: dict[str, list[tuple[int, Plan | Item]]])
     begun = extents.get(span.source.name, []) if span is not None else []
     place = bisect_right(begun, span.start, key=lambda pair: pair[0]) if span is not None else 0
     owner = begun[place - 1][1] if place else None
-    is_closed = owner is not None and owner.span is not None and owner.span.end > owner.span.start + len("PLAN")
+    is_closed = (
+        owner is not None and owner.span is not None and owner.span.end > owner.span.start + len("PLAN")
+    )
     if owner is None or span is None or owner.span is None or (is_closed and span.start >= owner.span.end):
         return None
     return owner
@@ -85,7 +89,9 @@ def _end(plan: Plan, extents: dict[str, list[tuple[int, Plan | Item]]]) -> int:
 def _stretch(plan: Plan, offset: int, end: int, read: Sequence[Diagnostic]) -> Span:
     """From the statement before a mistake to the one after it, of those that have none."""
     assert plan.span is not None
-    mistaken = sorted(found.span.start for found in read if found.span and found.span.source is plan.span.source)
+    mistaken = sorted(
+        found.span.start for found in read if found.span and found.span.source is plan.span.source
+    )
     body = _BODY.search(plan.span.source.text, plan.span.start, end)
     first, last = body.end() if body and body.end() <= offset else plan.span.start, end
     for span in _spans(plan):
@@ -104,4 +110,6 @@ def _spans(plan: Plan) -> Iterator[Span]:
 
 
 def _words(stretches: Iterable[Span]) -> frozenset[str]:
-    return frozenset(word for span in stretches for word in _WORD.findall(span.source.text[span.start : span.end]))
+    return frozenset(
+        word for span in stretches for word in _WORD.findall(span.source.text[span.start : span.end])
+    )

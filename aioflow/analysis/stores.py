@@ -17,7 +17,7 @@ from aioflow.plan import Plan
 ResolvedOf: TypeAlias = Callable[[Plan], Sequence[Resolved | None]]
 Plans: TypeAlias = Mapping[str, tuple[Plan, Sequence[Resolved]]]  # by key, with their statements
 
-_DEFAULT = "default"
+DEFAULT_STORE = "default"
 
 
 def store_use(resolved: Resolved | None, bound: Settings | None = None) -> StoreUse | None:
@@ -36,7 +36,7 @@ def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
     for activation, index, use in _uses(root, resolved_of):
         if use.access == "read":
             continue
-        name = use.name or _DEFAULT
+        name = use.name or DEFAULT_STORE
         statement = activation.plan.statements[index]
         if first is None:
             place = f" on line {statement.span.line}" if statement.span else ""

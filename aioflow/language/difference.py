@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+from aioflow.language.decoding import plain_text
 from aioflow.language.parser import read_text
 from aioflow.plan import Plan
 
@@ -18,7 +19,8 @@ Opcode = tuple[str, int, int, int, int]
 
 def unified_difference(before: str, after: str, name: str, new_name: str) -> Iterator[str]:
     """The lines of the difference between a text and its formatted form."""
-    old, new = before.splitlines(), after.splitlines()
+    before = plain_text(before)
+    old, new = _split(before), _split(after)
     groups = list(_Aligned(old, new, _anchors(before, after)).get_grouped_opcodes())
     if groups:
         yield f"--- {name}"
@@ -32,6 +34,11 @@ def unified_difference(before: str, after: str, name: str, new_name: str) -> Ite
             else:
                 yield from (f"-{line}" for line in old[start:end])
                 yield from (f"+{line}" for line in new[new_start:new_end])
+
+
+def _split(text: str) -> list[str]:
+    """The lines of a text as an editor counts them; `str.splitlines` knows more kinds of line ends."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _range(start: int, end: int) -> str:

@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: boo
     items only, the first plan that it uses, or one that does nothing.
     """
     file = Path(path)
-    return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan, any_plan)
+    return _Loader(file.parent).program(read_plan_file(file), str(path), file.stem, plan, any_plan)
 
 
 def loads(
@@ -48,7 +48,9 @@ def loads(
     return _Loader(None if folder is None else Path(folder)).program(text, name, Path(name).stem, plan)
 
 
-def _read_top(file: Path) -> bytes:
+def read_plan_file(path: str | os.PathLike[str]) -> bytes:
+    """What a file holds; an InputError says why it cannot be read."""
+    file = Path(path)
     try:
         if file.is_dir():
             raise InputError(f"{file} is a folder, not a plan file{_hint(file)}")
@@ -254,7 +256,7 @@ class _Loader:
 def _is_inside(file: Path, root: Path) -> bool:
     try:
         return file.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):  # a name that is too long, or a link that leads to itself
+    except (OSError, RuntimeError, ValueError):  # too long a name, a link to itself, a character such as NUL
         return True
 
 
@@ -267,7 +269,7 @@ def _root(folder: Path) -> Path:
 def _is_file(file: Path) -> bool:
     try:
         return file.is_file()
-    except OSError:
+    except (OSError, ValueError):
         # A name that is too long, for one.
         return False
 

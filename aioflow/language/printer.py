@@ -244,7 +244,9 @@ def _indentation(item: Item) -> str:
 def _members(span: Span) -> list[str]:
     """The members of a list as its source writes them."""
     tokens = Scanner(Source("", span.source.text[span.start : span.end])).tokens
-    return [token.text for token in takewhile(lambda token: token.type != END, tokens) if token.type == CONSTANT]
+    return [
+        token.text for token in takewhile(lambda token: token.type != END, tokens) if token.type == CONSTANT
+    ]
 
 
 def _name(name: str) -> str:

@@ -29,7 +29,11 @@ KINDS = [
     Kind("bad condition", 'select (a, "x > > {n}" : v{n})', "expected"),
     Kind("unknown attribute", 'select (a, "zip{n} > 1" : v{n})', "unknown attribute 'zip{n}'"),
     Kind("unknown variable", 'select (nobody{n}, "x > 1" : v{n})', "unknown variable 'nobody{n}'"),
-    Kind("two producers", 'select (a, "x > 1" : v{n})\n    select (a, "x > 2" : v{n})', "'v{n}' has two producers"),
+    Kind(
+        "two producers",
+        'select (a, "x > 1" : v{n})\n    select (a, "x > 2" : v{n})',
+        "'v{n}' has two producers",
+    ),
     Kind("too many inputs", "distinct (a, a, a : v{n})", "distinct takes"),
     Kind("too few inputs", "minus (a : v{n})", "minus takes 2 inputs"),
     Kind("too many outputs", "distinct (a : v{n}, w{n})", "distinct has 1 output"),
@@ -90,7 +94,10 @@ def test_all_mistakes_are_reported_at_once() -> None:
             'select (a, "zip > 1" : out) {COLOUR: 1; WORKERS: 0; WAIT: nobody}',
             ["unknown attribute 'zip'", "no option 'COLOUR'", "WORKERS must", "nobody sends"],
         ),
-        ('selecct (b, "x >" : out) {WORKERS: 0}', ["unknown operator", "WORKERS must", "unknown variable 'b'"]),
+        (
+            'selecct (b, "x >" : out) {WORKERS: 0}',
+            ["unknown operator", "WORKERS must", "unknown variable 'b'"],
+        ),
         ('pack (a, "p" : out, more) {BY: "zip"; BYY: 1}', ["has 1 output", "'zip'", "no option 'BYY'"]),
     ],
 )

@@ -46,9 +46,7 @@ def star(size: int) -> str:
 
 def ring(size: int) -> str:
     """A recursion over all plans."""
-    return "\n".join(
-        plan(f"p{n}", _select(n, "a", "b"), f"p{(n + 1) % size} (b : out)") for n in range(size)
-    )
+    return "\n".join(plan(f"p{n}", _select(n, "a", "b"), f"p{(n + 1) % size} (b : out)") for n in range(size))
 
 
 def parameters_in_a_ring(size: int) -> str:

@@ -103,7 +103,10 @@ def test_a_text_without_a_folder_uses_the_library(folder: Path, library: Path) -
         ("../secret.plan", f"'../secret.plan' {OUT}"),
         ("sub/../../secret.plan", f"'sub/../../secret.plan' {OUT}"),
         ("../nothing.plan", f"'../nothing.plan' {OUT}"),
-        ("/etc/passwd", f"USE takes a path that begins at the folder of this file, not '/etc/passwd'; {LISTED}"),
+        (
+            "/etc/passwd",
+            f"USE takes a path that begins at the folder of this file, not '/etc/passwd'; {LISTED}",
+        ),
         ("~/x.plan", f"USE takes a path that begins at the folder of this file, not '~/x.plan'; {LISTED}"),
         ("C:x.plan", f"USE takes a path that begins at the folder of this file, not 'C:x.plan'; {LISTED}"),
         (r"sub\\x.plan", r"'sub\\x.plan' holds a backslash; folders are parted by '/'"),
@@ -291,7 +294,9 @@ def test_a_file_by_two_spellings_is_read_once(folder: Path) -> None:
     write(folder / "sub", main="".join(f'USE "{use}"\n' for use in uses) + plan("main"))
     program = load(folder / "sub" / "main.plan")
     assert names(program) == ["main", "shared"]
-    assert [str(each.span.source.name) for each in program.plans if each.span][1] == str(folder / "shared.plan")
+    assert [str(each.span.source.name) for each in program.plans if each.span][1] == str(
+        folder / "shared.plan"
+    )
 
 
 def test_the_nearest_settings_bound_use(folder: Path) -> None:
@@ -351,7 +356,9 @@ def test_a_file_in_the_plan_path_cannot_leave_its_folder(folder: Path) -> None:
 
 def test_a_file_in_a_folder_of_the_library_finds_its_neighbours(folder: Path, library: Path) -> None:
     write(folder, main='USE "houses/monitor.plan"\n' + plan("main"), wrappers=plan("mine"))
-    write(library / "houses", monitor='USE "wrappers.plan"\nUSE "diff.plan"\n' + plan("m"), wrappers=plan("w"))
+    write(
+        library / "houses", monitor='USE "wrappers.plan"\nUSE "diff.plan"\n' + plan("m"), wrappers=plan("w")
+    )
     write(library, diff=plan("diff"))
     assert names(load(folder / "main.plan")) == ["main", "m", "w", "diff"]
 

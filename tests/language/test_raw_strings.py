@@ -46,7 +46,11 @@ def test_a_backslash_is_itself(literal: str, value: object) -> None:
 def test_formatting_keeps_them_as_they_are_written(literal: str) -> None:
     text = plan(f"op (a, {literal} : out)")
     assert format_text(text) == text
-    long = plan(f"op (a, [{', '.join([literal] * 9)}] : out)") if literal[0] in "rR" and "\n" not in literal else text
+    long = (
+        plan(f"op (a, [{', '.join([literal] * 9)}] : out)")
+        if literal[0] in "rR" and "\n" not in literal
+        else text
+    )
     assert format_text(format_text(long)) == format_text(long)
     assert parse(format_text(long)) == parse(long)
 
@@ -69,7 +73,7 @@ def test_r_alone_is_a_name() -> None:
 
 def test_a_mistake_in_one_is_shown_at_its_place() -> None:
     registry = load_operators()
-    text = plan(r'''select (a, r"x matches '\d+' and zip = 1" : out)''')
+    text = plan(r"""select (a, r"x matches '\d+' and zip = 1" : out)""")
     (found,) = [each for each in check(loads(text), registry) if each.severity == "error"]
     assert found.span is not None
     line = text.split("\n")[found.span.line - 1]
@@ -77,7 +81,9 @@ def test_a_mistake_in_one_is_shown_at_its_place() -> None:
 
 
 def test_parameters_are_put_in() -> None:
-    text = plan(r'select (a, r"x like ${low}" : out)').replace("OUTPUT: out\n", 'OUTPUT: out\n  PARAM: low = "y"\n')
+    text = plan(r'select (a, r"x like ${low}" : out)').replace(
+        "OUTPUT: out\n", 'OUTPUT: out\n  PARAM: low = "y"\n'
+    )
     assert "unknown attribute 'y'" in check(loads(text), load_operators())[0].message
 
 

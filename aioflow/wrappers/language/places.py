@@ -17,7 +17,9 @@ def place_in(literal: Span, start: int, end: int | None = None) -> Span:
         return literal
     width = 3 if text.startswith('"""', start_of_quotes) else 1
     begin, last = start_of_quotes + width, len(text) - width
-    characters = range(begin, last) if is_raw else (each.start() for each in _CHARACTER.finditer(text, begin, last))
+    characters = (
+        range(begin, last) if is_raw else (each.start() for each in _CHARACTER.finditer(text, begin, last))
+    )
     offsets = [*characters, last]
     wanted_end = start + 1 if end is None else max(end, start + 1)
     first = offsets[min(start, len(offsets) - 1)]
