@@ -1,4 +1,4 @@
-"""How the time of `aioflow check` and `aioflow fmt` grows with the number of plans, of statements and of files."""
+"""How the time of `aioflow check` and `aioflow fmt` grows with the number of plans, statements and files."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ COMMANDS = (("check", "plans"), ("check", "statements"), ("check", "files"), ("f
 
 @experiment(
     "How does the time to check and to format plans grow?",
-    work="`aioflow check` of 500 to 4,000 plans in one file, in as many files with USE, and of as many statements in "
-    "one plan; `aioflow fmt` of as many plans; processor time, with the start of the interpreter",
+    work="`aioflow check` of 500 to 4,000 plans in one file, of as many files with USE, and of as many "
+    "statements in one plan; `aioflow fmt` of as many plans; processor time, with the interpreter's start",
     limit="linear: an exponent of 1",
 )
 def checking(bench: Bench) -> None:

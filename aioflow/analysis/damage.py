@@ -1,4 +1,4 @@
-"""What can be checked of a text that has mistakes of syntax: all that such a mistake cannot be the cause of."""
+"""What can be checked of a text that has mistakes of syntax: all that these cannot be the cause of."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BODY = pattern(r"\bBODY\s*\{", re.IGNORECASE)
 class Damage:
     """What the mistakes of reading, `read`, may have taken from a program.
 
-    A statement that could not be read may produce or use any name that stands in it. A plan whose header has a
-    mistake is left alone. A mistake outside of plans may have taken plans, or an item.
+    A statement that could not be read may produce or use any name that stands in it. A plan whose header has
+    a mistake is left alone. A mistake outside of plans may have taken plans, or an item.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Damage:
         self._words = {key: _words(stretches) for key, stretches in self._stretches.items()}
 
     def explains(self, place: Place, diagnostic: Diagnostic, produced: Container[str]) -> bool:
-        """Whether a finding may be a consequence of a mistake of reading; `produced` are the names of its plan."""
+        """Whether a finding may be a consequence; `produced` are the names that its plan produces."""
         span, plan = diagnostic.span, place.plan
         stretches = self._stretches.get(plan.key, ())
         if span is None or any(each.start <= span.start < each.end for each in stretches):

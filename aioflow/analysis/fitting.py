@@ -138,7 +138,7 @@ class _Fitting:
         return Fit(bound if whole else None, outputs or unknown, tuple(self.problems))
 
     def _bound(self) -> dict[str, Any]:
-        """Each setting by itself, so that every wrong one is found; those are left out, and what is not known."""
+        """Each setting by itself, so that every wrong one is found; without those, and what is not known."""
         bound: dict[str, Any] = {}
         given = self.resolved.settings
 

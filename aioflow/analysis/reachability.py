@@ -129,7 +129,7 @@ def _fires_for_tuples(subject: Subject, statement: int) -> bool:
 
 
 def _acts_without_tuples(subject: Subject, statement: int, given: Set[str]) -> bool:
-    """Whether a statement, or who reads the outputs that are given, may do something although no tuple comes."""
+    """Whether a statement, or who reads what a plan gives, may do something although no tuple comes."""
     resolved = subject.resolved[statement]
     if resolved is None or resolved.plan is not None or resolved.done:
         return True

@@ -63,7 +63,7 @@ class Resolved:
     ordered: bool = False
     buffer: int | ParameterReference | None = None
     whole: bool = False  # its author vouches that the results lack nothing
-    # What is not known because of mistakes that were reported: the values of settings, and which input is which.
+    # Not known because of mistakes that were reported: the values of settings, and which input is which.
     unknown: frozenset[str] = frozenset()
     has_wrong_inputs: bool = False
 
@@ -85,7 +85,8 @@ def resolve_statement(
     """Bind a statement as far as it can be understood, and report every mistake in it.
 
     So one mistake hides no other: what is not known of the statement counts as unknown from here on. None
-    when there is no such operator or plan. `variables` and `parameters` (in lower case) are those of its plan: they and `suggest` serve the hints.
+    when there is no such operator or plan. `variables` and `parameters` (in lower case) are those of its
+    plan: they and `suggest` serve the hints.
     """
     target = find_target(statement.operator, program, registry)
     if target is None:

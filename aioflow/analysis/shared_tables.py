@@ -1,7 +1,7 @@
 """Tables that several statements of a run write: they must agree on what the table is to hold.
 
-Statements that stand behind different outputs of an operator which gives one of them only, such as null, never both
-write; how deadness travels is in docs/language.md.
+Statements that stand after different outputs of an operator which gives one of them only, such as null, never
+both write; how deadness travels is in docs/language.md.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _clash(other: Writer, writer: Writer) -> str | None:
         )
         both = f"two calls of {writer.step.activation.plan.name}" if twice else f"{other.name} and this one"
         return (
-            f"a run compares a relation with the table {table!r} once, and {both} do so: what the one stores, "
-            "the other has not seen; unite their inputs, or give each a table of its own"
+            f"a run compares a relation with the table {table!r} once, and {both} do so: what the one "
+            "stores, the other has not seen; unite their inputs, or give each a table of its own"
         )
     if other.schema is None or writer.schema is None or other.schema.open or writer.schema.open:
         return None
@@ -96,8 +96,8 @@ def _clash(other: Writer, writer: Writer) -> str | None:
     shown += [f"adds {', '.join(added)}"] if added else []
     hint = ", or say EVOLVE in both" if not other.use.whole and not writer.use.whole else ""
     return (
-        f"unlike relations for the table {table!r}: this one {' and '.join(shown)}, compared with {other.name}; "
-        f"give both the same attributes{hint}"
+        f"unlike relations for the table {table!r}: this one {' and '.join(shown)}, "
+        f"compared with {other.name}; give both the same attributes{hint}"
     )
 
 
@@ -159,8 +159,8 @@ def _leading_to_writes(root: Activation, resolved_of: ResolvedOf) -> set[Activat
 def _exclude(one: Writer, other: Writer, resolved_of: ResolvedOf) -> bool:
     """Whether two statements go together after all.
 
-    Only one of them can come to write, since the other's inputs then end dead; or the second of two that compare
-    sees what the first has stored.
+    Only one of them can come to write, since the other's inputs then end dead; or the second of two that
+    compare sees what the first has stored.
     """
     for here, there in zip(one.step.way(), other.step.way(), strict=False):
         if here.index != there.index:

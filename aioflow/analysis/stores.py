@@ -111,9 +111,9 @@ class ReadBack:
 class _Order:
     """All statements of a program in one graph: each leads to those that get data or signals of it.
 
-    A call stands there twice, and so does each plan: the beginning of a call leads to that of its plan, this to
-    all statements of the plan, these to the plan's end, that to the end of each call, and that to what comes
-    after the call.
+    A call stands there twice, and so does each plan: the beginning of a call leads to that of its plan, this
+    to all statements of the plan, these to the plan's end, that to the end of each call, and that to what
+    comes after the call.
     """
 
     def __init__(self, plans: Plans) -> None:

@@ -1,7 +1,7 @@
 """What formatting changes in a text, as a unified difference.
 
-difflib alone takes time with the square of a text whose lines repeat, as those of plans do. Here a text and its
-formatted form are compared statement by statement: both have the same ones, in the same order.
+difflib alone takes time with the square of a text whose lines repeat, as those of plans do. Here a text and
+its formatted form are compared statement by statement: both have the same ones, in the same order.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
+from typing import Literal
 
 from aioflow.language.decoding import plain_text
 from aioflow.language.parser import read_text
 from aioflow.plan import Plan
 
-Opcode = tuple[str, int, int, int, int]
+Tag = Literal["replace", "delete", "insert", "equal"]
+Opcode = tuple[Tag, int, int, int, int]
+_TAGS: tuple[Tag, ...] = ("equal", "replace", "equal")
 
 
 def unified_difference(before: str, after: str, name: str, new_name: str) -> Iterator[str]:
@@ -80,7 +83,7 @@ class _Aligned(SequenceMatcher[str]):
             first = _common(old, new)
             last = _common(old[first:][::-1], new[first:][::-1])
             cuts = ((0, 0), (first, first), (len(old) - last, len(new) - last), (len(old), len(new)))
-            for tag, (one, other) in zip(("equal", "replace", "equal"), pairwise(cuts), strict=True):
+            for tag, (one, other) in zip(_TAGS, pairwise(cuts), strict=True):
                 if one != other:
                     places = (start + one[0], start + other[0], new_start + one[1], new_start + other[1])
                     _append(found, (tag, *places))

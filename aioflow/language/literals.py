@@ -1,7 +1,7 @@
 """Constants as text: reading and writing strings and numbers.
 
-Escapes, the same in all three kinds of strings: `\\\\ \\" \\' \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH`; none in a
-raw one, `r"…"`.
+Escapes, the same in all three kinds of strings: `\\\\ \\" \\' \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH`; none in
+a raw one, `r"…"`.
 """
 
 from __future__ import annotations

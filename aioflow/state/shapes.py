@@ -1,4 +1,4 @@
-"""What the statements of a run make of one table: they must agree on its attributes before anything is written.
+"""What the statements of a run make of one table: they agree on its attributes before anything is written.
 
 The checker finds this where it knows the schemas; here it is found where only the run tells them.
 """
@@ -37,7 +37,8 @@ class Shapes:
             if (lacking and not other.evolves) or (added and not shape.evolves):
                 raise CommitError(
                     f"unlike relations for the table {shape.table!r}: {shape.where} gives it "
-                    f"{', '.join(shape.names)}, {other.where} {', '.join(other.names)}; nothing of this run was stored"
+                    f"{', '.join(shape.names)}, {other.where} {', '.join(other.names)}; "
+                    "nothing of this run was stored"
                 )
         self._known[key] = shape
         self._tables.setdefault(shape.table, []).append(shape)

@@ -25,8 +25,8 @@ from aioflow.state.finishing import to_the_end
 from aioflow.state.moments import moment
 from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
-from aioflow.state.versions import META
 from aioflow.state.shapes import Shape, Shapes
+from aioflow.state.versions import META
 from aioflow.state.writes import Write
 
 AfterCommit: TypeAlias = Callable[[], Awaitable[None]]
@@ -91,8 +91,8 @@ class Transaction:
     ) -> None:
         """A statement is going to write. What is to follow the commit is called once, however often given.
 
-        What stands in the write is seen by statements that come after the position. A CommitError when another
-        statement makes something else of the same table, as the shapes tell.
+        What stands in the write is seen by statements that come after the position. A CommitError when
+        another statement makes something else of the same table, as the shapes tell.
         """
         self._bind(database)
         if shape is not None:

@@ -1,4 +1,4 @@
-"""Statements that write one table must agree on it: found by the checker, else by the run before it writes."""
+"""Statements that write one table must agree on it: the checker finds it, else the run before it writes."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_unlike_relations_for_one_table_are_a_mistake(
 
 
 TWICE = (
-    "a run compares a relation with the table 't' once, and {} do so: what the one stores, the other has not seen; "
-    "unite their inputs, or give each a table of its own"
+    "a run compares a relation with the table 't' once, and {} do so: what the one stores, the other has not "
+    "seen; unite their inputs, or give each a table of its own"
 )
 KEEP = """
 PLAN keep
@@ -132,3 +132,9 @@ async def test_a_run_finds_it_where_only_the_run_knows(tmp_path: Path) -> None:
         assert message.count("dbappend") >= 2
         query = 'PLAN q { OUTPUT: r BODY { dbimport ("t" : r) {IF_MISSING: empty} } }'
         assert [dict(row) async for row in engine.stream(loads(query, folder=tmp_path))] == []
+
+
+def test_a_share_that_is_too_large_is_told_with_its_range() -> None:
+    assert found('diff (a, "t" : _) {GUARD: 2}') == [
+        "6: diff: 'guard' must be a number from 0 to 1 or off, not 2"
+    ]

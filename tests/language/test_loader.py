@@ -9,7 +9,6 @@ from aioflow.errors import InputError, PlanError
 from aioflow.language import load, loader, loads
 from aioflow.plan import Program
 
-
 OUT = (
     "leads out of the folder of the plan: USE may go up to the folder of aioflow.toml; "
     "put one into a folder that holds both files, or list the other folder under [plans] path"
@@ -305,9 +304,9 @@ def test_the_nearest_settings_bound_use(folder: Path) -> None:
     write(folder / "sub", main='USE "../secret.plan"\n' + plan("main"))
     (folder / "sub" / "aioflow.toml").touch()
     assert mistakes(folder, "sub/main.plan") == [
-        "plans/sub/main.plan:1:5: '../secret.plan' leads out of plans/sub, the folder of aioflow.toml: USE stays "
-        "inside of it; put aioflow.toml into a folder that holds both files, or list the other folder under "
-        "[plans] path"
+        "plans/sub/main.plan:1:5: '../secret.plan' leads out of plans/sub, the folder of aioflow.toml: USE "
+        "stays inside of it; put aioflow.toml into a folder that holds both files, or list the other folder "
+        "under [plans] path"
     ]
 
 
@@ -334,8 +333,8 @@ def test_a_file_that_is_nowhere_is_told_with_all_places(folder: Path) -> None:
     write(folder, main='USE "huoses.plan"\n' + plan("main"))
     write(folder / "common", houses=plan("houses"))
     assert mistakes(folder) == [
-        "plans/main.plan:1:5: there is no file 'huoses.plan' beside this file, in the folders of [plans] path "
-        "or in the library; did you mean 'houses.plan'?"
+        "plans/main.plan:1:5: there is no file 'huoses.plan' beside this file, in the folders of [plans] "
+        "path or in the library; did you mean 'houses.plan'?"
     ]
 
 

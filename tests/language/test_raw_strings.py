@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import aioflow
+from aioflow.analysis.check import check
 from aioflow.errors import PlanError
 from aioflow.language import format_text, loads, parse, print_file
 from aioflow.plan import Plan, Setting
 from aioflow.plugins import load_operators
-from aioflow.analysis.check import check
 from aioflow.wrappers.language.pieces import WrapperText
 
 
@@ -101,8 +101,8 @@ async def test_an_expression_takes_its_backslashes_from_them() -> None:
 
 def test_wrappers_take_them() -> None:
     text = (
-        'WRAPPER w (x)\n{\n  GET: "http://a.example/{x}"\n  READ: text\n  EACH: r"(?P<y>\\d+)\\}"\n  y: "y"\n}\n\n'
-        + plan('wrapper ("w", a : out)')
+        'WRAPPER w (x)\n{\n  GET: "http://a.example/{x}"\n  READ: text\n'
+        '  EACH: r"(?P<y>\\d+)\\}"\n  y: "y"\n}\n\n' + plan('wrapper ("w", a : out)')
     )
     program = loads(text)
     (item,) = program.items
