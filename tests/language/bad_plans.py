@@ -54,7 +54,7 @@ BYTES = [
     BadText(
         "lines that end with a carriage return alone",
         "PLAN p { BODY { op (a : b)\r op (b : , c) } }",
-        ["2:10: expected an output after ':', found ','"],
+        ["2:10: expected an output or ')' after ':', found ','"],
     ),
     BadText("half a character", body('op ("\ud800" : c)'), ["5:10: character U+D800 cannot stand in a plan"]),
     BadText(
