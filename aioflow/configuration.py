@@ -20,6 +20,7 @@ from aioflow.installed import installed
 from aioflow.section import (
     ENGINE,
     ENGINE_ARGUMENTS,
+    PLANS,
     Key,
     Place,
     Section,
@@ -379,13 +380,15 @@ def _shown(value: Any) -> str:
 
 @cache
 def section_names() -> tuple[str, ...]:
-    """The tables that installed packages declare."""
-    return tuple(sorted({found.name for found in installed(ENTRY_POINTS)}))
+    """The tables that there are: those that installed packages declare, and `[plans]`."""
+    return tuple(sorted({PLANS.name, *(found.name for found in installed(ENTRY_POINTS))}))
 
 
 @cache
 def find_section(name: str) -> Section[Any]:
     """A table's declaration; its package is imported only now."""
+    if name == PLANS.name:
+        return PLANS
     found = next(point for point in installed(ENTRY_POINTS) if point.name == name)
     try:
         section = found.load()

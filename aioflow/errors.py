@@ -59,10 +59,14 @@ class Diagnostic:
 
 
 class PlanError(AioflowError):
-    """A plan has mistakes; `diagnostics` lists every one of them."""
+    """A plan has mistakes; `diagnostics` lists every one of them.
 
-    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+    `program` is what could be read of a text nevertheless, so that the rest of it can be checked.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], program: object = None) -> None:
         self.diagnostics = tuple(diagnostics)
+        self.program = program
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 
@@ -160,6 +164,26 @@ def message_of(error: BaseException) -> str:
         return mask(str(error))
     except Exception:
         return ""
+
+
+class Suggestions:
+    """Hints at near names, as long as looking for them takes a bounded time: a text full of mistakes gets
+    hints for the first ones."""
+
+    def __init__(self, comparisons_at_most: int = 50_000) -> None:
+        self._left = comparisons_at_most
+
+    @property
+    def are_spent(self) -> bool:
+        return self._left <= 0
+
+    def __call__(self, name: str, known: Iterable[str]) -> str:
+        """`; did you mean 'x'?` when a known name is near, else nothing."""
+        if self.are_spent:
+            return ""
+        candidates = list(known)
+        self._left -= 1 + len(candidates)
+        return suggestion(name, candidates)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

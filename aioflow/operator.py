@@ -61,11 +61,15 @@ class StoreUse:
     What is written takes hold when the run has ended well, and later reads of the same run see it; "compare"
     both reads and writes; what is posted (a message) nobody reads. An "update" is done at once, and other
     writers wait from then to the end. What acts on a relation as a `whole` does so when its input has ended.
+    `table` is the one that is written with the tuples of the first input, if it is known; a statement that
+    `evolves` it may add attributes to those of others.
     """
 
     name: str | None
     access: Literal["read", "compare", "write", "post", "update"]
     whole: bool = False
+    table: str | None = None
+    evolves: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class Operator:
     ends_early: bool | Callable[[Settings], bool] = False
     outside: bool | Callable[[Settings], bool] = False
     blocking_input: int | None = None
+    exclusive_outputs: bool = False
     needs_whole: Places = ()
     orders: bool = False
     lint: Lint | None = field(default=None, repr=False)
@@ -224,6 +229,7 @@ def operator(
     ends_early: bool | Callable[[Settings], bool] = False,
     outside: bool | Callable[[Settings], bool] = False,
     blocking_input: int | None = None,
+    exclusive_outputs: bool = False,
     needs_whole: Places = (),
     orders: bool = False,
     lint: Lint | None = None,
@@ -247,7 +253,8 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
     with the same key could as well read the other's inputs. `opens_late` lets it start before the
     schemas of inputs after the first are known. `blocking_input` is the place of the input that is
-    read to its end before anything comes out. `needs_whole` are the places of inputs in which a missing row
+    read to its end before anything comes out. `exclusive_outputs` says that one of its two outputs ends dead,
+    whatever comes. `needs_whole` are the places of inputs in which a missing row
     makes a row, or a wrong one, as in the second input of minus: what lacks rows there makes the results
     doubtful. `orders` says that results come in an order of their own, so that their first rows alone may be
     wrong where any are missing. `lint` gives warnings about how a plan uses it.

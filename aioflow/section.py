@@ -288,6 +288,16 @@ ENGINE_ARGUMENTS = {
 }
 
 
+@dataclass(frozen=True)
+class PlansSettings:
+    """`[plans]`: where USE looks for files that do not stand beside the one that uses them."""
+
+    path: tuple[str, ...] = ()
+
+
+PLANS = Section("plans", PlansSettings)
+
+
 # --- values in force ----------------------------------------------------------------------------
 
 

@@ -104,6 +104,9 @@ def _convert(
             return _convert_one(member, value, inputs)
         except SettingError as error:
             problems.append(error)
+    if len(problems) > 1 and all(each.message.startswith("must be ") for each in problems):
+        _, near, hint = problems[-1].message.partition("; did you mean")
+        raise SettingError(f"must be {_describe(annotation)}, not {_show(value)}{near}{hint}")
     raise problems[-1]
 
 
@@ -137,7 +140,8 @@ def _describe(annotation: Any) -> str:
     if hasattr(annotation, "kind_name"):
         return str(annotation.kind_name)
     if get_origin(annotation) is Literal:
-        return "one of " + ", ".join(map(str, get_args(annotation)))
+        choices = get_args(annotation)
+        return str(choices[0]) if len(choices) == 1 else "one of " + ", ".join(map(str, choices))
     if get_origin(annotation) in (tuple, list):
         return f"a list of {_describe(get_args(annotation)[0])}"
     alternatives = [member for member in _members(annotation) if member is not type(None)]

@@ -10,6 +10,7 @@ from aioflow.dataclass import dataclass
 from aioflow.display import visible_lines
 from aioflow.masking import mask_line
 
+_LOOKED_AT_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
 
 
@@ -31,11 +32,12 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
-    def line(self, number: int) -> str:
-        """The text of a line, without its end."""
-        start = self._line_starts[number - 1]
-        end = self.text.find("\n", start)
-        return self.text[start:] if end < 0 else self.text[start:end]
+    def line(self, number: int, first: int = 0, length: int | None = None) -> str:
+        """The text of a line without its end, or a part of it."""
+        starts = self._line_starts
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        start = min(starts[number - 1] + first, end)
+        return self.text[start : end if length is None else min(start + length, end)]
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,11 @@ class Span:
     def excerpt(self) -> str:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
-        text = self.source.line(line).rstrip("\r")
-        # The whole line, since the part that is shown may cut a credential in two.
-        text, (start, end) = mask_line(text, column - 1, column - 1 + self.end - self.start)
+        # More of the line than is shown, since what is shown may cut a credential in two.
+        start = max(0, column - 1 - _LOOKED_AT_CHARACTERS)
+        text = self.source.line(line, start, 2 * _LOOKED_AT_CHARACTERS).rstrip("\r")
+        begin = column - 1 - start
+        text, (start, end) = mask_line(text, begin, begin + self.end - self.start)
         first = max(0, start - _SHOWN_CHARACTERS // 2)
         shown = text[first : first + _SHOWN_CHARACTERS]
         before = shown[: start - first]

@@ -8,6 +8,7 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "crawl",
     "shell",
     "startup",
+    "checking",
     "workers",
     "site_size",
     "simulations",

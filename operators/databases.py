@@ -37,10 +37,8 @@ from aioflow.state import (
 )
 
 
-def _uses(
-    access: Literal["read", "write", "update"], *, whole: bool = False
-) -> Callable[[Settings], StoreUse]:
-    return lambda settings: StoreUse(settings.get("db"), access, whole)
+def _uses(access: Literal["read", "update"]) -> Callable[[Settings], StoreUse]:
+    return lambda settings: StoreUse(settings.get("db"), access)
 
 
 def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
@@ -198,7 +196,15 @@ def _append_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     return inputs[0]
 
 
-@operator(outputs=("stored",), schema=_append_schema, effects=True, store=_uses("write"), requires=_missing)
+@operator(
+    outputs=("stored",),
+    schema=_append_schema,
+    effects=True,
+    store=lambda settings: StoreUse(
+        settings["db"], "write", table=settings["table"], evolves=bool(settings["evolve"])
+    ),
+    requires=_missing,
+)
 async def dbappend(
     rel: Stream,
     *,
@@ -252,10 +258,12 @@ async def _staged(
     """Stage all tuples of an input, and pass each on; `whole_only` writes nothing of one that lacks rows."""
     transaction = context.service(Transaction)
     try:
-        transaction.stage(db, write, position=context.position)
+        transaction.stage(db, write, position=context.position, shape=write.shape)
         async for batch in rel.batches():
             write.add(batch)
             yield batch
+    except CommitError:
+        raise
     except DiskFullError as error:
         # No failure that ERRORS may take: a run that cannot keep what it is to write must end.
         raise CommitError(f"{context.where}: {error}; nothing of this run was stored") from error
@@ -276,7 +284,7 @@ async def _staged(
     schema=lambda inputs, settings: inputs[0],
     firing="end",
     effects=True,
-    store=_uses("write", whole=True),
+    store=lambda settings: StoreUse(settings["db"], "write", whole=True, table=settings["table"]),
     requires=_missing,
 )
 async def dbexport(

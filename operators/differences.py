@@ -79,7 +79,7 @@ def _requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
     schema=_diff_schema,
     firing="end",
     effects=True,
-    store=lambda settings: StoreUse(settings["db"], "compare", whole=True),
+    store=lambda settings: StoreUse(settings["db"], "compare", whole=True, table=settings["table"]),
     requires=_requires,
 )
 async def diff(

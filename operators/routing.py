@@ -37,6 +37,7 @@ def _null_lint(inputs: Sequence[str], outputs: Sequence[str | None], settings: S
     schema=lambda inputs, settings: (inputs[1], inputs[2]),
     opens_late=True,
     blocking_input=0,
+    exclusive_outputs=True,
     needs_whole=(0,),
     lint=_null_lint,
 )

@@ -58,6 +58,8 @@ ENGINE_ORDER = (
     "analysis.repair",
     "analysis.reachability",
     "analysis.stores",
+    "analysis.shared_tables",
+    "analysis.damage",
     "analysis.endless",
     "analysis.recursions",
     "analysis.check",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from aioflow.analysis.cycles import components
@@ -16,6 +17,7 @@ class CallGraph:
         places = {plan.key: place for place, plan in enumerate(plans)}
         edges = [_callees(plan, places) for plan in plans]
         self._component = dict(zip(places, components(edges), strict=True))
+        self._sizes = Counter(self._component.values())
         self._calls: dict[
             str, list[str]
         ] = {}  # of each plan that is called: who calls it, once for each call
@@ -87,6 +89,10 @@ class CallGraph:
         """Whether a plan can come to be called inside a call of itself."""
         component = self._component[plan.key]
         return any(self._component[callee] == component for callee in self.callees[plan.key])
+
+    def plans_around(self, plan: Plan) -> int:
+        """How many plans a cycle of calls through this one can lead over, itself among them."""
+        return self._sizes[self._component[plan.key]]
 
     def is_called_once(self, plan: Plan, main: Plan) -> bool:
         """Whether a run of `main` calls a plan once at most."""

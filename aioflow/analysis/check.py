@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from aioflow.analysis.callgraph import CallGraph
+from aioflow.analysis.damage import Damage
 from aioflow.analysis.declarations import (
     check_declarations,
     check_emitted,
@@ -31,11 +32,12 @@ from aioflow.analysis.reachability import (
 from aioflow.analysis.recursions import check_commits, check_levels
 from aioflow.analysis.repair import supply_missing_colons, without_excess
 from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
+from aioflow.analysis.shared_tables import check_tables
 from aioflow.analysis.stores import check_stores, warn_of_late_acts
 from aioflow.analysis.wiring import Wiring
-from aioflow.errors import Diagnostic, suggestion
+from aioflow.errors import Diagnostic, PlanError, suggestion
 from aioflow.operator import Operator, Registry
-from aioflow.plan import Plan, Program
+from aioflow.plan import Plan, Program, Statement
 from aioflow.relation import Schema
 
 
@@ -52,6 +54,30 @@ def check(
     what a run sets: when they are given, those without default must be among them.
     """
     return _Check(program, registry).run(inputs or {}, parameters)
+
+
+def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
+    """The mistakes of reading a text, and with them all mistakes of what could be read.
+
+    Left out is what may be a consequence of a mistake of reading.
+    """
+    program = error.program
+    if not isinstance(program, Program):
+        return list(error.diagnostics)
+    looking = _Check(program, registry)
+    looking.run({}, None)
+    damage = Damage(program, error.diagnostics, partial(looking.is_known, program))
+    rest = [
+        found
+        for place, found in looking.findings.mistakes()
+        if not damage.explains(place, found, looking.wirings[place.plan.key].producers)
+    ]
+    files = {plan.span.source.name: place for place, plan in enumerate(program) if plan.span}
+
+    def position(found: Diagnostic) -> tuple[int, int]:
+        return (files.get(found.span.source.name, -1), found.span.start) if found.span else (-1, 0)
+
+    return sorted([*error.diagnostics, *rest], key=position)
 
 
 class _Check:
@@ -82,8 +108,8 @@ class _Check:
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
-        check_endless(roots.values(), lambda plan: self.resolved[plan.key], self.findings)
-        for look in (check_emitted, check_stores, warn_of_late_acts):
+        check_endless(list(roots.values()), lambda plan: self.resolved[plan.key], self.findings)
+        for look in (check_emitted, check_stores, check_tables, warn_of_late_acts):
             look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
         self._warn(roots)
         return self.findings.in_order()
@@ -99,7 +125,10 @@ class _Check:
             return program  # what was made of it, such as its wrappers, is found again by who runs it
         return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
 
-    def _target(self, program: Program, statement: Any) -> Target | None:
+    def is_known(self, program: Program, statement: Statement) -> bool:
+        return self._target(program, statement) is not None
+
+    def _target(self, program: Program, statement: Statement) -> Target | None:
         return find_target(statement.operator, program, self.registry)
 
     def _check_plan(self, plan: Plan) -> None:
@@ -115,7 +144,9 @@ class _Check:
         for index, statement in enumerate(plan.statements):
             report = self.findings.at(plan, index)
             names = wiring.producers.keys()
-            found = resolve_statement(statement, self.program, self.registry, report, names, parameters)
+            found = resolve_statement(
+                statement, self.program, self.registry, report, names, parameters, self.findings.suggestion
+            )
             resolved.append(found)
             if found is not None:
                 check_required(plan, found, self.calls, self.program.main, report)
@@ -198,9 +229,10 @@ class _Check:
 def _callers(roots: Sequence[Activation]) -> dict[Activation, str]:
     """For each activation that is no root, where it is first called from."""
     found: dict[Activation, str] = {}
+    outermost = set(roots)
     for activation in reachable(roots):
         for index, callee in activation.calls.items():
-            if callee in roots or callee in found:
+            if callee in outermost or callee in found:
                 continue
             span = activation.plan.statements[index].name_span
             line = f"on line {span.line}" if span else f"in statement {index + 1}"

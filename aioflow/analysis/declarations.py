@@ -198,9 +198,8 @@ def check_required(caller: Plan, resolved: Resolved, calls: CallGraph, main: Pla
     callee = resolved.plan
     if callee is None:
         return
-    unset = [
-        each for each in callee.parameters if each.required and each.name.lower() not in resolved.settings
-    ]
+    given = resolved.settings.keys() | resolved.unknown
+    unset = [each for each in callee.parameters if each.required and each.name.lower() not in given]
     if unset and calls.always_inside(caller, callee, main):
         return
     for parameter in unset:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Sequence
 
 from aioflow.analysis.findings import Findings
 from aioflow.analysis.infer import Activation, reachable
@@ -12,28 +13,39 @@ from aioflow.errors import Diagnostic
 from aioflow.operator import Operator
 
 
-def check_endless(roots: Iterable[Activation], resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_endless(roots: Sequence[Activation], resolved_of: ResolvedOf, findings: Findings) -> None:
     """ERRORS has results held until a firing has ended, so a statement that has it must end."""
+    inside = _endless_inside(roots, resolved_of)
     for root in roots:
         for index, statement in enumerate(resolved_of(root.plan)):
             if statement is None or not (statement.errors or statement.skip_errors):
                 continue
-            if statement.plan is None:
-                found = _endless(root, index, statement)
-            else:
-                found = _endless_inside(root.calls.get(index), resolved_of)
+            call = root.calls.get(index)
+            found = _endless(root, index, statement) if call is None else inside.get(call)
             if found:
                 message = f"{found} never ends, so that ERRORS would hold its results for ever"
                 findings.at(root.plan, index)(Diagnostic(message, statement.statement.name_span))
 
 
-def _endless_inside(call: Activation | None, resolved_of: ResolvedOf) -> str | None:
-    """The first statement inside a call that never ends."""
-    for activation in reachable([call]) if call is not None else ():
+def _endless_inside(roots: Sequence[Activation], resolved_of: ResolvedOf) -> dict[Activation, str]:
+    """The calls in which something never ends, with the nearest statement that does not."""
+    found: dict[Activation, str] = {}
+    callers: dict[Activation, list[Activation]] = {}
+    for activation in reachable(roots):
+        for callee in activation.calls.values():
+            callers.setdefault(callee, []).append(activation)
         for index, statement in enumerate(resolved_of(activation.plan)):
-            if statement is not None and (found := _endless(activation, index, statement)):
-                return f"in {activation.plan.name}, {found}"
-    return None
+            if statement is not None and (name := _endless(activation, index, statement)):
+                found[activation] = f"in {activation.plan.name}, {name}"
+                break
+    pending = deque(found)
+    while pending:
+        callee = pending.popleft()
+        for caller in callers.get(callee, ()):
+            if caller not in found:
+                found[caller] = found[callee]
+                pending.append(caller)
+    return found
 
 
 def _endless(activation: Activation, index: int, statement: Resolved) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from aioflow.analysis.wiring import HEADER
 from aioflow.dataclass import dataclass
-from aioflow.errors import Diagnostic
+from aioflow.errors import Diagnostic, Suggestions
 from aioflow.plan import Plan, Program, Statement
 
 
@@ -27,6 +27,7 @@ class Findings:
     _found: list[tuple[Place, Diagnostic]] = field(default_factory=list)
     _mistaken: set[str] = field(default_factory=set)
     _in_items: list[Diagnostic] = field(default_factory=list)
+    suggestion: Suggestions = field(default_factory=Suggestions)
 
     def add(self, place: Place, diagnostic: Diagnostic) -> None:
         if diagnostic.severity == "error":
@@ -45,6 +46,10 @@ class Findings:
     def is_mistaken(self, plan: Plan) -> bool:
         """Whether a mistake was found in a plan: what looks unused may then be used after all."""
         return plan.key in self._mistaken
+
+    def mistakes(self) -> list[tuple[Place, Diagnostic]]:
+        """The mistakes in plans, each with its place."""
+        return [(place, found) for place, found in self._found if found.severity == "error"]
 
     def in_order(self) -> list[Diagnostic]:
         """Everything in the order of the text, the main plan's file first; items come before plans."""

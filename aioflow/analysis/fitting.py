@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, substitute
@@ -10,6 +14,7 @@ from aioflow.analysis.resolve import Resolved, not_positive, option_span
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, SettingError
 from aioflow.operator import Operator, Settings, Trait
+from aioflow.pattern import pattern
 from aioflow.plan import Constant
 from aioflow.relation import Schema
 from aioflow.setting import SettingPort
@@ -21,8 +26,8 @@ FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "numbe
 FAILED_RELATION = Schema.of(relation="relation").add(FAILURE)
 FAILED_CALL = Schema.of(where="char", tuple="relation").add(FAILURE)
 
-# How many characters an escape in a string literal takes, by the letter after the backslash.
-_LONG_ESCAPES: Final[Mapping[str, int]] = {"x": 4, "u": 6, "U": 10}
+_LITERAL: Final = pattern(r"""(?P<raw>\b[rR])?(?:\"\"\"|["'])""")
+_ESCAPE: Final = pattern(r"\\(?:x.{2}|u.{4}|U.{8}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,28 @@ def has_trait(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, 
         return unknown
 
 
+class _UnknownSettingError(Exception):
+    """A setting was asked for that is wrong or not known yet."""
+
+
+class _PartOfSettings(Mapping[str, Any]):
+    """The settings that are known: output schemas that depend on no other are known as well."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            raise _UnknownSettingError(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
 class _Fitting:
     def __init__(
         self,
@@ -102,15 +129,16 @@ class _Fitting:
     def fit(self) -> Fit:
         bound = self._bound()
         self.problems += wrong_numbers(self.resolved, self.parameters)
-        outputs: tuple[Schema | None, ...] | None = None
-        if bound is not None and not self.problems:
-            settings = bound
+        whole = len(bound) == len(self.operator.settings)
+        settings = bound if whole else _PartOfSettings(bound)
+        outputs = None
+        if not self.resolved.has_wrong_inputs:
             outputs = self._attempt(lambda: self.operator.output_schemas(self.inputs, settings))
         unknown = (None,) * len(self.operator.outputs)
-        return Fit(bound, outputs or unknown, tuple(self.problems))
+        return Fit(bound if whole else None, outputs or unknown, tuple(self.problems))
 
-    def _bound(self) -> dict[str, Any] | None:
-        """Each setting by itself, so that every wrong one is found."""
+    def _bound(self) -> dict[str, Any]:
+        """Each setting by itself, so that every wrong one is found; without those, and what is not known."""
         bound: dict[str, Any] = {}
         given = self.resolved.settings
 
@@ -118,6 +146,8 @@ class _Fitting:
             return port.bind(value, self.inputs, self.operator.program)
 
         for port in self.operator.settings:
+            if port.name in self.resolved.unknown:
+                continue
             if port.name not in given:
                 bound[port.name] = port.default
                 continue
@@ -128,12 +158,14 @@ class _Fitting:
             converted = self._attempt(lambda port=port, value=value: (bind(port, value),))  # type: ignore[misc]
             if converted is not None:
                 bound[port.name] = converted[0]
-        return bound if len(bound) == len(self.operator.settings) else None
+        return bound
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result | None:
         """The result of an operator's code; None, and the problem noted, when it refuses or fails."""
         try:
             return work()
+        except _UnknownSettingError:
+            return None
         except SettingError as error:
             self.problems.append(describe(error, self.resolved, self.parameters))
         except Exception as error:
@@ -162,12 +194,27 @@ def _place(error: SettingError, resolved: Resolved, parameters: Mapping[str, Any
 
 def inside_literal(span: Span, offset: int) -> Span:
     """The place in the source of a character of a string, whose literal stands at `span`."""
-    text = span.source.text[span.start : span.end]
-    start = min((text.find(quote) for quote in "\"'" if quote in text), default=-1)
+    start, escapes = _escapes(span)
     if start < 0:
         return span
-    position = start + (3 if text.startswith('"""', start) else 1)
-    for _ in range(offset):
-        escaped = text.startswith("\\", position)
-        position += _LONG_ESCAPES.get(text[position + 1 : position + 2], 2) if escaped else 1
-    return span.at(position)
+    before = bisect_left(escapes, offset, key=itemgetter(0))
+    return span.at(start + offset + (escapes[before - 1][1] if before else 0))
+
+
+@lru_cache(maxsize=4)
+def _escapes(span: Span) -> tuple[int, list[tuple[int, int]]]:
+    """Where the first string in a span begins, and its escapes.
+
+    Each as the place of its character in the value, and by how much the literal is longer up to its end.
+    """
+    text = span.source.text[span.start : span.end]
+    literal = _LITERAL.search(text)
+    if literal is None:
+        return -1, []
+    start, longer = literal.end(), 0
+    escapes = []
+    for escape in () if literal["raw"] else _ESCAPE.finditer(text, start):
+        place = escape.start() - start - longer
+        longer += len(escape[0]) - 1
+        escapes.append((place, longer))
+    return start, escapes

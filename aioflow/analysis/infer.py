@@ -26,7 +26,8 @@ from aioflow.relation import Schema
 
 Schemas = tuple[Schema | None, ...]
 
-# Beyond these a call is followed with nothing known of its inputs and parameters.
+# Beyond these a call is followed with nothing known of its inputs and parameters. A level of a recursion
+# over several plans has a call of each.
 _LEVELS_AT_MOST: Final = 8
 _VARIANTS_AT_MOST: Final = 256
 # Beyond this the outputs of a recursion that keep changing count as unknown.
@@ -41,9 +42,8 @@ class Activation:
     scope: Scope
     inputs: Schemas
     outputs: Schemas
-    # The recursive call that first came to this, and how many calls of the same plan lie around it.
-    parent: Activation | None = field(repr=False)
-    level: int = 0
+    # How many recursive calls lie around the one that first came to this.
+    depth: int = 0
     schemas: dict[str, Schema | None] = field(default_factory=dict)
     bound: dict[int, Settings | None] = field(default_factory=dict)
     problems: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
@@ -199,20 +199,21 @@ class Inference:
         recursive = self._call_graph.is_recursive(caller.plan, plan)
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
+        settings.update(dict.fromkeys(resolved.unknown, UNKNOWN))
         scope = caller.scope.enter(plan, settings, recursive=recursive)
-        parent = caller if recursive else None
-        if _level(plan, parent) > _LEVELS_AT_MOST or self._variants[plan.key] > _VARIANTS_AT_MOST:
+        depth = caller.depth + 1 if recursive else 0
+        deepest = _LEVELS_AT_MOST * self._call_graph.plans_around(plan)
+        if depth > deepest or self._variants[plan.key] > _VARIANTS_AT_MOST:
             unknown = {parameter.name.lower(): UNKNOWN for parameter in plan.parameters}
             scope, given = Scope.outermost(plan, unknown), [None] * len(given)
-        return self._activation(scope, _with_declarations(plan.inputs, given), parent)
+        return self._activation(scope, _with_declarations(plan.inputs, given), depth)
 
-    def _activation(self, scope: Scope, inputs: Schemas, parent: Activation | None = None) -> Activation:
+    def _activation(self, scope: Scope, inputs: Schemas, depth: int = 0) -> Activation:
         key = (scope.key, inputs)
         if key not in self._activations:
             self._variants[scope.plan.key] += 1
             unknown = (None,) * len(scope.plan.outputs)
-            level = _level(scope.plan, parent)
-            self._activations[key] = Activation(scope, inputs, unknown, parent, level)
+            self._activations[key] = Activation(scope, inputs, unknown, depth)
         return self._activations[key]
 
     def _code(self, plan: Plan) -> _Code:
@@ -226,13 +227,6 @@ class Inference:
             resolve_statement(statement, self._program, self._registry, lambda _: None)
             for statement in plan.statements
         ]
-
-
-def _level(plan: Plan, parent: Activation | None) -> int:
-    """How many calls of a plan lie around a call of it, within one recursion."""
-    while parent is not None and parent.plan.key != plan.key:
-        parent = parent.parent
-    return parent.level + 1 if parent else 0
 
 
 def reachable(roots: Sequence[Activation]) -> Iterator[Activation]:
@@ -283,10 +277,8 @@ def _mismatches(
     """What a call's inputs lack of what the plan declares, by input."""
     arguments = variables(resolved.statement)
     found = {
-        place: list(_lacks(argument, schema, declaration, plan))
-        for place, (declaration, argument, schema) in enumerate(
-            zip(plan.inputs, arguments, given, strict=True)
-        )
+        place: list(_lacks(arguments[place], schema, plan.inputs[place], plan))
+        for place, schema in enumerate(given)
         if schema is not None
     }
     return {place: lacking for place, lacking in found.items() if lacking}

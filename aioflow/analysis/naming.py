@@ -10,13 +10,14 @@ from typing import Final
 from aioflow.analysis.cycles import cycles
 from aioflow.analysis.findings import Findings, named
 from aioflow.analysis.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
-from aioflow.errors import Diagnostic, suggestion
+from aioflow.errors import Diagnostic
 from aioflow.plan import Statement, Variable
 from aioflow.source import Span
 
-# Looking for near names takes time for each mistake; a text full of them gets hints for the first ones.
-_SUGGESTIONS_AT_MOST: Final = 50
+# Following what comes of a statement takes time; in a text full of mistakes that is done for the first ones.
+_FOLLOWED_AT_MOST: Final = 50
 _SHOWN_OF_CYCLE: Final = 6
+_SHOWN_PRODUCERS: Final = 6
 _KINDS: Final = {
     "input": "the plan's INPUT",
     "errors": "ERRORS of ",
@@ -39,7 +40,7 @@ class _Names:
         self.wiring = wiring
         self.plan = wiring.plan
         self.findings = findings
-        self.suggested = 0
+        self.followed = 0
 
     def mistake(self, statement: int, message: str, span: Span | None) -> None:
         header = self.plan.name_span if statement == HEADER else None
@@ -84,7 +85,9 @@ class _Names:
         if len(set(shown)) == 1:
             message = f"{name!r} is produced twice by {shown[0]}"
         else:
-            number = "two" if len(shown) == 2 else str(len(shown))
+            number = "two" if len(shown) == 2 else f"{len(shown):,}"
+            if len(shown) > _SHOWN_PRODUCERS:
+                shown = [*shown[: _SHOWN_PRODUCERS - 1], f"{len(shown) - _SHOWN_PRODUCERS + 1:,} more"]
             message = f"{name!r} has {number} producers: {', '.join(shown[:-1])} and {shown[-1]}"
         self.mistake(second.statement, message, second.span)
 
@@ -93,7 +96,7 @@ class _Names:
         first, second = producers[0].statement, producers[1].statement
         if HEADER in (first, second) or first == second:
             return
-        if second in downstream(self._unambiguous_readers, [first]):
+        if second in (self._downstream(first) or ()):
             rounds = (
                 f"{named(self.plan, second)} gives {name!r} anew from what {named(self.plan, first)} gives"
             )
@@ -143,16 +146,22 @@ class _Names:
 
     def _suggestion(self, name: str, use: Use) -> str:
         """A near name that makes sense there: not of another kind, and not of what comes of the reader."""
-        self.suggested += 1
-        if self.suggested > _SUGGESTIONS_AT_MOST:
+        after = set() if use.statement == HEADER else self._downstream(use.statement)
+        if after is None or self.findings.suggestion.are_spent:
             return ""
-        after = downstream(self._unambiguous_readers, [use.statement]) if use.statement != HEADER else set()
         known = [
             other
             for other, producers in self.wiring.producers.items()
             if (use.kind == "wait" or not producers[0].is_signal) and producers[0].statement not in after
         ]
-        return suggestion(name, known)
+        return self.findings.suggestion(name, known)
+
+    def _downstream(self, statement: int) -> set[int] | None:
+        """What gets data or signals of a statement; None when too much was followed already."""
+        self.followed += 1
+        if self.followed > _FOLLOWED_AT_MOST:
+            return None
+        return downstream(self._unambiguous_readers, [statement])
 
     # --- cycles ---------------------------------------------------------------------------------
 
@@ -191,9 +200,18 @@ class _Names:
         return " -> ".join([*steps, named(self.plan, edges[0][0])])
 
     def _name_between(self, producer: int, reader: int) -> str:
-        return next(
-            name
-            for name, uses in self.wiring.uses.items()
-            if any(use.statement == reader for use in uses)
-            and any(each.statement == producer for each in self.wiring.producers.get(name, ()))
-        )
+        return next(name for name in self._produced[producer] if (name, reader) in self._used)
+
+    @cached_property
+    def _produced(self) -> dict[int, list[str]]:
+        """The names that each statement produces."""
+        found: dict[int, list[str]] = {}
+        for name, producers in self.wiring.producers.items():
+            for producer in producers:
+                found.setdefault(producer.statement, []).append(name)
+        return found
+
+    @cached_property
+    def _used(self) -> set[tuple[str, int]]:
+        """Names with the statements that read them."""
+        return {(name, use.statement) for name, uses in self.wiring.uses.items() for use in uses}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
 from aioflow.analysis.findings import Findings
@@ -15,6 +15,8 @@ from aioflow.operator import Operator
 from aioflow.plan import Plan
 from aioflow.source import Span
 
+# Beyond this, what waits for what would take memory with the square of a plan's size.
+_WAITS_AT_MOST: Final = 1000
 _UNUSED: Final = {
     "input": "the input {name!r} is never read",
     "output": "{name!r} is never read; an output that nobody needs is written '_'",
@@ -103,7 +105,8 @@ def needs_tuples(subject: Subject) -> Callable[[str | None], bool]:
     """Tells whether an output is of use for its tuples only: no reader does anything when it ends empty."""
     wiring = subject.wiring
     readers = wiring.readers()
-    acts = [_acts_without_tuples(subject, index) for index in range(len(readers))]
+    given = {output.name for output in subject.plan.outputs}
+    acts = [_acts_without_tuples(subject, index, given) for index in range(len(readers))]
     for index in reversed(topological_order(readers)):
         acts[index] = acts[index] or (
             not _fires_for_tuples(subject, index) and any(acts[each] for each in readers[index])
@@ -125,14 +128,13 @@ def _fires_for_tuples(subject: Subject, statement: int) -> bool:
     )
 
 
-def _acts_without_tuples(subject: Subject, statement: int) -> bool:
-    """Whether a statement, or who reads a plan's outputs, may do something although no tuple comes."""
+def _acts_without_tuples(subject: Subject, statement: int, given: Set[str]) -> bool:
+    """Whether a statement, or who reads what a plan gives, may do something although no tuple comes."""
     resolved = subject.resolved[statement]
     if resolved is None or resolved.plan is not None or resolved.done:
         return True
     if _fires_for_tuples(subject, statement):
         return False
-    given = {output.name for output in subject.plan.outputs}
     fires_anyway = isinstance(resolved.target, Operator) and resolved.target.fires(resolved.settings) == "end"
     return fires_anyway or has_own_effects(subject, statement) or not given.isdisjoint(resolved.outputs)
 
@@ -145,7 +147,7 @@ def warn_of_one_sided_waits(subject: Subject, findings: Findings) -> None:
         if resolved and isinstance(resolved.target, Operator) and resolved.target.blocking_input is not None
     ]
     names = list(dict.fromkeys(each.name for statement in subject.plan.statements for each in statement.wait))
-    if not blocking or not names:
+    if not blocking or not names or len(names) > _WAITS_AT_MOST:
         return
     waits = _Waits(subject.wiring, names)
     for index, resolved, place in blocking:

@@ -58,13 +58,12 @@ def _check_dependent_calls(
         if resolved is not None and resolved.plan is not None and calls.is_recursive(plan, resolved.plan)
     ]
     readers = wiring.readers()
-    for index in recursive:
-        successors = [reader for reader in readers[index] if reader != index]
-        for other in sorted(downstream(readers, successors) & set(recursive) - {index}):
-            found = statements[other]
-            assert found is not None
-            message = f"this call of {found.target.name} waits for results of its own recursion: {_BOTH}"
-            findings.at(plan, other)(Diagnostic(message, found.statement.name_span))
+    successors = [reader for index in recursive for reader in readers[index] if reader != index]
+    for index in sorted(downstream(readers, successors).intersection(recursive)):
+        found = statements[index]
+        assert found is not None
+        message = f"this call of {found.target.name} waits for results of its own recursion: {_BOTH}"
+        findings.at(plan, index)(Diagnostic(message, found.statement.name_span))
 
 
 class _Endless:
@@ -138,6 +137,8 @@ class _Endless:
 def _never_ends(resolved: Resolved, endless: set[str]) -> bool:
     operator = resolved.target
     assert isinstance(operator, Operator)
+    if resolved.unknown or resolved.has_wrong_inputs:
+        return False
     if has_trait(operator, "endless", resolved.settings, unknown=False):
         return True
     reads = any(name in endless for name in resolved.inputs)

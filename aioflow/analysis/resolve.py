@@ -6,8 +6,9 @@ value makes sense for its operator for `infer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
+from itertools import chain
 from typing import TypeAlias
 
 from aioflow.analysis.parameters import substitute
@@ -62,6 +63,9 @@ class Resolved:
     ordered: bool = False
     buffer: int | ParameterReference | None = None
     whole: bool = False  # its author vouches that the results lack nothing
+    # Not known because of mistakes that were reported: the values of settings, and which input is which.
+    unknown: frozenset[str] = frozenset()
+    has_wrong_inputs: bool = False
 
     @property
     def plan(self) -> Plan | None:
@@ -76,16 +80,20 @@ def resolve_statement(
     report: Report,
     variables: Collection[str] = (),
     parameters: Collection[str] = (),
+    suggest: Callable[[str, Iterable[str]], str] = suggestion,
 ) -> Resolved | None:
-    """Bind a statement; reports every mistake in it and gives None when there is one.
+    """Bind a statement as far as it can be understood, and report every mistake in it.
 
-    `variables` and `parameters` (in lower case) are those of its plan: they serve the hints only.
+    So one mistake hides no other: what is not known of the statement counts as unknown from here on. None
+    when there is no such operator or plan. `variables` and `parameters` (in lower case) are those of its
+    plan: they and `suggest` serve the hints.
     """
     target = find_target(statement.operator, program, registry)
     if target is None:
-        known = [*registry.names(), *(plan.name for plan in program)]
-        hint = suggestion(statement.operator, known)
+        known = chain(registry.names(), (plan.name for plan in program))
+        hint = suggest(statement.operator, known)
         report(Diagnostic(f"unknown operator {statement.operator!r}{hint}", statement.name_span))
+        _Universal(statement, report)
         return None
     if isinstance(target, Operator):
         target = target.within(program)
@@ -154,9 +162,9 @@ class _Binding:
     parameters: Collection[str]
     settings: dict[str, Constant] = field(default_factory=dict)
     spans: dict[str, Span | None] = field(default_factory=dict)
-    # Settings that are missing because their names were misspelt, which was reported.
+    # Settings without a value because of a mistake that was reported: their names were misspelt, for one.
     excused: set[str] = field(default_factory=set)
-    failed: bool = False
+    has_wrong_inputs: bool = False
 
     def __post_init__(self) -> None:
         arguments = self.statement.arguments
@@ -165,28 +173,22 @@ class _Binding:
         self.known_settings = setting_names(self.target)
 
     def mistake(self, message: str, span: Span | None) -> None:
-        self.failed = True
         self.report(Diagnostic(message, span or self.statement.name_span))
 
-    def resolved(self) -> Resolved | None:
+    def resolved(self) -> Resolved:
         self._unquote_variables()
         self._constants()
-        universal = self._options()
+        self._options()
         self._inputs_and_required_settings()
         self._input_names()
         self._outputs()
-        workers = self._positive(universal.get("workers"))
-        buffer = self._positive(universal.get("buffer"))
-        ordered = self._flag(universal.get("ordered"))
-        whole = self._flag(universal.get("whole"))
-        if self.failed:
-            return None
         statement = self.statement
+        universal = _Universal(statement, self.report)
         errors = statement.errors.name if isinstance(statement.errors, Variable) else None
         return Resolved(
             statement,
             self.target,
-            tuple(variable.name for variable in self.inputs),
+            self._inputs(),
             self._output_names(),
             self.settings,
             self.spans,
@@ -195,11 +197,19 @@ class _Binding:
             tuple(variable.name for variable in statement.done),
             errors,
             statement.errors == "skip",
-            workers,
-            ordered,
-            buffer,
-            whole,
+            universal.workers,
+            universal.ordered,
+            universal.buffer,
+            universal.whole,
+            frozenset(self.excused - self.settings.keys()),
+            self.has_wrong_inputs,
         )
+
+    def _inputs(self) -> tuple[str, ...]:
+        """The inputs by name; where it is not clear which is which, as many as needed that nobody knows."""
+        if self.has_wrong_inputs:
+            return ("_",) * input_limits(self.target)[0]
+        return tuple(variable.name for variable in self.inputs)
 
     def _input_names(self) -> None:
         if isinstance(self.target, Operator) and self.target.input_names is not None:
@@ -214,6 +224,7 @@ class _Binding:
             name = constant.value
             if isinstance(name, str) and constant.name is None and name in self.variables:
                 self.mistake(f"{name!r} is a variable: write it without quotes", constant.span)
+                self.has_wrong_inputs = True
                 self.constants.remove(constant)
                 self.inputs.append(Variable(name, constant.span))
 
@@ -258,22 +269,16 @@ class _Binding:
             message = f"{self.target.name} takes {most}: {signature(self.target)}"
         self.mistake(message, constant.span)
 
-    def _options(self) -> dict[str, Option]:
-        """Sets what belongs to the target and gives back the universal options by name."""
-        universal: dict[str, Option] = {}
+    def _options(self) -> None:
+        """Sets what belongs to the target."""
         for option in self.statement.options:
             name = option.name.lower()
-            if name in SIGNAL_CLAUSES:
-                self.mistake(f"{name.upper()} takes names of variables", option.span)
-            elif name in UNIVERSAL_OPTIONS:
-                if name in universal:
-                    self.mistake(f"option {option.name!r} is given twice", option.span)
-                universal[name] = option
-            elif name not in self.known_settings:
+            if name in UNIVERSAL_OPTIONS:
+                continue
+            if name not in self.known_settings:
                 self._unknown_option(option)
             elif self._has_value(option, name):
                 self._set(name, _option_value(option), option_span(option))
-        return universal
 
     def _unknown_option(self, option: Option) -> None:
         noun = "parameter" if isinstance(self.target, Plan) else "option"
@@ -295,8 +300,7 @@ class _Binding:
         if port is None or port.is_flag:
             return True
         self.mistake(f"option {option.name!r} needs a value: {port.type_name}", option.span)
-        # It counts as given: that it is missing would be the same mistake again.
-        self.settings[name] = None
+        self.excused.add(name)  # that it is missing would be the same mistake again
         return False
 
     # --- inputs and outputs ---------------------------------------------------------------------
@@ -308,17 +312,21 @@ class _Binding:
             # A name that nothing produces is rather the constant that was meant than the last one is.
             unknown = [each for each in self.inputs if missing and each.name not in self.variables]
             is_likely = 0 < len(unknown) < len(self.inputs)
+            self.has_wrong_inputs = True
             self._excess_input(unknown[0] if is_likely else self.inputs[most], missing)
         elif len(self.inputs) < fewest:
             found = f"not {len(self.inputs)}" if self.inputs else "none is given"
+            self.has_wrong_inputs = True
             self.mistake(self._number_message(found), None)
         for name in missing:
+            self.excused.add(name)
             self.mistake(f"{self.target.name} needs {name!r}: {signature(self.target)}", None)
 
     def _excess_input(self, excess: Variable, missing: list[str]) -> None:
         """Takes the setting that it must have been meant for out of those that are missing."""
         is_parameter = excess.name.lower() in self.parameters
         if missing:
+            self.excused.add(missing[0])
             place = f"{self.target.name} takes the constant {missing.pop(0)!r} here"
             form = "" if is_parameter else f"; write it in quotes: {signature(self.target)}"
             message = f"{excess.name!r} is a variable, but {place}{form}"
@@ -351,11 +359,32 @@ class _Binding:
             self.mistake(f"{found}: {signature(self.target)}", named[len(names)].span)
 
     def _output_names(self) -> tuple[str | None, ...]:
+        wanted = len(output_names(self.target))
         named = [None if output.name == "_" else output.name for output in self.statement.outputs]
-        missing = len(output_names(self.target)) - len(named)
-        return (*named, *(None for _ in range(missing)))
+        return (*named[:wanted], *(None for _ in range(wanted - len(named))))
 
-    # --- universal options ----------------------------------------------------------------------
+
+class _Universal:
+    """The options of a statement that do not depend on its operator."""
+
+    def __init__(self, statement: Statement, report: Report) -> None:
+        self._statement = statement
+        self._report = report
+        given: dict[str, Option] = {}
+        for option in statement.options:
+            name = option.name.lower()
+            if name in SIGNAL_CLAUSES:
+                self.mistake(f"{name.upper()} takes names of variables", option.span)
+            elif name in given and name in UNIVERSAL_OPTIONS:
+                self.mistake(f"option {option.name!r} is given twice", option.span)
+            given[name] = option
+        self.workers = self._positive(given.get("workers"))
+        self.buffer = self._positive(given.get("buffer"))
+        self.ordered = self._flag(given.get("ordered"))
+        self.whole = self._flag(given.get("whole"))
+
+    def mistake(self, message: str, span: Span | None) -> None:
+        self._report(Diagnostic(message, span or self._statement.name_span))
 
     def _positive(self, option: Option | None) -> int | ParameterReference | None:
         if option is None:

@@ -17,7 +17,7 @@ from aioflow.plan import Plan
 ResolvedOf: TypeAlias = Callable[[Plan], Sequence[Resolved | None]]
 Plans: TypeAlias = Mapping[str, tuple[Plan, Sequence[Resolved]]]  # by key, with their statements
 
-_DEFAULT = "default"
+DEFAULT_STORE = "default"
 
 
 def store_use(resolved: Resolved | None, bound: Settings | None = None) -> StoreUse | None:
@@ -36,7 +36,7 @@ def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
     for activation, index, use in _uses(root, resolved_of):
         if use.access == "read":
             continue
-        name = use.name or _DEFAULT
+        name = use.name or DEFAULT_STORE
         statement = activation.plan.statements[index]
         if first is None:
             place = f" on line {statement.span.line}" if statement.span else ""
@@ -111,8 +111,9 @@ class ReadBack:
 class _Order:
     """All statements of a program in one graph: each leads to those that get data or signals of it.
 
-    A call stands there twice. Its beginning leads to all statements of its plan, these lead to its end, and
-    that leads to what comes after the call.
+    A call stands there twice, and so does each plan: the beginning of a call leads to that of its plan, this
+    to all statements of the plan, these to the plan's end, that to the end of each call, and that to what
+    comes after the call.
     """
 
     def __init__(self, plans: Plans) -> None:
@@ -120,18 +121,19 @@ class _Order:
         self._resolved = [each for _, found in plans.values() for each in found]
         self._count = len(self._statements)
         self._number = {statement: number for number, statement in enumerate(self._statements)}
-        self._edges: list[list[int]] = [[] for _ in range(2 * self._count)]
-        members = {key: [self._number[key, index] for index in range(len(plans[key][1]))] for key in plans}
+        self._edges: list[list[int]] = [[] for _ in range(2 * (self._count + len(plans)))]
+        begins = {key: 2 * (self._count + place) for place, key in enumerate(plans)}
         for key, (plan, found) in plans.items():
             for index, (resolved, readers) in enumerate(zip(found, Wiring(plan).readers(), strict=True)):
                 begin = self._number[key, index]
                 end = self._end(begin)
                 self._edges[end] += [self._number[key, reader] for reader in readers]
+                self._edges[begins[key]].append(begin)
+                self._edges[end].append(begins[key] + 1)
                 if isinstance(resolved.target, Plan):
-                    inside = members[resolved.target.key]
-                    self._edges[begin] += [*inside, end]
-                    for number in inside:
-                        self._edges[self._end(number)].append(end)
+                    called = begins[resolved.target.key]
+                    self._edges[begin] += [called, end]
+                    self._edges[called + 1].append(end)
 
     def _end(self, number: int) -> int:
         return number + self._count if isinstance(self._resolved[number].target, Plan) else number
@@ -149,4 +151,4 @@ class _Order:
         return upstream(self._edges, first)
 
     def statements(self, numbers: set[int]) -> frozenset[tuple[str, int]]:
-        return frozenset(self._statements[number] for number in numbers)
+        return frozenset(self._statements[number] for number in numbers if number < self._count)

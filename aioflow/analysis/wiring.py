@@ -81,9 +81,9 @@ class Wiring:
         edges: list[dict[int, None]] = [{} for _ in self.plan.statements]
         for name, producers in self.producers.items():
             readers = [use.statement for use in uses.get(name, ()) if use.statement != HEADER]
-            for producer in producers:
-                if producer.statement != HEADER:
-                    edges[producer.statement].update(dict.fromkeys(readers))
+            # Of several, which is a mistake, one stands for all.
+            if producers[0].statement != HEADER:
+                edges[producers[0].statement].update(dict.fromkeys(readers))
         return [list(successors) for successors in edges]
 
     def order(self) -> list[int]:

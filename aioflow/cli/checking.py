@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aioflow.cli.ending import BAD_INPUT, OK, report, show_diagnostics
 from aioflow.cli.paint import print_json
-from aioflow.cli.program import load_modules
+from aioflow.cli.program import load_modules, load_program
 from aioflow.errors import Diagnostic, InputError, PlanError
 from aioflow.operator import Registry
 from aioflow.secrets import Secrets
@@ -36,10 +36,9 @@ def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) 
 
 def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
     from aioflow.analysis.check import check
-    from aioflow.language import load
 
     # A file of plans for others to use need not have a main plan: all of its plans are checked.
-    return check(load(path, any_plan=True), registry)
+    return check(load_program(path, None, registry, any_plan=True), registry)
 
 
 def _print_json(path: str, found: Sequence[Diagnostic]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from aioflow.cli.destination import replace_file
-from aioflow.cli.ending import BAD_INPUT, FAILED, OK, colours, for_terminal, os_error_text, report
-from aioflow.errors import AioflowError, InputError
+from aioflow.cli.ending import BAD_INPUT, FAILED, OK, colours, for_terminal, report
+from aioflow.errors import AioflowError
 
 
 def format_files(paths: Sequence[str], *, check_only: bool) -> int:
@@ -26,9 +24,11 @@ def format_files(paths: Sequence[str], *, check_only: bool) -> int:
 
 def _format_file(path: str, *, check_only: bool) -> bool:
     from aioflow.language import format_text
+    from aioflow.language.loader import read_plan_file
 
-    before = _read(path)
-    after = format_text(before, "<stdin>" if path == "-" else path)
+    content = sys.stdin.buffer.read() if path == "-" else read_plan_file(path)
+    after = format_text(content, "<stdin>" if path == "-" else path)
+    before = content.decode()
     if check_only:
         if after != before:
             _show_difference(path, before, after)
@@ -39,24 +39,12 @@ def _format_file(path: str, *, check_only: bool) -> bool:
     return after != before
 
 
-def _read(path: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode()
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except OSError as error:
-        raise InputError(f"cannot read plan: {os_error_text(error)}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start})") from error
-
-
 def _show_difference(path: str, before: str, after: str) -> None:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), path, f"{path} (formatted)", lineterm=""
-    )
+    from aioflow.language.difference import unified_difference
+
     codes = {"+": "32", "-": "31", "@": "36"}
-    for each in lines:
+    lines = list(unified_difference(before, after, path, f"{path} (formatted)"))
+    for each in lines or [f"{path}: only its line ends, or a byte order mark, would change"]:
         line = for_terminal(each, sys.stdout)
         code = codes.get(line[:1]) if colours(sys.stdout) else None
         print(f"\x1b[{code}m{line}\x1b[0m" if code else line)

@@ -16,11 +16,15 @@ def load_modules(modules: Sequence[str]) -> Registry:
     return load_operators(modules)
 
 
-def load_program(path: str, plan: str | None = None) -> Program:
-    """The plan of a file with all that it uses."""
+def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: bool = False) -> Program:
+    """The plan of a file with all that it uses; a PlanError has the mistakes of the rest as well."""
+    from aioflow.analysis.check import check_rest
     from aioflow.language import load
 
-    return load(path, plan)
+    try:
+        return load(path, plan, any_plan=any_plan)
+    except PlanError as error:
+        raise PlanError(check_rest(error, registry)) from None
 
 
 def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:
@@ -28,7 +32,7 @@ def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[P
     from aioflow.analysis.check import check
 
     registry = load_modules(modules)
-    program = load_program(path, plan)
+    program = load_program(path, plan, registry)
     mistakes = [found for found in check(program, registry) if found.severity == "error"]
     if mistakes:
         raise PlanError(mistakes)

@@ -63,8 +63,8 @@ def run_plan(options: RunOptions, settings: Configuration) -> None:
         raise InputError("-o appends and -O overwrites: give one of them")
     shows_account = settings.account and not options.quiet
     with logged(options.log) as log, concluded(options, shows_account=shows_account) as conclusion:
-        load_modules(settings.ops)
-        program = conclusion.program = load_program(options.plan_path, options.plan)
+        registry = load_modules(settings.ops)
+        program = conclusion.program = load_program(options.plan_path, options.plan, registry)
         arguments = stream_arguments(options, program)
         nothing_found = run_interruptibly(_run(options, settings, program, arguments, conclusion, log))
         if nothing_found and not options.allow_empty:

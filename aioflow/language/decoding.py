@@ -27,13 +27,18 @@ def open_source(content: str | bytes, name: str) -> tuple[Source, Mistakes]:
     if isinstance(content, bytes) and content.startswith(_UTF16_MARKS):
         return _refused(name, "this is UTF-16; save the file as UTF-8")
     text = content if isinstance(content, str) else content.decode("utf-8", errors="surrogateescape")
-    text = text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
+    text = plain_text(text)
     found = list(_FORBIDDEN.finditer(text))
     source = Source(name, _FORBIDDEN.sub(lambda match: "\ufffd" * len(match[0]), text) if found else text)
     mistakes = Mistakes(source)
     for match in found:
         mistakes.add(_describe(match[0]), match.start(), match.end())
     return source, mistakes
+
+
+def plain_text(text: str) -> str:
+    """A text without a byte order mark, and with the line ends of Unix; Windows and old Macs have others."""
+    return text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _refused(name: str, message: str) -> tuple[Source, Mistakes]:

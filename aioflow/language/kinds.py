@@ -8,12 +8,14 @@ from typing import TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.installed import installed
+from aioflow.language.literals import RAW_STRING
 from aioflow.pattern import pattern
 from aioflow.source import Span
 
 ENTRY_POINTS = "aioflow.items"
 _CLOSING_OR_SKIPPED = pattern(
-    r"""[{}]
+    rf"""[{{}}]
+    | (?<![\w-]){RAW_STRING}
     | \"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
     | "(?:[^"\\\n]|\\.)*+" | '(?:[^'\\\n]|\\.)*+' | `[^`\n]*+`
     | \#[^\n]*+ | //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/""",

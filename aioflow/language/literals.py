@@ -1,6 +1,7 @@
 """Constants as text: reading and writing strings and numbers.
 
-Escapes, the same in all three kinds of strings: `\\\\ \\" \\' \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH`.
+Escapes, the same in all three kinds of strings: `\\\\ \\" \\' \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH`; none in
+a raw one, `r"…"`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ _NUMBER = pattern(r"-?(?:[0-9]+(\.[0-9]+)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 # Python refuses to convert longer ones, as that takes quadratic time.
 _DIGITS_AT_MOST = 4_000
 
+# A backslash in it is itself, also before a quote: it ends with the first one. For patterns that are VERBOSE.
+RAW_STRING = r"""[rR](?:\"\"\"(?:[^"]|"(?!\"\"))*+\"\"\" | (?!\"\"\")"[^"\n]*+" | '[^'\n]*+')"""
+
 # What is wrong in a literal, as message, start and end inside it.
 Problem = tuple[str, int, int]
 
 
 def read_string(literal: str) -> tuple[str, tuple[Problem, ...]]:
     """The value of a string with its quotes, and its bad escapes."""
-    width = 3 if literal.startswith('"""') else 1
-    inside = literal[width:-width]
-    if "\\" not in inside:
+    is_raw = literal[0] in "rR"
+    start = 1 if is_raw else 0
+    width = 3 if literal.startswith('"""', start) else 1
+    inside = literal[start + width : -width]
+    if is_raw or "\\" not in inside:
         return inside, ()
     problems: list[Problem] = []
     return "".join(_pieces(inside, width, problems)), tuple(problems)

@@ -6,20 +6,25 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
+from aioflow.configuration import FILE_NAME, read_configuration
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language.decoding import SIZE_AT_MOST
 from aioflow.language.kinds import item_kinds
 from aioflow.language.parser import read_text
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
+from aioflow.section import PLANS
 from aioflow.source import Span
 
 # The name of the plan of a program that has none; no text can call it.
 _NO_PLAN = ""
 LIBRARY = Path(__file__).parents[1] / "plans"
 SUFFIX = ".plan"
+# Looking for a near name means to look at all files of some folders.
+_HINTS_AT_MOST = 50
 
 
 def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: bool = False) -> Program:
@@ -30,7 +35,7 @@ def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: boo
     items only, the first plan that it uses, or one that does nothing.
     """
     file = Path(path)
-    return _Loader(file.parent).program(_read_top(file), str(path), file.stem, plan, any_plan)
+    return _Loader(file.parent).program(read_plan_file(file), str(path), file.stem, plan, any_plan)
 
 
 def loads(
@@ -43,7 +48,9 @@ def loads(
     return _Loader(None if folder is None else Path(folder)).program(text, name, Path(name).stem, plan)
 
 
-def _read_top(file: Path) -> bytes:
+def read_plan_file(path: str | os.PathLike[str]) -> bytes:
+    """What a file holds; an InputError says why it cannot be read."""
+    file = Path(path)
     try:
         if file.is_dir():
             raise InputError(f"{file} is a folder, not a plan file{_hint(file)}")
@@ -96,6 +103,8 @@ class _Loader:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self._root = None if folder is None else _root(folder)
+        self._hints = 0
         self._diagnostics: list[Diagnostic] = []
         self._seen: set[Path] = set()
         self._waiting: deque[tuple[Use, Path, _Place]] = deque()
@@ -106,7 +115,7 @@ class _Loader:
     ) -> Program:
         if self._folder is not None:
             self._seen.add((self._folder / Path(name).name).resolve())
-        place = None if self._folder is None else _Place(self._folder, self._folder)
+        place = None if self._folder is None or self._root is None else _Place(self._folder, self._root)
         top = self._add(text, name, place)
         while self._waiting:
             self._read_used(*self._waiting.popleft())
@@ -115,10 +124,11 @@ class _Loader:
         items = [entry for entry in entries if isinstance(entry, Item)]
         self._report_repeated(plans, items)
         self._report_unknown_kinds(items)
-        if self._diagnostics:
-            raise PlanError(self._in_order())
-        main = _main_plan(top, plans, name, stem, wanted, any_plan)
         folder = None if self._folder is None else str(self._folder)
+        if self._diagnostics:
+            main = next(iter(plans), Plan(_NO_PLAN))
+            raise PlanError(self._in_order(), Program(main, tuple(plans), tuple(items), folder))
+        main = _main_plan(top, plans, name, stem, wanted, any_plan)
         return Program(main, tuple(plans), tuple(items), folder)
 
     def _add(self, text: str | bytes, name: str, place: _Place | None) -> PlanFile:
@@ -153,19 +163,70 @@ class _Loader:
         if problem is not None:
             self._report(use, problem)
             return
-        library = _Place(LIBRARY, LIBRARY)
-        places = [library] if beside is None or beside.root == LIBRARY else [beside, library]
-        for place in places:
+        for place in self._places(beside):
             file = place.folder / use.path
-            if not _is_file(file):
-                continue
-            if not file.resolve().is_relative_to(place.root.resolve()):
-                self._report(use, f"{use.path!r} leads out of the folder {place.root}")
-            elif file.resolve() not in self._seen:
-                self._seen.add(file.resolve())
-                self._waiting.append((use, file, _Place(file.parent, place.root)))
-            return
-        self._report(use, _not_found(use.path, places))
+            if not _is_inside(file, place.root):
+                if place is beside:
+                    self._report(use, self._leads_out(use.path, place.root))
+                    return
+            elif _is_file(file):
+                self._wait_for(use, file, place.root)
+                return
+        self._report(use, self._not_found(use.path, beside))
+
+    def _places(self, beside: _Place | None) -> Iterator[_Place]:
+        """Where a file is looked for; the plan path is read only where one was not found before."""
+        if beside is not None:
+            yield beside
+        if beside is not None and beside.root != LIBRARY:
+            yield from (_Place(folder, folder) for folder in self._plan_path)
+        yield _Place(LIBRARY, LIBRARY)
+
+    def _wait_for(self, use: Use, file: Path, root: Path) -> None:
+        real = file.resolve()
+        if real not in self._seen:
+            self._seen.add(real)
+            plain = Path(os.path.normpath(file))
+            shown = plain if plain.resolve() == real else file
+            self._waiting.append((use, shown, _Place(shown.parent, root)))
+
+    @cached_property
+    def _plan_path(self) -> tuple[Path, ...]:
+        """The folders of `[plans] path`, as the configuration in force for the main file says."""
+        if self._root is None:
+            return ()
+        configuration = read_configuration(self._root)
+        base = configuration.folder("plans", "path")
+        return tuple(base / Path(each).expanduser() for each in configuration.section(PLANS).path)
+
+    def _leads_out(self, path: str, root: Path) -> str:
+        ways = "or list the other folder under [plans] path"
+        if (root / FILE_NAME).is_file():
+            return (
+                f"{path!r} leads out of {root}, the folder of {FILE_NAME}: USE stays inside of it; "
+                f"put {FILE_NAME} into a folder that holds both files, {ways}"
+            )
+        return (
+            f"{path!r} leads out of the folder of the plan: USE may go up to the folder of {FILE_NAME}; "
+            f"put one into a folder that holds both files, {ways}"
+        )
+
+    def _not_found(self, path: str, beside: _Place | None) -> str:
+        folder, _, name = path.rpartition("/")
+        places = list(self._places(beside))
+        missing = next((each.folder for each in places if not each.folder.is_dir()), None)
+        if missing is not None:
+            return f"there is no file {path!r}, and no folder {missing}, which [plans] path names"
+        words = ["beside this file"] if beside is not None else []
+        words += ["in the folders of [plans] path"] if len(places) > 2 else []
+        where = " or ".join(filter(None, [", ".join(words), "in the library"]))
+        known = (file for place in places for file in _plan_files(place.folder / folder))
+        return f"there is no file {path!r} {where}{self._near(name, known)}"
+
+    def _near(self, name: str, files: Iterable[str]) -> str:
+        """A hint at a near file, for the first mistakes: each looks at all files."""
+        self._hints += 1
+        return _near(name, files) if self._hints <= _HINTS_AT_MOST else ""
 
     def _report(self, use: Use, message: str) -> None:
         self._diagnostics.append(Diagnostic(message, use.span))
@@ -192,10 +253,23 @@ class _Loader:
                 self._diagnostics.append(Diagnostic(message, span))
 
 
+def _is_inside(file: Path, root: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError):  # too long a name, a link to itself, a character such as NUL
+        return True
+
+
+def _root(folder: Path) -> Path:
+    """The folder that USE must not leave: the nearest one with an aioflow.toml, else the one of the plan."""
+    above = Path(os.path.abspath(folder))
+    return next((each for each in (above, *above.parents) if (each / FILE_NAME).is_file()), folder)
+
+
 def _is_file(file: Path) -> bool:
     try:
         return file.is_file()
-    except OSError:
+    except (OSError, ValueError):
         # A name that is too long, for one.
         return False
 
@@ -209,17 +283,11 @@ def _forbidden(path: str) -> str | None:
     if "\\" in path:
         return f"{path!r} holds a backslash; folders are parted by '/'"
     if path.startswith(("/", "~")) or path[1:2] == ":":
-        return f"USE takes a file beside this one or in the library, not the path {path!r}"
-    if ".." in path.split("/"):
-        return f"USE cannot leave the folder of the plan: {path!r} holds '..'"
+        return (
+            f"USE takes a path that begins at the folder of this file, not {path!r}; "
+            "folders elsewhere are listed under [plans] path"
+        )
     return None
-
-
-def _not_found(path: str, places: list[_Place]) -> str:
-    folder, _, name = path.rpartition("/")
-    known = [file for place in places for file in _plan_files(place.folder / folder)]
-    where = "in the library" if len(places) == 1 else "beside this file or in the library"
-    return f"there is no file {path!r} {where}{_near(name, known)}"
 
 
 # --- the main plan ------------------------------------------------------------------------------
@@ -251,10 +319,12 @@ def _main_plan(
 
 
 def _uncalled(plans: list[Plan]) -> Iterator[Plan]:
-    for plan in plans:
-        others = (statement for other in plans if other is not plan for statement in other.statements)
-        if not any(statement.operator.lower() == plan.key for statement in others):
-            yield plan
+    called = {
+        name
+        for plan in plans
+        for name in {statement.operator.lower() for statement in plan.statements} - {plan.key}
+    }
+    return (plan for plan in plans if plan.key not in called)
 
 
 def _list_of(names: list[str]) -> str:

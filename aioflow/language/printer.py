@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from aioflow.errors import InputError, PlanError
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.layout import STEP, Clause, entry_lines, fill, statement_lines
 from aioflow.language.literals import write_constant
 from aioflow.language.parser import read_text
+from aioflow.language.scanner import CONSTANT, END, Scanner
 from aioflow.language.statements import OWN_CLAUSES
 from aioflow.language.structure import HEADER
 from aioflow.plan import (
@@ -27,7 +29,7 @@ from aioflow.plan import (
     is_word,
 )
 from aioflow.relation import Schema
-from aioflow.source import Span
+from aioflow.source import Source, Span
 
 _LONG_LIST = 60
 _COMMENT_MARKS = ("#", "//", "/*")
@@ -134,7 +136,7 @@ class _Printer:
             "OUTPUT": [_variable(each) for each in plan.outputs],
             "PARAM": [self._parameter(each) for each in plan.parameters],
             "MAX_DEPTH": _max_depth(plan),
-            "ONCE": [] if plan.once is None else [write_constant(plan.once)],
+            "ONCE": [] if plan.once is None else [self._constant(plan.once, plan.once_span)],
         }
         for option in plan.options:
             if option.name in entries or option.name not in HEADER or not option.values:
@@ -205,11 +207,16 @@ class _Printer:
     def _constant(self, value: object, span: Span | None) -> str:
         if self._keep_literals and span is not None and isinstance(value, str | int | float):
             return span.source.text[span.start : span.end]
+        if not isinstance(value, tuple):
+            return write_constant(value)
         text = write_constant(value)
-        if isinstance(value, tuple) and len(text) > _LONG_LIST:
-            members = "\n".join(fill([write_constant(each) for each in value], STEP * 4))
-            return f"[\n{members}\n{STEP * 3}]"
-        return text
+        members = [write_constant(each) for each in value]
+        if self._keep_literals and span is not None:
+            members = _members(span)
+            text = f"[{', '.join(members)}]"
+        if len(text) <= _LONG_LIST:
+            return text
+        return "[\n" + "\n".join(fill(members, STEP * 4)) + f"\n{STEP * 3}]"
 
     # --- other items ----------------------------------------------------------------------------
 
@@ -232,6 +239,14 @@ def _indentation(item: Item) -> str:
     line_start = item.body_span.source.text.rfind("\n", 0, start) + 1
     before = item.body_span.source.text[line_start:start]
     return before if before.isspace() or not before else STEP
+
+
+def _members(span: Span) -> list[str]:
+    """The members of a list as its source writes them."""
+    tokens = Scanner(Source("", span.source.text[span.start : span.end])).tokens
+    return [
+        token.text for token in takewhile(lambda token: token.type != END, tokens) if token.type == CONSTANT
+    ]
 
 
 def _name(name: str) -> str:

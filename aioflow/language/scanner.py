@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from aioflow.language.decoding import name_character
-from aioflow.language.literals import Problem, read_number, read_string, shorten
+from aioflow.language.literals import RAW_STRING, Problem, read_number, read_string, shorten
 from aioflow.plan import NAME_LENGTH_AT_MOST, NAME_PATTERN, RESERVED_WORDS, ParameterReference
 from aioflow.source import Source, Span
 
@@ -32,6 +32,7 @@ BAD, END = "BAD", "$END"
 _TOKEN = re.compile(
     rf"""[ \t]*+(?:
       (?P<NEWLINE>\n\s*+)
+    | (?P<RAW>{RAW_STRING})
     | (?P<NAME>{NAME_PATTERN})
     | (?P<PUNCTUATION>[(){{}}\[\],:;=])
     | (?P<STRING>\"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
@@ -128,7 +129,7 @@ class Scanner:
 def _special_token(kind: str, text: str, start: int, source: Source) -> Token:
     if kind == "NAME" and text.lower() in RESERVED_WORDS:
         return Token(CONSTANT, text, start, source, value=RESERVED_WORDS[text.lower()])
-    if kind == "STRING":
+    if kind in ("STRING", "RAW"):
         value, problems = read_string(text)
         token = Token(CONSTANT, text, start, source, value=value)
         token.problems = problems

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from aioflow.memory import Memory
 from aioflow.relation import Batch, Schema
 from aioflow.state.driver import ColumnNeed, Connection
+from aioflow.state.shapes import Shape
 from aioflow.state.staged import StagedRows, batches_of
 from aioflow.state.tables import ensure_key, fit_table, refit_table
 from aioflow.state.upserting import Upsert
@@ -40,6 +41,11 @@ class Append:
 
     def add(self, batch: Batch) -> None:
         self._rows.add(batch)
+
+    @property
+    def shape(self) -> Shape | None:
+        schema = self._rows.schema
+        return None if schema.open else Shape(self.where, self._table, schema.names, self._evolve)
 
     @property
     def is_empty(self) -> bool:

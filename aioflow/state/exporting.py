@@ -6,6 +6,7 @@ from aioflow.memory import Memory
 from aioflow.relation import Batch, Schema
 from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
+from aioflow.state.shapes import Shape
 from aioflow.state.staged import StagedRows, batches_of
 from aioflow.state.tables import check_names
 
@@ -24,6 +25,12 @@ class Export:
 
     def add(self, batch: Batch) -> None:
         self._rows.add(batch)
+
+    @property
+    def shape(self) -> Shape | None:
+        if not self._attributes_known:
+            return None
+        return Shape(self.where, self._table, self._rows.schema.names)
 
     @property
     def is_empty(self) -> bool:

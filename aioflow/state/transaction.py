@@ -25,6 +25,7 @@ from aioflow.state.finishing import to_the_end
 from aioflow.state.moments import moment
 from aioflow.state.own_tables import note_run, was_committed
 from aioflow.state.patience import Patience
+from aioflow.state.shapes import Shape, Shapes
 from aioflow.state.versions import META
 from aioflow.state.writes import Write
 
@@ -62,6 +63,7 @@ class Transaction:
         self._under_way: dict[Write, _Staging] = {}  # in the order in which their statements began
         self._complete: dict[Write, _Staging] = {}  # in the order in which they ended
         self._after: dict[AfterCommit, None] = {}
+        self._shapes = Shapes()
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
         self._broken: AioflowError | None = None  # what kept a write from being applied early
@@ -87,12 +89,16 @@ class Transaction:
         *,
         position: Position | None = None,
         after_commit: AfterCommit | None = None,
+        shape: Shape | None = None,
     ) -> None:
         """A statement is going to write. What is to follow the commit is called once, however often given.
 
-        What stands in the write is seen by statements that come after the position.
+        What stands in the write is seen by statements that come after the position. A CommitError when
+        another statement makes something else of the same table, as the shapes tell.
         """
         self._bind(database)
+        if shape is not None:
+            self._shapes.add(shape)
         self._under_way.setdefault(write, _Staging(position))
         if after_commit is not None:
             self._after[after_commit] = None

@@ -48,7 +48,7 @@ def _answers_for_like(text: WrapperText, program: Program) -> bool:
     """Whether a LIKE that leads nowhere or back is this wrapper's own mistake; each is reported once."""
     way = [text.name.lower()]
     current = text
-    while current.like is not None:
+    while current.like is not None and len(way) <= LIKE_AT_MOST:
         item = program.item("wrapper", current.like)
         if item is None or not isinstance(item.content, WrapperText):
             return current is text

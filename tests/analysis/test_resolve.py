@@ -43,8 +43,8 @@ def well(statement: Statement) -> Resolved:
 
 
 def mistakes(statement: Statement, *variables: str) -> list[str]:
-    resolved, messages = resolve(statement, *variables)
-    assert resolved is None
+    _, messages = resolve(statement, *variables)
+    assert messages
     return messages
 
 

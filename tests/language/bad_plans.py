@@ -52,9 +52,9 @@ BYTES = [
         ["1:3: character U+001B (ESCAPE) cannot stand in a plan"],
     ),
     BadText(
-        "a carriage return alone",
-        "PLAN p { BODY { op (a : b)\r op (b : c) } }",
-        ["1:27: character U+000D (CARRIAGE RETURN) cannot stand in a plan"],
+        "lines that end with a carriage return alone",
+        "PLAN p { BODY { op (a : b)\r op (b : , c) } }",
+        ["2:10: expected an output or ')' after ':', found ','"],
     ),
     BadText("half a character", body('op ("\ud800" : c)'), ["5:10: character U+D800 cannot stand in a plan"]),
     BadText(

@@ -32,7 +32,7 @@ PLAN p
 {
   INPUT: a, b (city char)
   OUTPUT: c
-  ONCE: "x"
+  ONCE: 'x'
 
   BODY
   {

@@ -9,6 +9,12 @@ from aioflow.errors import InputError, PlanError
 from aioflow.language import load, loader, loads
 from aioflow.plan import Program
 
+OUT = (
+    "leads out of the folder of the plan: USE may go up to the folder of aioflow.toml; "
+    "put one into a folder that holds both files, or list the other folder under [plans] path"
+)
+LISTED = "folders elsewhere are listed under [plans] path"
+
 
 def plan(name: str, *calls: str) -> str:
     return f"PLAN {name}\n{{\n  BODY\n  {{\n" + "".join(f"    {call} ()\n" for call in calls) + "  }\n}\n"
@@ -93,14 +99,15 @@ def test_a_text_without_a_folder_uses_the_library(folder: Path, library: Path) -
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("../secret.plan", "USE cannot leave the folder of the plan: '../secret.plan' holds '..'"),
+        ("../secret.plan", f"'../secret.plan' {OUT}"),
+        ("sub/../../secret.plan", f"'sub/../../secret.plan' {OUT}"),
+        ("../nothing.plan", f"'../nothing.plan' {OUT}"),
         (
-            "sub/../../secret.plan",
-            "USE cannot leave the folder of the plan: 'sub/../../secret.plan' holds '..'",
+            "/etc/passwd",
+            f"USE takes a path that begins at the folder of this file, not '/etc/passwd'; {LISTED}",
         ),
-        ("/etc/passwd", "USE takes a file beside this one or in the library, not the path '/etc/passwd'"),
-        ("~/x.plan", "USE takes a file beside this one or in the library, not the path '~/x.plan'"),
-        ("C:x.plan", "USE takes a file beside this one or in the library, not the path 'C:x.plan'"),
+        ("~/x.plan", f"USE takes a path that begins at the folder of this file, not '~/x.plan'; {LISTED}"),
+        ("C:x.plan", f"USE takes a path that begins at the folder of this file, not 'C:x.plan'; {LISTED}"),
         (r"sub\\x.plan", r"'sub\\x.plan' holds a backslash; folders are parted by '/'"),
         (r"a\u0000b", "a file name cannot hold the character NUL"),
         ("", "USE needs the name of a file"),
@@ -126,8 +133,8 @@ def test_links_cannot_lead_out_of_the_folder(folder: Path) -> None:
     (folder / "sub").symlink_to(folder.parent / "other")
     write(folder, main='USE "link.plan"\nUSE "sub/secret.plan"\n' + plan("main"))
     assert [each.replace(f"{folder}", "…") for each in mistakes(folder)] == [
-        "plans/main.plan:1:5: 'link.plan' leads out of the folder plans",
-        "plans/main.plan:2:5: 'sub/secret.plan' leads out of the folder plans",
+        "plans/main.plan:1:5: 'link.plan' " + OUT,
+        "plans/main.plan:2:5: 'sub/secret.plan' " + OUT,
     ]
 
 
@@ -265,3 +272,102 @@ def test_a_file_without_plans_can_be_read_where_any_plan_will_do(folder: Path) -
             load(folder / f"{name}.plan")
     with pytest.raises(InputError, match="has no plan"):
         load(folder / "empty.plan", any_plan=True)
+
+
+# --- the folder of aioflow.toml, and the plan path ------------------------------------------------
+
+
+def test_a_file_may_be_above_within_the_folder_of_the_settings(folder: Path) -> None:
+    (folder / "aioflow.toml").touch()
+    write(folder, shared='USE "houses/own.plan"\n' + plan("shared"))
+    write(folder / "houses", own=plan("own"))
+    write(folder / "houses" / "deep", main='USE "../../shared.plan"\nUSE "../own.plan"\n' + plan("main"))
+    assert names(load(folder / "houses" / "deep" / "main.plan")) == ["main", "shared", "own"]
+
+
+def test_a_file_by_two_spellings_is_read_once(folder: Path) -> None:
+    (folder / "aioflow.toml").touch()
+    (folder / "link.plan").symlink_to(folder / "shared.plan")
+    write(folder, shared='USE "sub/main.plan"\n' + plan("shared"))
+    uses = ["../shared.plan", "./.././shared.plan", "../sub/../shared.plan", "../link.plan"]
+    write(folder / "sub", main="".join(f'USE "{use}"\n' for use in uses) + plan("main"))
+    program = load(folder / "sub" / "main.plan")
+    assert names(program) == ["main", "shared"]
+    assert [str(each.span.source.name) for each in program.plans if each.span][1] == str(
+        folder / "shared.plan"
+    )
+
+
+def test_the_nearest_settings_bound_use(folder: Path) -> None:
+    (folder / "aioflow.toml").touch()
+    write(folder, secret=plan("secret"))
+    write(folder / "sub", main='USE "../secret.plan"\n' + plan("main"))
+    (folder / "sub" / "aioflow.toml").touch()
+    assert mistakes(folder, "sub/main.plan") == [
+        "plans/sub/main.plan:1:5: '../secret.plan' leads out of plans/sub, the folder of aioflow.toml: USE "
+        "stays inside of it; put aioflow.toml into a folder that holds both files, or list the other folder "
+        "under [plans] path"
+    ]
+
+
+def test_links_cannot_lead_out_of_the_folder_of_the_settings(folder: Path) -> None:
+    (folder / "aioflow.toml").touch()
+    write(folder.parent / "other", secret=plan("secret"))
+    (folder / "link.plan").symlink_to(folder.parent / "other" / "secret.plan")
+    write(folder / "sub", main='USE "../link.plan"\n' + plan("main"))
+    (found,) = mistakes(folder, "sub/main.plan")
+    assert "'../link.plan' leads out of" in found
+
+
+def test_files_are_looked_for_in_the_plan_path(folder: Path, library: Path) -> None:
+    (folder / "aioflow.toml").write_text('[plans]\npath = ["common", "../elsewhere"]\n')
+    write(folder / "common", a='USE "neighbour.plan"\n' + plan("common_a"), neighbour=plan("neighbour"))
+    write(folder.parent / "elsewhere", a=plan("other_a"), b='USE "lib.plan"\n' + plan("b"))
+    write(library, a=plan("library_a"), lib=plan("lib"))
+    write(folder / "sub", main='USE "a.plan"\nUSE "b.plan"\nUSE "own.plan"\n' + plan("main"), own=plan("own"))
+    assert names(load(folder / "sub" / "main.plan")) == ["main", "common_a", "b", "own", "neighbour", "lib"]
+
+
+def test_a_file_that_is_nowhere_is_told_with_all_places(folder: Path) -> None:
+    (folder / "aioflow.toml").write_text('[plans]\npath = ["common"]\n')
+    write(folder, main='USE "huoses.plan"\n' + plan("main"))
+    write(folder / "common", houses=plan("houses"))
+    assert mistakes(folder) == [
+        "plans/main.plan:1:5: there is no file 'huoses.plan' beside this file, in the folders of [plans] "
+        "path or in the library; did you mean 'houses.plan'?"
+    ]
+
+
+def test_a_folder_of_the_plan_path_that_is_missing_is_told(folder: Path) -> None:
+    (folder / "aioflow.toml").write_text('[plans]\npath = ["comon"]\n')
+    write(folder, main='USE "houses.plan"\n' + plan("main"))
+    (found,) = mistakes(folder)
+    assert found.startswith("plans/main.plan:1:5: there is no file 'houses.plan', and no folder ")
+    assert found.endswith("comon, which [plans] path names")
+
+
+def test_a_file_in_the_plan_path_cannot_leave_its_folder(folder: Path) -> None:
+    (folder / "aioflow.toml").write_text('[plans]\npath = ["../elsewhere"]\n')
+    write(folder, main='USE "a.plan"\n' + plan("main"))
+    write(folder.parent / "elsewhere", a='USE "../plans/secret.plan"\n' + plan("a"))
+    assert "leads out of the folder of the plan" in mistakes(folder)[0]
+
+
+def test_a_file_in_a_folder_of_the_library_finds_its_neighbours(folder: Path, library: Path) -> None:
+    write(folder, main='USE "houses/monitor.plan"\n' + plan("main"), wrappers=plan("mine"))
+    write(
+        library / "houses", monitor='USE "wrappers.plan"\nUSE "diff.plan"\n' + plan("m"), wrappers=plan("w")
+    )
+    write(library, diff=plan("diff"))
+    assert names(load(folder / "main.plan")) == ["main", "m", "w", "diff"]
+
+
+def test_the_plans_of_the_library_can_be_used(tmp_path: Path) -> None:
+    write(tmp_path, main='USE "homeseekers/monitor.plan"\n' + plan("main"))
+    assert "main" in names(load(tmp_path / "main.plan"))
+
+
+def test_a_link_that_leads_to_itself_is_no_file(folder: Path) -> None:
+    (folder / "loop.plan").symlink_to(folder / "loop.plan")
+    write(folder, main='USE "loop.plan"\n' + plan("main"))
+    assert "there is no file 'loop.plan'" in mistakes(folder)[0]
