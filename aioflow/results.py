@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Iterator
 from itertools import repeat
 from types import TracebackType
@@ -74,8 +75,8 @@ class RunStream:
             if not run.has_started:
                 run.start()
             letter = await run.mailbox.take()
-        except BaseException:
-            await run.stop()
+        except BaseException as error:
+            await run.stop(interrupted=isinstance(error, CancelledError))
             raise
         if letter is None:
             await run.stop()
@@ -92,10 +93,15 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        await self._run.stop(interrupted=isinstance(error, CancelledError))
 
     def __del__(self) -> None:
         self._run.abandon()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended well, what it wrote is stored, and all of its rows were read."""
+        return self._run.is_complete
 
     def statistics(self) -> RunStatistics:
         """What the run has done so far."""

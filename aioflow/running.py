@@ -51,6 +51,14 @@ class Run:
     def has_started(self) -> bool:
         return self._started_at is not None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended well, and its reader has had everything."""
+        session = self.session
+        return (
+            self.is_over and session.services.ended_well and session.failure is None and not self.mailbox.rows
+        )
+
     # --- starting -------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -119,22 +127,28 @@ class Run:
 
     # --- ending ---------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """End what is still under way and release everything that the run holds."""
+    async def stop(self, *, interrupted: bool = False) -> None:
+        """End what is still under way and release everything that the run holds.
+
+        Whoever is `interrupted`, or cancels this, does not wait for what services can leave to others.
+        """
         if self._loop is None:
             self.is_over = True
             return
         self._begin_stop()
         assert self._stopping is not None
-        interrupted: asyncio.CancelledError | None = None
+        if interrupted:
+            self.session.services.interrupt()
+        cancellation: asyncio.CancelledError | None = None
         while not self._stopping.done():
             try:
                 await asyncio.wait([self._stopping])
             except asyncio.CancelledError as error:
-                interrupted = error
+                cancellation = error
+                self.session.services.interrupt()
         self._stopping.result()
-        if interrupted is not None:
-            raise interrupted
+        if cancellation is not None:
+            raise cancellation
 
     def _failed(self) -> None:
         """A run that failed stops at once, not when somebody reads on."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from aioflow.configuration import Configuration, as_configuration
@@ -11,6 +13,8 @@ from aioflow.installed import installed
 from aioflow.messages.message import Channel
 
 ENTRY_POINTS = "aioflow.channels"
+
+_FAREWELL_SECONDS = 1.0
 
 MakeChannel: TypeAlias = Callable[[Configuration], Channel]
 
@@ -56,12 +60,17 @@ class Channels:
         return made
 
     async def close(self) -> None:
-        """Close all, each whatever became of the others; raises the first error."""
+        """Close all, each whatever became of the others; raises the first error.
+
+        They have little time: receivers that do not answer a farewell are left without one.
+        """
         errors: list[BaseException] = []
         while self._made:
             _, channel = self._made.popitem()
             try:
-                await channel.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await channel.close()
             except BaseException as error:
                 errors.append(error)
         if errors:
