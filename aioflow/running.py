@@ -52,6 +52,10 @@ class Run:
         return self._started_at is not None
 
     @property
+    def is_ending(self) -> bool:
+        return self.is_over or self._stopping is not None
+
+    @property
     def is_complete(self) -> bool:
         """Whether the run has ended well, and its reader has had everything."""
         session = self.session

@@ -71,7 +71,7 @@ def outbox_deliver(
         bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
     ] = False,
 ) -> None:
-    """Deliver the messages that are due."""
+    """Deliver all messages that wait, now; with --watch whatever becomes due."""
     from aioflow.cli.outbox_commands import deliver_messages
 
     sys.exit(deliver_messages(db, plan_path, watch=watch))

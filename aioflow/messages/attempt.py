@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from aioflow.dataclass import dataclass
 from aioflow.messages.backoff import judge, shown
 from aioflow.messages.cutoff import Cutoff, told
 from aioflow.messages.message import Channel, DeliveryError, Message
+from aioflow.messages.outbox_rows import DAMAGED, DamageError
 from aioflow.messages.outbox_settings import OutboxSettings
 from aioflow.messages.outbox_table import OutboxTable
 from aioflow.quantities import duration_text
@@ -37,7 +37,8 @@ class Outcome:
     due: datetime
     error: str = ""
     answer: str = ""
-    progress: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] | None = None  # None: as it was
+    is_unreachable: bool = False  # no other message of the account would have arrived either
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,8 @@ class Attempt:
         """Deliver, and note what became of it; None when it could not be noted."""
         try:
             message = await self._desk.table.read(self._key, self._desk.owner)
-        except ValueError as error:
-            self._outcome = Outcome(
-                "dead", self._desk.now(), f"its text in the database is damaged: {shown(str(error))}"
-            )
+        except DamageError as error:
+            self._outcome = Outcome("dead", self._desk.now(), shown(f"{DAMAGED}: {error}"))
             return await self._note(self._outcome)
         if message is None:
             return None  # the lease has expired already
@@ -132,7 +131,9 @@ class Attempt:
         )
         wait = verdict.seconds if seconds is None else seconds
         due = self._desk.now() + timedelta(seconds=wait)
-        return Outcome("dead" if verdict.dead else "waiting", due, verdict.reason, progress=verdict.progress)
+        state: Literal["dead", "waiting"] = "dead" if verdict.dead else "waiting"
+        unreachable = error.unreachable
+        return Outcome(state, due, verdict.reason, progress=verdict.progress, is_unreachable=unreachable)
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Attempt:
                 self._key, self._desk.owner, outcome.error, outcome.progress
             )
         return await self._desk.table.mark_waiting(
-            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress
+            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress or {}
         )
 
 

@@ -1,7 +1,7 @@
 """Deliveries that are cut short: the moment when that happens, and what a channel can say of one.
 
-Time is over or somebody interrupts, and a receiver hangs. Whether it may have the message nevertheless decides
-whether a copy can come of it, and only the channel knows.
+Time is over or somebody interrupts, and a receiver hangs. Whether it may have the message nevertheless
+decides whether a copy can come of it, and only the channel knows.
 """
 
 from __future__ import annotations

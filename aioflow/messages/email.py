@@ -31,7 +31,10 @@ class Progress:
     @classmethod
     def of(cls, message: Message) -> Progress:
         kept = message.progress
-        return cls(tuple(kept.get("sent", ())), dict(kept.get("refused", {})))
+        sent, refused = kept.get("sent", []), kept.get("refused", {})
+        if not isinstance(sent, list) or not isinstance(refused, dict):
+            raise ContentError("nobody knows any more who has it already")
+        return cls(tuple(sent), dict(refused))
 
     def due(self, recipients: Sequence[str]) -> list[str]:
         """Who is to be tried now: when only refused ones are left, somebody wants them tried again."""

@@ -164,7 +164,7 @@ class Gateway:
             # The text of such an error repeats the URL or header that is wrong.
             return DeliveryError(f"{self._label}: its url or headers cannot be sent ({what})", final=True)
         if not progress.is_sent:
-            return DeliveryError(f"{self._label}: the gateway cannot be reached: {reason}")
+            return DeliveryError(f"{self._label}: the gateway cannot be reached: {reason}", unreachable=True)
         return DeliveryError(
             f"{self._label}: the gateway took the request and did not answer: {reason}", uncertain=True
         )

@@ -140,7 +140,9 @@ class Dialogue:
         await self._let_go()
         try:
             return await self._open()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DeliveryError):
+                error.unreachable = True  # nothing of any message was said yet
             await self._let_go()
             raise
 

@@ -11,7 +11,7 @@ import pytest
 
 from aioflow.messages.backoff import shown
 from aioflow.messages.message import Delivery, DeliveryError, Message
-from aioflow.messages.outbox_table import Account
+from aioflow.messages.outbox_rows import Account
 from aioflow.secrets import Secret
 from aioflow.state.moments import watch
 from tests.messages.posts import NOON, SETTINGS, Changed, failing, opened_post

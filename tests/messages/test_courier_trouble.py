@@ -12,8 +12,9 @@ import pytest
 
 from aioflow.messages.cutoff import if_cut_short
 from aioflow.messages.message import Delivery, DeliveryError, Message
+from aioflow.messages.outbox_rows import Account
 from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import Account, OutboxTable
+from aioflow.messages.outbox_table import OutboxTable
 from aioflow.state.driver import Connection
 from aioflow.state.errors import BusyError, DatabaseError, DisconnectedError
 from aioflow.testing import VirtualLoop

@@ -1,4 +1,4 @@
-"""Servers that hang, at whichever step: an interrupted run ends in a moment, any other when its time is over."""
+"""Servers that hang, at any step: an interrupted run ends in a moment, any other when its time is over."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, loads
-from aioflow.messages.outbox_table import Entry
+from aioflow.messages.outbox_rows import Entry
 from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
