@@ -87,7 +87,10 @@ class Channel(Protocol):
         ...
 
     async def deliver(self, message: Message) -> str:
-        """Hand the message over; returns the receiver's answer. Raises DeliveryError."""
+        """Hand the message over; returns the receiver's answer. Raises DeliveryError.
+
+        It is cancelled when it is cut short; `if_cut_short` says what that means for the message.
+        """
         ...
 
     async def close(self) -> None: ...

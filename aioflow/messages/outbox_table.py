@@ -174,9 +174,8 @@ class OutboxTable:
 
     async def mark_dead(self, key: str, owner: str, error: str, progress: Mapping[str, Any] | None) -> bool:
         """Give a message up; without `progress` what is there of it stays."""
-        changes, values = "", ()
-        if progress is not None:
-            changes, values = "progress = {}, ", (_progress(progress),)
+        changes = "" if progress is None else "progress = {}, "
+        values = [] if progress is None else [_progress(progress)]
         return await self._changes(
             f"state = 'dead', last_error = {{}}, {changes}{_FREE}", _MINE, *(error, *values, key, owner)
         )

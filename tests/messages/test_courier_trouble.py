@@ -303,7 +303,7 @@ def test_what_is_cut_short_dies_only_where_the_receiver_may_have_it(
             await post.put("hello", delivery=delivery)
 
             async def hangs(message: Message) -> None:
-                with if_cut_short(lambda: told) if told is not None else nullcontext():  # type: ignore[arg-type, return-value]
+                with if_cut_short(lambda: told) if told is not None else nullcontext():
                     await asyncio.sleep(10**6)
 
             post.channel.does = hangs

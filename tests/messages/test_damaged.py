@@ -37,7 +37,7 @@ async def damage(post: Post, subject: str, changes: str) -> None:
 
 
 def values_for(column: str, kind: str) -> list[str]:
-    found = NUMBERS if column in ("attempts", "place") else TEXTS
+    found: tuple[str, ...] = NUMBERS if column in ("attempts", "place") else TEXTS
     if kind == "sqlite":
         found = (*found, *TEXTS, *ODDITIES)
     if column == "key":
