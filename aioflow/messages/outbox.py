@@ -104,16 +104,16 @@ class Outbox:
             return Report()
         table = OutboxTable(lambda: databases.connect(address))
         channels = Channels(self._host.configuration)
-        try:
-            courier = Courier(table, channels, self._settings, address, self._host.warn)
-            with self._host.if_interrupted(courier.interrupt):
+        courier = Courier(table, channels, self._settings, address, self._host.warn)
+        with self._host.if_interrupted(courier.interrupt):
+            try:
                 # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
                 return await to_the_end(courier.deliver(self._settings.deliver_seconds), courier.stop)
-        finally:
-            try:
-                await channels.close()
             finally:
-                await table.close()
+                try:
+                    await channels.close()
+                finally:
+                    await table.close()
 
     async def _is_there(self, databases: Databases, address: Address) -> bool:
         connection = await databases.connect(address)

@@ -108,6 +108,22 @@ async def test_a_run_that_is_interrupted_while_a_server_hangs_says_what_is_store
         assert [mail.message_id for mail in server.kept] == [f"<{key}@example.org>"]
 
 
+async def test_a_run_that_is_interrupted_after_its_last_message_says_so(folder: Path) -> None:
+    async with SmtpServer() as server:
+        set_up_mail(folder, server)
+        hanging = server.on("QUIT", Reaction(until=asyncio.Event()))
+        async with started(*RUN, cwd=folder) as process:
+            await hanging.reached.wait()
+            process.send_signal(signal.SIGINT)
+            exit_code, _, messages = await ended(process)
+        assert (exit_code, messages) == (
+            130,
+            "warning: interrupted during delivery: all that the run wrote is stored, and no message waits\n"
+            "interrupted\n",
+        )
+        assert [state for _, state in outbox(folder)] == ["sent"]
+
+
 async def test_a_second_interrupt_ends_the_run_at_once_and_the_message_is_safe(folder: Path) -> None:
     async with SmtpServer() as server:
         set_up_mail(folder, server)
