@@ -155,7 +155,12 @@ async def test_a_run_stays_no_longer_where_nobody_takes_the_connection(path: Pat
 
 @pytest.mark.parametrize("url", ["smtp+starttls://ann@127.0.0.1", "smtps://ann@127.0.0.1"])
 async def test_a_server_that_sends_byte_after_byte_has_no_more_time(path: Path, url: str) -> None:
+    tricklers: set[asyncio.Task[Any]] = set()
+
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tricklers.add(task)
         try:
             writer.write(b"220-")
             while True:
@@ -170,6 +175,7 @@ async def test_a_server_that_sends_byte_after_byte_has_no_more_time(path: Path, 
         port = server.sockets[0].getsockname()[1]
         async with asyncio.timeout(PATIENCE_SECONDS):
             await told(path, "email", email_account(port, url), 0.5)
+            await asyncio.wait(tricklers)  # whose connections are closed
     assert (await only_message(path)).state == "waiting"
 
 
