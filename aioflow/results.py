@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import repeat
 from types import TracebackType
@@ -90,8 +91,8 @@ class RunStream:
                 if not run.has_started:
                     run.start()
                 letter = await run.mailbox.take()
-        except BaseException:
-            await run.stop()
+        except BaseException as error:
+            await run.stop(interrupted=isinstance(error, CancelledError))
             raise
         finally:
             self._is_being_read = False
@@ -115,7 +116,7 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        await self._run.stop(interrupted=isinstance(error, CancelledError))
 
     def take_back(self) -> None:
         """Close the files of relations in rows that were given, for a reader that hands none of them on."""
@@ -123,6 +124,16 @@ class RunStream:
 
     def __del__(self) -> None:
         self._run.abandon()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the run works on nothing more: it stores, delivers and releases what it has."""
+        return self._run.is_ending
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended well, what it wrote is stored, and all of its rows were read."""
+        return self._run.is_complete
 
     def account(self) -> RunAccount:
         """What the run has done so far, in a form to be shown or stored."""

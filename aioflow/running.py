@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -56,10 +56,13 @@ class RunsUnderWay:
         return any(task in run.session.tasks for run in self._runs)
 
 
-async def wait_through(ending: asyncio.Task[None], is_ours: bool) -> None:
+async def wait_through(
+    ending: asyncio.Task[None], is_ours: bool, *, if_cancelled: Callable[[], None] = lambda: None
+) -> None:
     """Wait for something to end, also when this is cancelled, which is passed on in the end.
 
-    A task that is `ours` is one that the ending itself waits for: it goes when it is cancelled.
+    Then `if_cancelled` is called, which may hasten the end. A task that is `ours` is one that the ending
+    itself waits for: it goes when it is cancelled.
     """
     interrupted: asyncio.CancelledError | None = None
     while not ending.done():
@@ -69,6 +72,7 @@ async def wait_through(ending: asyncio.Task[None], is_ours: bool) -> None:
             if is_ours:
                 raise
             interrupted = error
+            if_cancelled()
     if interrupted is not None:
         raise interrupted
 
@@ -104,6 +108,21 @@ class Run:
     @property
     def has_started(self) -> bool:
         return self._started_at is not None
+
+    @property
+    def is_ending(self) -> bool:
+        return self.is_over or self._stopping is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended well, and its reader has had everything."""
+        session = self.session
+        return (
+            self.is_over
+            and session.services.ended_well
+            and session.failure is None
+            and not (self.mailbox.rows or self.mailbox.was_cut)
+        )
 
     # --- starting -------------------------------------------------------------------------------
 
@@ -178,11 +197,18 @@ class Run:
 
     # --- ending ---------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """End what is still under way and release everything that the run holds."""
+    async def stop(self, *, interrupted: bool = False) -> None:
+        """End what is still under way and release everything that the run holds.
+
+        Whoever is `interrupted`, or cancels this, does not wait for what services can leave to others.
+        """
         self._begin_stop()
+        interrupt = self.session.services.interrupt
+        if interrupted:
+            interrupt()
         if self._stopping is not None:
-            await wait_through(self._stopping, is_ours=asyncio.current_task() in self.session.tasks)
+            is_ours = asyncio.current_task() in self.session.tasks
+            await wait_through(self._stopping, is_ours, if_cancelled=interrupt)
             self._stopping.result()
 
     def break_off(self, error: RunError) -> None:

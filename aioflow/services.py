@@ -5,11 +5,15 @@ An operator asks for one by its class; it is opened when first asked for, and cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from aioflow.context import RunInfo
 from aioflow.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 Scope: TypeAlias = Literal["engine", "run"]
 S = TypeVar("S", bound="Service")
@@ -35,6 +39,13 @@ class ServiceHost(Protocol):
 
     def service(self, kind: type[S]) -> S:
         """Another service, of the same or a longer lifetime."""
+        ...
+
+    def if_interrupted(self, act: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have something called in the block when whoever waits for the run waits no longer, or did before.
+
+        It is for work that others can do later, such as deliveries.
+        """
         ...
 
     def warn(self, message: str) -> None: ...
@@ -112,6 +123,8 @@ class Services:
         self.warn = warn
         self.found_nothing = found_nothing
         self.ended_well = False
+        self._is_interrupted = False
+        self._if_interrupted: list[Callable[[], None]] = []
         self._given = given
         self._around = around
         self._open: dict[type[Any], Any] = {}
@@ -150,6 +163,22 @@ class Services:
         """Return what the services of a run have to tell of it."""
         told = (service.account() for service in self._accounted)
         return tuple(entry for entry in told if entry is not None)
+
+    def interrupt(self) -> None:
+        """Tell services that nobody waits for the run any more."""
+        self._is_interrupted = True
+        for act in tuple(self._if_interrupted):
+            act()
+
+    @contextmanager
+    def if_interrupted(self, act: Callable[[], None]) -> Iterator[None]:
+        if self._is_interrupted:
+            act()
+        self._if_interrupted.append(act)
+        try:
+            yield
+        finally:
+            self._if_interrupted.remove(act)
 
     def want_checkpoint(self) -> bool:
         return any(service.wants_checkpoint for service in self._checkpointed())

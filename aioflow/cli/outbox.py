@@ -82,7 +82,7 @@ def outbox_deliver(
     log_file: LogFile = None,
     log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
-    """Deliver the messages that are due."""
+    """Deliver all messages that wait, now; with --watch whatever becomes due."""
     from aioflow.cli.logs import LogOptions, logged
     from aioflow.cli.outbox_commands import deliver_messages
 

@@ -19,12 +19,16 @@ from aioflow.messages.attempt import Outcome
 from aioflow.messages.channels import Channels
 from aioflow.messages.courier import Courier, Report
 from aioflow.messages.message import State
+from aioflow.messages.outbox_rows import Account, Entry, Held, Waiting
 from aioflow.messages.outbox_settings import OUTBOX
-from aioflow.messages.outbox_table import Account, Entry, OutboxTable
+from aioflow.messages.outbox_table import OutboxTable
 from aioflow.quantities import count_text, duration_text
 from aioflow.relation import Record, Row, Schema
 from aioflow.secrets import mask
+from aioflow.state.databases import DEFAULT
+from aioflow.state.driver import Address
 from aioflow.state.errors import VersionError
+from aioflow.state.finishing import to_the_end
 from aioflow.state.own_tables import OWN_TABLES
 from aioflow.state.versions import found_version
 
@@ -32,7 +36,6 @@ T = TypeVar("T")
 
 SHORT_KEY = 8
 
-_UNDONE: tuple[State, ...] = ("waiting", "sending", "dead")
 _DONE: tuple[State, ...] = ("sent", "dropped")
 _COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error"))
 
@@ -81,7 +84,7 @@ async def _list(place: Place, everything: bool, as_json: bool) -> None:
     async with _outbox(place, to_change=False) as table:
         if table is not None:
             now = datetime.now(UTC) + await table.time_ahead()
-            async with aclosing(table.entries(_UNDONE + _DONE if everything else _UNDONE)) as entries:
+            async with aclosing(table.entries(but=() if everything else _DONE)) as entries:
                 async for entry in entries:
                     shown.show(entry, now)
                     count += 1
@@ -241,7 +244,7 @@ async def _patiently(place: Place, work: Callable[[], Awaitable[T]]) -> T:
 
 
 def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
-    """Deliver what is due, once or on and on; returns the exit code."""
+    """Deliver all that waits, or on and on what becomes due; returns the exit code."""
     return run_interruptibly(_deliver(find_place(db, plan_path), watch))
 
 
@@ -252,28 +255,53 @@ async def _deliver(place: Place, watch: bool) -> int:
         channels = Channels(place.configuration)
         settings = place.configuration.section(OUTBOX)
         courier = Courier(table, channels, settings, place.address, _warn, listener=_tell_outcome)
+        if watch:
+            tell("note", f"delivering the messages of {place.address.shown}; Ctrl-C ends it")
         try:
-            if watch:
-                tell("note", f"delivering the messages of {place.address.shown}; Ctrl-C ends it")
-                await courier.watch()
-            report = await courier.deliver()
+            work = courier.watch() if watch else courier.deliver(everything=True)
+            # Whoever interrupts is told what is left, too.
+            await to_the_end(work, courier.interrupt)
         finally:
             await channels.close()
-    return _tell_report(report)
+            code = _tell_report(courier.report, place.address)
+    return code
 
 
 def _tell_outcome(key: str, account: Account, outcome: Outcome) -> None:
     words = outcome.answer if outcome.state == "sent" else outcome.error
-    state = "to be tried again" if outcome.state == "waiting" else outcome.state
+    state = "failed" if outcome.state == "waiting" else outcome.state
     print(mask(f"{key[:SHORT_KEY]} {state}  {account}  {words}".rstrip()), flush=True)
 
 
-def _tell_report(report: Report) -> int:
+def _tell_report(report: Report, address: Address) -> int:
+    """Say what was done and what is left; returns the exit code."""
+    now = datetime.now(UTC)
     for trouble in dict.fromkeys(report.troubles):
         tell("error", trouble)
     for waiting in report.waiting:
-        reason = f": {waiting.reason}" if waiting.reason else ""
-        verb = "waits" if waiting.count == 1 else "wait"
-        tell("warning", f"{count_text(waiting.count, 'message')} for {waiting.account} {verb}{reason}")
-    print(f"{count_text(report.sent, 'message')} sent, {report.dead} dead")
-    return FAILED if report.troubles or report.waiting or report.dead else OK
+        tell("warning", _waiting_text(waiting, now))
+    for held in report.held:
+        tell("warning", _held_text(held, now))
+    print(
+        f"{count_text(report.sent, 'message')} sent, {report.failed} failed, {report.dead} dead", flush=True
+    )
+    count = sum(waiting.count for waiting in report.waiting)
+    if count and report.is_interrupted:
+        command = f"`aioflow outbox deliver{'' if address.name == DEFAULT else f' --db {address.name}'}`"
+        tell("note", f"{command} sends {'it' if count == 1 else 'them'}")
+    return FAILED if report.troubles or report.waiting or report.held or report.dead else OK
+
+
+def _waiting_text(waiting: Waiting, now: datetime) -> str:
+    """`2 messages for email home wait, the next for 12.0 s: refused`."""
+    is_one = waiting.count == 1
+    text = f"{count_text(waiting.count, 'message')} for {waiting.account} wait{'s' if is_one else ''}"
+    if waiting.due and waiting.due > now:
+        text += f"{'' if is_one else ', the next'} for {_span(waiting.due, now)}"
+    return f"{text}: {waiting.reason}" if waiting.reason else text
+
+
+def _held_text(held: Held, now: datetime) -> str:
+    are = "is" if held.count == 1 else "are"
+    text = f"{count_text(held.count, 'message')} for {held.account} {are} being delivered by another process"
+    return f"{text}, for {_span(held.until, now)} at most" if held.until else text

@@ -117,12 +117,18 @@ async def _run(
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             trace_runs(engine)
             with traced(engine, options.trace):
-                async with engine.stream(program, **arguments) as stream:
-                    conclusion.stream = stream
-                    with progress_of(stream, program, engine, log, shown=not options.quiet) as progress:
-                        whole = await _pour(stream, presentation, destination, progress)
-                    conclusion.reader_left = not whole
-                    _warn(stream, notes=not options.quiet)
+                stream = conclusion.stream = engine.stream(program, **arguments)
+                try:
+                    async with stream:
+                        with progress_of(stream, program, engine, log, shown=not options.quiet) as progress:
+                            whole = await _pour(stream, presentation, destination, progress)
+                        conclusion.reader_left = not whole
+                        _warn(stream, notes=not options.quiet)
+                except asyncio.CancelledError:
+                    if stream.is_complete:  # interrupted while messages were delivered: all else is done
+                        _warn(stream, notes=not options.quiet)
+                        destination.commit()
+                    raise
         destination.commit()
         return bool(stream.statistics().nothing_found)
     finally:
@@ -191,9 +197,9 @@ async def _pour(
         # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
         # neither it nor the watch can cancel what comes behind this block.
         async with asyncio.timeout(None) as writing:
-            with writer.watching_reader(lambda: writing.reschedule(0)):
-                await _write_rows(stream, presentation, writer)
-                await writer.close()
+            # A run that is ending needs no reader: it stores what it has, and delivers its messages.
+            with writer.watching_reader(lambda: None if stream.is_ending else writing.reschedule(0)):
+                await _write_all(stream, presentation, writer)
     except BrokenPipeError:
         return False
     except TimeoutError:
@@ -201,6 +207,21 @@ async def _pour(
             raise
         return False
     return True
+
+
+async def _write_all(stream: RunStream, presentation: Presentation, writer: BackgroundWriter) -> None:
+    """Write all rows and the end; also when the run is interrupted after its last row."""
+    interruption: asyncio.CancelledError | None = None
+    try:
+        await _write_rows(stream, presentation, writer)
+    except asyncio.CancelledError as error:
+        if not stream.is_complete:
+            raise
+        interruption = error
+    writer.write(presentation.end(stream.schema))
+    await writer.close()
+    if interruption is not None:
+        raise interruption
 
 
 async def _write_rows(stream: RunStream, presentation: Presentation, writer: BackgroundWriter) -> None:
@@ -224,7 +245,6 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
     finally:
         if impatience is not None:
             impatience.cancel()
-    writer.write(presentation.end(stream.schema))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aioflow.messages.accounts import outbox_problems
     from aioflow.messages.attachments import Encoding
+    from aioflow.messages.cutoff import if_cut_short
     from aioflow.messages.drafts import Draft, FileKind, Headings
     from aioflow.messages.email_settings import EmailAccounts
     from aioflow.messages.letters import Letters
@@ -46,12 +47,14 @@ __all__ = [
     "Subject",
     "TextMessages",
     "check_wording",
+    "if_cut_short",
     "outbox_problems",
 ]
 
 _HOMES = {
     "accounts": ("outbox_problems",),
     "attachments": ("Encoding",),
+    "cutoff": ("if_cut_short",),
     "drafts": ("Draft", "FileKind", "Headings"),
     "email_settings": ("EmailAccounts",),
     "letters": ("Letters",),

@@ -14,6 +14,7 @@ from types import TracebackType
 
 from aioflow.errors import MissingExtraError
 from aioflow.messages.apprise_child import Answer, Call
+from aioflow.messages.cutoff import if_cut_short
 from aioflow.messages.message import DeliveryError
 from aioflow.secrets import mask
 from aioflow.state.moments import VARIABLE as KILL_VARIABLE
@@ -45,20 +46,25 @@ class AppriseCalls:
 
     async def send(self, call: Call) -> Answer:
         """Have a call made. A DeliveryError when there was no answer; what the answer says is not judged."""
-        async with self._turns:
-            child = self._idle.pop() if self._idle else await _Child.start()
-            try:
-                _CALLING()
-                answer = await child.ask(call)
-                _ANSWERED()
-            except BaseException:
-                await child.kill()
-                raise
-            if answer.is_stuck:
-                await child.kill()
-            else:
-                self._idle.append(child)
-            return answer
+        with if_cut_short(lambda: DeliveryError("apprise had not begun to send")):
+            async with self._turns:
+                child = self._idle.pop() if self._idle else await _Child.start()
+                with if_cut_short(lambda: DeliveryError("apprise was sending", uncertain=True)):
+                    return await self._ask(child, call)
+
+    async def _ask(self, child: _Child, call: Call) -> Answer:
+        try:
+            _CALLING()
+            answer = await child.ask(call)
+            _ANSWERED()
+        except BaseException:
+            await child.kill()
+            raise
+        if answer.is_stuck:
+            await child.kill()
+        else:
+            self._idle.append(child)
+        return answer
 
     async def close(self) -> None:
         while self._idle:

@@ -7,13 +7,14 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from aioflow.dataclass import dataclass
 from aioflow.messages.backoff import judge, shown
+from aioflow.messages.cutoff import Cutoff, told
 from aioflow.messages.message import Channel, DeliveryError, Message
+from aioflow.messages.outbox_rows import DAMAGED, DamageError
 from aioflow.messages.outbox_settings import OutboxSettings
 from aioflow.messages.outbox_table import OutboxTable
 from aioflow.quantities import duration_text
@@ -38,7 +39,8 @@ class Outcome:
     due: datetime
     error: str = ""
     answer: str = ""
-    progress: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] | None = None  # None: as it was
+    is_unreachable: bool = False  # no other message of the account would have arrived either
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Desk:
     owner: str
     now: Callable[[], datetime]
     random: Callable[[], float]
+    cutoff: Cutoff
 
 
 def _tell(message: Message, outcome: Outcome) -> None:
@@ -69,15 +72,14 @@ class Attempt:
         self._key = key
         self._message: Message | None = None  # once the channel is called with it
         self._outcome: Outcome | None = None
+        self._is_cut_short = False
 
     async def make(self, channel: Channel) -> Outcome | None:
         """Deliver, and note what became of it; None when it could not be noted."""
         try:
             message = await self._desk.table.read(self._key, self._desk.owner)
-        except ValueError as error:
-            self._outcome = Outcome(
-                "dead", self._desk.now(), f"its text in the database is damaged: {shown(str(error))}"
-            )
+        except DamageError as error:
+            self._outcome = Outcome("dead", self._desk.now(), shown(f"{DAMAGED}: {error}"))
             return await self._note(self._outcome)
         if message is None:
             return None  # the lease has expired already
@@ -85,28 +87,32 @@ class Attempt:
         self._outcome = await self._deliver(channel, message)
         _tell(message, self._outcome)
         _CALLED()
-        noted = await self._note(self._outcome)
+        if self._is_cut_short:
+            noted = await self._note_at_once(self._outcome)
+        else:
+            noted = await self._note(self._outcome)
         _NOTED()
         return noted
 
-    async def abandon(self) -> None:
+    async def abandon(self, error: BaseException) -> None:
         """After a cancellation or an error: say what is known, if the database takes it at once."""
-        with suppress(StateError, TimeoutError):
-            async with asyncio.timeout(_LAST_NOTE_SECONDS):
-                if self._outcome is not None:
-                    await self._mark(self._outcome)
-                elif self._message is None:
+        if self._outcome is not None:
+            await self._note_at_once(self._outcome)
+        elif self._message is not None:
+            await self._note_at_once(self._cut_short(error, "interrupted", 0.0))
+        else:
+            with suppress(StateError, TimeoutError):
+                async with asyncio.timeout(_LAST_NOTE_SECONDS):
                     await self._desk.table.release(self._key, self._desk.owner)
-                else:
-                    await self._mark(self._judged(DeliveryError("interrupted", uncertain=True), 0.0))
 
     # --- the channel ------------------------------------------------------------------------------
 
     async def _deliver(self, channel: Channel, message: Message) -> Outcome:
         error = DeliveryError("", uncertain=True)
         seconds = self._desk.settings.delivery_seconds
+        cutoff = self._desk.cutoff
         try:
-            async with asyncio.timeout(seconds) as bound:
+            async with cutoff.within(seconds) as bound:
                 return Outcome("sent", self._desk.now(), answer=shown(await channel.deliver(message)))
         except DeliveryError as failure:
             error = failure
@@ -116,17 +122,28 @@ class Attempt:
                 raise
             error.args = (f"the {message.channel} channel was cancelled from inside",)
         except Exception as failure:
-            took = f"the delivery took longer than {duration_text(seconds)}"
-            text = took if bound.expired() else f"{type(failure).__name__}: {failure}"
-            error.args = (text,)
+            if bound.expired() and cutoff.is_past:
+                return self._cut_short(failure.__cause__, cutoff.reason, cutoff.retry_seconds)
+            if bound.expired():
+                took = f"the delivery took longer than {duration_text(seconds)}"
+                return self._judged(_cut_error(failure.__cause__, took))
+            error.args = (f"{type(failure).__name__}: {failure}",)
         return self._judged(error)
+
+    def _cut_short(self, cut: BaseException | None, reason: str, seconds: float | None) -> Outcome:
+        self._is_cut_short = True
+        return self._judged(_cut_error(cut, reason), seconds)
 
     def _judged(self, error: DeliveryError, seconds: float | None = None) -> Outcome:
         assert self._message is not None
-        verdict = judge(self._message, error, self._desk.settings, self._desk.random)
+        verdict = judge(
+            self._message, error, self._desk.settings, self._desk.random, is_whole=not self._is_cut_short
+        )
         wait = verdict.seconds if seconds is None else seconds
         due = self._desk.now() + timedelta(seconds=wait)
-        return Outcome("dead" if verdict.dead else "waiting", due, verdict.reason, progress=verdict.progress)
+        state: Literal["dead", "waiting"] = "dead" if verdict.dead else "waiting"
+        unreachable = error.unreachable
+        return Outcome(state, due, verdict.reason, progress=verdict.progress, is_unreachable=unreachable)
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -150,6 +167,13 @@ class Attempt:
                     return None
                 await patience.pause(error)
 
+    async def _note_at_once(self, outcome: Outcome) -> Outcome | None:
+        """Mark the message if the database takes it. Else the lease ends some time, and it is tried again."""
+        with suppress(StateError, TimeoutError):
+            async with asyncio.timeout(_LAST_NOTE_SECONDS):
+                return outcome if await self._mark(outcome) else None
+        return None
+
     def _unnoted(self, outcome: Outcome, error: StateError) -> str:
         if outcome.state == "sent":
             what = "was delivered, and may be again, with the same key"
@@ -167,5 +191,13 @@ class Attempt:
                 self._key, self._desk.owner, outcome.error, outcome.progress
             )
         return await self._desk.table.mark_waiting(
-            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress
+            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress or {}
         )
+
+
+def _cut_error(cut: BaseException | None, reason: str) -> DeliveryError:
+    """The error of a delivery that was cut short; without a word of its channel nothing is certain."""
+    said = told(cut)
+    if said is None:
+        return DeliveryError(reason, uncertain=True)
+    return DeliveryError(f"{reason}: {said}", uncertain=said.uncertain, progress=said.progress)

@@ -29,9 +29,18 @@ class Verdict:
 
 
 def judge(
-    message: Message, error: DeliveryError, settings: OutboxSettings, random: Callable[[], float]
+    message: Message,
+    error: DeliveryError,
+    settings: OutboxSettings,
+    random: Callable[[], float],
+    *,
+    is_whole: bool = True,
 ) -> Verdict:
-    """What follows from a failed attempt, the last of `message.attempts`."""
+    """What follows from a failed attempt, the last of `message.attempts`.
+
+    One that was cut short before the receiver could have the message is not `is_whole`. It kills no message,
+    however many there were: nobody knows whether the receiver would have taken it.
+    """
     reason = shown(str(error))
     progress = dict(message.progress if error.progress is None else error.progress)
     if error.final:
@@ -40,7 +49,7 @@ def judge(
         return Verdict(
             True, f"{reason}; it may have been delivered, and is not to be sent twice", 0, progress
         )
-    if message.attempts >= settings.most_attempts:
+    if message.attempts >= settings.most_attempts and (is_whole or error.uncertain):
         return Verdict(True, f"{reason} (given up after {message.attempts} attempts)", 0, progress)
     return Verdict(
         False, reason, wait_seconds(message.attempts, settings, random, error.retry_after_seconds), progress

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from aioflow.configuration import Configuration, as_configuration
 from aioflow.errors import AioflowError, InputError, suggestion
 from aioflow.installed import installed
-from aioflow.messages.message import Channel
+from aioflow.messages.message import Channel, DeliveryError, Message
 
 ENTRY_POINTS = "aioflow.channels"
+
+_FAREWELL_SECONDS = 1.0
 
 MakeChannel: TypeAlias = Callable[[Configuration], Channel]
 
@@ -31,6 +35,10 @@ class Channels:
             self._made[kind] = self._maker(kind)(self._configuration)
         return self._made[kind]
 
+    def knows(self, kind: str) -> bool:
+        """Whether something that is installed brings a channel of this kind."""
+        return kind in self._made or kind in self._known()
+
     def problems(self, kind: str, account: str | None) -> list[str]:
         """What keeps an account (None: the default) from being used; nothing when all is well."""
         try:
@@ -38,14 +46,16 @@ class Channels:
         except AioflowError as error:
             return [str(error)]
 
+    def _known(self) -> list[str]:
+        return [point.name for point in installed(ENTRY_POINTS)] if self._kinds is None else list(self._kinds)
+
     def _maker(self, kind: str) -> MakeChannel:
+        known = self._known()
+        if kind not in known:
+            raise InputError(f"there is no channel {kind!r}{suggestion(kind, known)}")
         if self._kinds is not None:
-            if kind in self._kinds:
-                return self._kinds[kind]
-            raise InputError(f"there is no channel {kind!r}{suggestion(kind, self._kinds)}")
+            return self._kinds[kind]
         found = {point.name: point for point in installed(ENTRY_POINTS)}
-        if kind not in found:
-            raise InputError(f"there is no channel {kind!r}{suggestion(kind, found)}")
         try:
             made: MakeChannel = found[kind].load()
         except Exception as error:
@@ -56,13 +66,36 @@ class Channels:
         return made
 
     async def close(self) -> None:
-        """Close all, each whatever became of the others; raises the first error."""
+        """Close all, each whatever became of the others; raises the first error.
+
+        They have little time: receivers that do not answer a farewell are left without one.
+        """
         errors: list[BaseException] = []
         while self._made:
             _, channel = self._made.popitem()
             try:
-                await channel.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await channel.close()
             except BaseException as error:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+
+class NoChannel:
+    """Stands in for a channel that nothing brings: it refuses every message, and says why."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def problems(self, account: str | None) -> list[str]:
+        return []
+
+    async def deliver(self, message: Message) -> str:
+        raise DeliveryError(
+            f"there is no channel {self._kind!r}: nothing that is installed brings one", final=True
+        )
+
+    async def close(self) -> None:
+        """Nothing is open."""

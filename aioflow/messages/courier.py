@@ -20,9 +20,13 @@ from uuid import uuid4
 
 from aioflow.dataclass import dataclass
 from aioflow.messages.attempt import Attempt, Desk, Outcome
-from aioflow.messages.channels import Channels
+from aioflow.messages.channels import Channels, NoChannel
+from aioflow.messages.cutoff import Cutoff
+from aioflow.messages.message import Channel
+from aioflow.messages.outbox_rows import Account, Held, Waiting
 from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import Account, OutboxTable, Waiting
+from aioflow.messages.outbox_table import OutboxTable
+from aioflow.quantities import duration_text
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
 from aioflow.state.moments import moment
@@ -37,6 +41,12 @@ _TIDY_SECONDS = 3600.0
 # Before a message is taken over. Whoever waits for the database looks at it twice in such a time.
 _NOTICES = 2
 _NOTICE_SECONDS = 1.0
+# Before its time is over a courier claims nothing more, then cuts deliveries short, then takes leave. Without
+# the first pause it would cut one short whenever much waits, and a copy may come of that.
+_LAST_CLAIM_SECONDS = 5.0
+_LEAVING_SECONDS = 1.0
+# For deliveries under way, when somebody interrupts: most receivers answer in that time.
+GRACE_SECONDS = 2.0
 
 _CLAIMING = moment("message claiming", "a message is due, nobody has claimed it")
 _CLAIMED = moment("message claimed", "the lease is durable, the channel has not been called")
@@ -52,6 +62,8 @@ class Report:
     last_words: dict[Account, str] = field(default_factory=dict)  # the latest error of each account
     troubles: list[str] = field(default_factory=list)  # with the database
     waiting: list[Waiting] = field(default_factory=list)  # when the courier ended
+    held: list[Held] = field(default_factory=list)  # by others, when the courier ended
+    is_interrupted: bool = False
 
 
 class Courier:
@@ -70,7 +82,8 @@ class Courier:
         listener: Callable[[str, Account, Outcome], None] = lambda key, account, outcome: None,
     ) -> None:
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
-        self._desk = Desk(table, settings, address, warn, owner, self._now, random)
+        self._cutoff = Cutoff()
+        self._desk = Desk(table, settings, address, warn, owner, self._now, random, self._cutoff)
         self._table = table
         self._channels = channels
         self._settings = settings
@@ -79,8 +92,11 @@ class Courier:
         self._seen_at = (0.0, datetime.now(UTC))  # the loop's time, and the database's at that moment
         self._until = math.inf
         self._is_patient = False  # waits for what failed and is to be tried again
+        self._everything = False  # delivers what waits whenever it is due, once
+        self._served: set[Account] = set()
+        self._unreachable: set[Account] = set()  # accounts at whose receivers the last attempt did not arrive
         self._looks_again = False
-        self._report = Report()
+        self.report = Report()
         self._busy: set[Account] = set()
         self._rests: dict[Account, datetime] = {}
         self._again: dict[str, datetime] = {}  # messages that were tried, and when they are to be again
@@ -89,38 +105,66 @@ class Courier:
         self._defect: BaseException | None = None
         self._changed = asyncio.Event()
 
-    async def deliver(self, seconds: float | None = None) -> Report:
-        """Deliver all that is due, once; or for so many seconds, also what becomes due again in them."""
+    async def deliver(self, seconds: float | None = None, *, everything: bool = False) -> Report:
+        """Deliver all that is due, once; or for so many seconds, also what becomes due again in them.
+
+        The seconds are the most that this takes, whatever receivers do. With `everything` all that waits is
+        tried once, also what is to be tried again later.
+        """
+        self._everything = everything
         self._is_patient = seconds is not None
-        self._until = asyncio.get_running_loop().time() + (math.inf if seconds is None else seconds)
+        if seconds is not None:
+            self._end_within(seconds)
         try:
             await self._set_clock()
             await self._work()
-            self._report.waiting = await self._table.waiting(self._now())
+            self.report.waiting = await self._table.waiting(self._now())
+            self.report.held = await self._table.held(self._now())
         except StateError as error:
-            self._report.troubles.append(str(error))
-        return self._report
+            self.report.troubles.append(str(error))
+        return self.report
+
+    def _end_within(self, seconds: float) -> None:
+        end = asyncio.get_running_loop().time() + seconds
+        self._until = min(self._until, end - min(_LAST_CLAIM_SECONDS, seconds / 4))
+        reason = f"the {duration_text(seconds)} of outbox deliver_seconds were over"
+        self._cutoff.bring_forward(end - min(_LEAVING_SECONDS, seconds / 10), reason)
 
     def stop(self) -> None:
-        """Claim nothing more: `deliver` ends when what is under way has been delivered and noted."""
+        """Claim nothing more: `deliver` and `watch` end when what is under way is delivered and noted."""
         self._until = -math.inf
         self._changed.set()
 
-    async def watch(self) -> None:
-        """Deliver whatever becomes due, until cancelled; a database that is away is waited for."""
+    def interrupt(self) -> None:
+        """End in a moment: claim nothing more, and soon cut short what is under way."""
+        self.stop()
+        self.report.is_interrupted = True
+        self._cutoff.bring_forward(asyncio.get_running_loop().time() + GRACE_SECONDS, "interrupted", 0.0)
+
+    async def watch(self) -> Report:
+        """Deliver whatever becomes due, until it is stopped; a database that is away is waited for."""
         self._looks_again = True
         told = ""
-        while True:
+        while not self._is_stopped:
             try:
                 await self._work()
             except StateError as error:
-                self._report.troubles.append(str(error))
-            trouble = self._report.troubles[-1]
-            self._report.troubles.clear()
-            if trouble != told:
+                self.report.troubles.append(str(error))
+            trouble = self.report.troubles.pop() if self.report.troubles else ""
+            self.report.troubles.clear()
+            if trouble and trouble != told:
                 self._desk.warn(f"{trouble}; trying again until it works")
                 told = trouble
-            await asyncio.sleep(_LOOK_SECONDS)
+            if trouble and not self._is_stopped:
+                self._changed.clear()
+                await self._wait(_LOOK_SECONDS)
+        return await self.deliver()
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until something has changed, no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -136,9 +180,13 @@ class Courier:
         return then + timedelta(seconds=asyncio.get_running_loop().time() - at)
 
     @property
+    def _is_stopped(self) -> bool:
+        return self._until == -math.inf
+
+    @property
     def _is_over(self) -> bool:
         over = asyncio.get_running_loop().time() >= self._until
-        return over or bool(self._report.troubles) or self._defect is not None
+        return over or bool(self.report.troubles) or self._defect is not None
 
     # --- accounts ---------------------------------------------------------------------------------
 
@@ -149,13 +197,11 @@ class Courier:
                 try:
                     await self._start(group)
                 except StateError as error:  # not out of the group: that would break deliveries off
-                    self._report.troubles.append(str(error))
+                    self.report.troubles.append(str(error))
                 pause = self._pause()
                 if pause is None:
                     break
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._changed.wait()
+                await self._wait(pause)
         if self._defect is not None:
             raise self._defect
 
@@ -166,20 +212,28 @@ class Courier:
         now = self._now()
         with suppress(BusyError):  # another time
             await self._tidy(now)
-        for account in await self._table.accounts(now):
+        found = await self._table.accounts(now, everything=self._everything)
+        self._count_damaged()
+        for account in found:
             if len(self._busy) >= _ACCOUNTS_AT_ONCE:
                 break
-            if account not in self._busy and self._rests.get(account, now) <= now:
+            if account not in self._busy | self._served and self._rests.get(account, now) <= now:
                 self._busy.add(account)
                 group.create_task(self._serve(account))
         self._again = {key: due for key, due in self._again.items() if due > now}
         self._lost = {key: until for key, until in self._lost.items() if until > now}
 
     async def _tidy(self, now: datetime) -> None:
-        self._report.dead += await self._table.bury(now, self._settings.most_attempts)
+        buried = await self._table.bury(now, self._settings.most_attempts)
+        self.report.dead += buried  # not before: deliveries count meanwhile
         if now >= self._tidied + timedelta(seconds=_TIDY_SECONDS):
+            buried = await self._table.bury_unknown()
+            self.report.dead += buried
             await self._table.prune(now - timedelta(days=self._settings.keep_days))
             self._tidied = now
+
+    def _count_damaged(self) -> None:
+        self.report.dead, self._table.damaged = self.report.dead + self._table.damaged, 0
 
     def _pause(self) -> float | None:
         """How long until there may be something to start; None when there is nothing more to wait for."""
@@ -195,21 +249,27 @@ class Courier:
     async def _serve(self, account: Account) -> None:
         """Deliver for one account, one message after the other; what fails here breaks off no other's."""
         try:
-            problems = self._channels.problems(account.channel, account.account)
+            # A message for a channel that is unknown is for nobody to deliver: it is a dead letter.
+            is_known = self._channels.knows(account.channel)
+            problems = self._channels.problems(account.channel, account.account) if is_known else []
             if problems:
                 await self._leave_waiting(account, "; ".join(problems))
+            elif self._everything:
+                await self._deliver_each(account)
             else:
                 await self._deliver_all(account)
         except StateError as error:
-            self._report.troubles.append(str(error))
+            self.report.troubles.append(str(error))
         except Exception as error:
             self._defect = error
         finally:
+            if self._everything:
+                self._served.add(account)
             self._busy.discard(account)
             self._changed.set()
 
     async def _leave_waiting(self, account: Account, problem: str) -> None:
-        self._report.last_words[account] = problem
+        self.report.last_words[account] = problem
         self._rests[account] = self._now() + timedelta(seconds=_NOT_CONFIGURED_SECONDS)
         with suppress(BusyError):
             await self._table.explain(account, problem)
@@ -230,10 +290,24 @@ class Courier:
             # They seem to be due, and are not for this courier: not to be looked for again at once.
             self._rests[account] = self._now() + timedelta(seconds=_LOOK_SECONDS)
 
+    async def _deliver_each(self, account: Account) -> None:
+        """Try every message of an account once, as long as its receiver can be reached."""
+        failures = 0
+        for key in await self._claimable(account):
+            if self._is_over:
+                return
+            self._unreachable.discard(account)
+            await self._deliver_one(account, key)
+            failures = failures + 1 if account in self._unreachable else 0
+            if failures == _FAILURES_IN_A_ROW:
+                return
+
     async def _claimable(self, account: Account) -> list[str]:
         now = self._now()
+        keys = await self._table.claimable(account, now, everything=self._everything)
+        self._count_damaged()
         # What was handed over here, and could not be noted, is not handed over again in the same round.
-        return [key for key in await self._table.claimable(account, now) if key not in self._lost]
+        return [key for key in keys if key not in self._lost]
 
     # --- one message --------------------------------------------------------------------------------
 
@@ -245,10 +319,10 @@ class Courier:
             if not await self._claim(key):
                 return False
             _CLAIMED()
-            outcome = await attempt.make(self._channels.get(account.channel))
-        except BaseException:
+            outcome = await attempt.make(self._channel(account.channel))
+        except BaseException as error:
             # Cancelled, or the database failed: nobody is to wait for a lease that is of no use any more.
-            await attempt.abandon()
+            await attempt.abandon(error)
             raise
         if outcome is None:
             self._lost[key] = self._now() + timedelta(seconds=self._settings.lease_seconds)
@@ -256,8 +330,11 @@ class Courier:
             self._count(key, account, outcome)
         return True
 
+    def _channel(self, kind: str) -> Channel:
+        return self._channels.get(kind) if self._channels.knows(kind) else NoChannel(kind)
+
     def _count(self, key: str, account: Account, outcome: Outcome) -> None:
-        report = self._report
+        report = self.report
         if outcome.state == "sent":
             report.sent += 1
         else:
@@ -266,6 +343,8 @@ class Courier:
             report.failed += outcome.state == "waiting"
         if outcome.state == "waiting":
             self._again[key] = outcome.due
+        if outcome.is_unreachable:
+            self._unreachable.add(account)
         self._listener(key, account, outcome)
 
     async def _claim(self, key: str) -> bool:
@@ -276,9 +355,13 @@ class Courier:
             _CLAIMING()
             now = self._now()
             try:
-                claimed = await self._table.claim(key, self._desk.owner, now, self._lease_end(now))
+                claimed = await self._table.claim(
+                    key, self._desk.owner, now, self._lease_end(now), everything=self._everything
+                )
                 return claimed or await self._take_over(key, patience)
             except BusyError as error:
+                if self._is_stopped:
+                    return False
                 await patience.pause(error)
 
     def _lease_end(self, now: datetime) -> datetime:

@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
+from aioflow.messages.cutoff import if_cut_short
 from aioflow.messages.email_settings import Account, EmailAccounts
 from aioflow.messages.maildir import put
 from aioflow.messages.message import DeliveryError, Message
@@ -30,7 +31,10 @@ class Progress:
     @classmethod
     def of(cls, message: Message) -> Progress:
         kept = message.progress
-        return cls(tuple(kept.get("sent", ())), dict(kept.get("refused", {})))
+        sent, refused = kept.get("sent", []), kept.get("refused", {})
+        if not isinstance(sent, list) or not isinstance(refused, dict):
+            raise ContentError("nobody knows any more who has it already")
+        return cls(tuple(sent), dict(refused))
 
     def due(self, recipients: Sequence[str]) -> list[str]:
         """Who is to be tried now: when only refused ones are left, somebody wants them tried again."""
@@ -53,7 +57,6 @@ class EmailChannel:
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         self._accounts = EmailAccounts(configuration)
         self._dialogues: dict[str, Dialogue] = {}
-        self._one_at_a_time = asyncio.Lock()
 
     def problems(self, account: str | None) -> list[str]:
         """What is missing in the configuration before this account (None: the default) can be used."""
@@ -66,16 +69,17 @@ class EmailChannel:
             mail = Mail.of(message)
             if isinstance(account.target, Path):
                 return await put(mail, account.target)
-            async with self._one_at_a_time:
+            with if_cut_short(lambda: DeliveryError(f"nothing was sent to {account.target}")):
                 return await self._send(account, mail, Progress.of(message))
         except ContentError as error:
             raise DeliveryError(f"the message cannot be sent as it is: {error}", final=True) from error
 
     async def close(self) -> None:
-        """Take leave of all servers."""
-        while self._dialogues:
-            _, dialogue = self._dialogues.popitem()
-            await dialogue.close()
+        """Take leave of all servers, at once."""
+        dialogues, self._dialogues = self._dialogues, {}
+        async with asyncio.TaskGroup() as group:
+            for dialogue in dialogues.values():
+                group.create_task(dialogue.close())
 
     async def _send(self, account: Account, mail: Mail, progress: Progress) -> str:
         due = progress.due(mail.recipients)

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from aioflow.dataclass import dataclass
 from aioflow.messages.addresses import fill_in_address
+from aioflow.messages.cutoff import if_cut_short
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.phone_settings import PhoneSettings
 from aioflow.secrets import Secrets, mask
@@ -72,8 +73,9 @@ class Gateway:
         request = self.request(text)
         progress = _Progress()
         try:
-            async with asyncio.timeout(self._settings.total_seconds):
-                response = await self._ask(request, progress)
+            with if_cut_short(lambda: self._unanswered(progress)):
+                async with asyncio.timeout(self._settings.total_seconds):
+                    response = await self._ask(request, progress)
         except TimeoutError as error:
             raise self._no_answer("no answer in time", progress, error) from None
         except (OSError, ValueError) as error:
@@ -162,10 +164,17 @@ class Gateway:
             # The text of such an error repeats the URL or header that is wrong.
             return DeliveryError(f"{self._label}: its url or headers cannot be sent ({what})", final=True)
         if not progress.is_sent:
-            return DeliveryError(f"{self._label}: the gateway cannot be reached: {reason}")
+            return DeliveryError(f"{self._label}: the gateway cannot be reached: {reason}", unreachable=True)
         return DeliveryError(
             f"{self._label}: the gateway took the request and did not answer: {reason}", uncertain=True
         )
+
+    def _unanswered(self, progress: _Progress) -> DeliveryError:
+        if progress.is_sent:
+            return DeliveryError(
+                f"{self._label}: the gateway took the request and had not answered", uncertain=True
+            )
+        return DeliveryError(f"{self._label}: the gateway had not taken the request")
 
     def _opened(self) -> ClientSession:
         if self._session is None:

@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
+from aioflow.pattern import pattern
+
+_HALF_A_CHARACTER = pattern("[\ud800-\udfff]")
 
 Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]
 State: TypeAlias = Literal["waiting", "sending", "sent", "dead", "dropped"]
@@ -43,7 +46,8 @@ class Message:
 class DeliveryError(AioflowError):
     """A message was not delivered. When it is `final`, trying again cannot help.
 
-    `uncertain` means that the receiver may have it nevertheless. `progress` replaces the message's own.
+    `uncertain` means that the receiver may have it nevertheless, `unreachable` that no message would arrive
+    there now. `progress` replaces the message's own.
     """
 
     def __init__(
@@ -52,14 +56,24 @@ class DeliveryError(AioflowError):
         *,
         final: bool = False,
         uncertain: bool = False,
+        unreachable: bool = False,
         retry_after_seconds: float | None = None,
         progress: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.final = final
         self.uncertain = uncertain
+        self.unreachable = unreachable
         self.retry_after_seconds = retry_after_seconds
         self.progress = progress
+
+
+def text_of(message: Message, name: str) -> str:
+    """Return a text of a message's content; a DeliveryError when there is none that can be sent."""
+    text = message.content.get(name)
+    if not isinstance(text, str) or _HALF_A_CHARACTER.search(text):
+        raise DeliveryError(f"the message cannot be sent as it is: its {name} is no text", final=True)
+    return text
 
 
 class Channel(Protocol):
@@ -73,7 +87,10 @@ class Channel(Protocol):
         ...
 
     async def deliver(self, message: Message) -> str:
-        """Hand the message over; returns the receiver's answer. Raises DeliveryError."""
+        """Hand the message over; returns the receiver's answer. Raises DeliveryError.
+
+        It is cancelled when it is cut short; `if_cut_short` says what that means for the message.
+        """
         ...
 
     async def close(self) -> None: ...

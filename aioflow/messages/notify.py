@@ -11,7 +11,7 @@ from aioflow.messages.accounts import choose
 from aioflow.messages.addresses import fill_in_address, referred_secrets
 from aioflow.messages.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.apprise_child import Answer, Call
-from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.message import DeliveryError, Message, text_of
 from aioflow.messages.notify_settings import NOTIFY, NotifySettings, has_password
 from aioflow.secrets import Secrets
 from aioflow.services import Scope, ServiceHost
@@ -85,20 +85,27 @@ class NotifyChannel:
             check_installed("notify")
         except AioflowError as error:
             raise DeliveryError(str(error), final=True) from None
-        content = message.content
-        call = Call(url, content["text"], content["subject"], message.key, settings.total_seconds)
-        call.most_parts, call.done = settings.most_parts, message.progress.get("parts", 0)
+        text, subject = text_of(message, "text"), text_of(message, "subject")
+        call = Call(url, text, subject, message.key, settings.total_seconds)
+        call.most_parts, call.done = settings.most_parts, _parts_done(message)
         return answered(f"[{KIND}.{name}]", await self._calls.send(call), call.done)
 
     async def close(self) -> None:
         await self._calls.close()
 
 
+def _parts_done(message: Message) -> int:
+    done = message.progress.get("parts", 0)
+    if not isinstance(done, int):
+        raise DeliveryError("nobody knows any more which parts of it were delivered", final=True)
+    return done
+
+
 def _url_of(message: Message, name: str, settings: NotifySettings) -> str:
     """The URL that a message is for, also when the only one there is was changed meanwhile."""
-    wanted = message.content["to"]
+    wanted = text_of(message, "to")
     if wanted in settings.url:
-        return str(wanted)
+        return wanted
     if len(settings.url) == 1:
         return settings.url[0]
     raise InputError(f"[{KIND}.{name}] has no url {wanted!r} any more; put it back, or drop the message")

@@ -133,15 +133,16 @@ class Outbox:
             return Report()
         table = OutboxTable(lambda: databases.connect(address))
         channels = Channels(self._host.configuration)
-        try:
-            courier = Courier(table, channels, self._settings, address, self._host.warn)
-            # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
-            return await to_the_end(courier.deliver(self._settings.deliver_seconds), courier.stop)
-        finally:
+        courier = Courier(table, channels, self._settings, address, self._host.warn)
+        with self._host.if_interrupted(courier.interrupt):
             try:
-                await channels.close()
+                # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
+                return await to_the_end(courier.deliver(self._settings.deliver_seconds), courier.stop)
             finally:
-                await table.close()
+                try:
+                    await channels.close()
+                finally:
+                    await table.close()
 
     async def _is_there(self, databases: Databases, address: Address) -> bool:
         connection = await databases.connect(address)
@@ -213,15 +214,30 @@ def report_warnings(report: Report, address: Address, now: datetime) -> list[str
     """What a run tells of messages that it could not deliver."""
     database = "" if address.name == DEFAULT else f" --db {address.name}"
     look = f"see `aioflow outbox list{database}`"
+    count = sum(waiting.count for waiting in report.waiting)
     warnings = []
     if report.dead:
         reasons = ", ".join(f"{account}: {words}" for account, words in report.last_words.items())
         died = count_text(report.dead, "message")
         warnings.append(f"{died} could not be delivered, nor will be ({reasons or 'given up'}); {look}")
-    count = sum(waiting.count for waiting in report.waiting)
-    if count or report.troubles:
+    if report.is_interrupted and not report.troubles:
+        sends = (
+            f"; `aioflow outbox deliver{database}` sends {'it' if count == 1 else 'them'}" if count else ""
+        )
+        warnings.append(
+            f"interrupted during delivery: all that the run wrote is stored, and {_in_outbox(count)}{sends}"
+        )
+    elif count or report.troubles:
         warnings.append(f"{_waiting_text(report, count, now)}; {look}")
     return warnings
+
+
+def _in_outbox(count: int) -> str:
+    return (
+        f"{count_text(count, 'message')} wait{'s' if count == 1 else ''} in the outbox"
+        if count
+        else "no message waits"
+    )
 
 
 def _waiting_text(report: Report, count: int, now: datetime) -> str:

@@ -12,14 +12,24 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, get_args
 
-from aioflow.dataclass import dataclass
-from aioflow.messages.message import Delivery, Message, State
+from aioflow.messages.message import Message, State
+from aioflow.messages.outbox_rows import (
+    DAMAGED,
+    Account,
+    Entry,
+    Held,
+    Waiting,
+    entry_of,
+    held_of,
+    message_of,
+    waiting_of,
+)
 from aioflow.relation import Row, Schema
 from aioflow.state.driver import Connection, Dialect
 from aioflow.state.errors import DisconnectedError, StateError
-from aioflow.state.own_tables import OUTBOX, from_stamp, stamp
+from aioflow.state.own_tables import OUTBOX, stamp
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
@@ -34,51 +44,26 @@ AT_ONCE = ""
 _MESSAGE = "key, channel, account, content, delivery, run_id, statement, created, attempts, progress"
 _DETAILS = "state, due, leased_by, leased_until, last_error, answer, sent_at"
 _FREE = "leased_by = NULL, leased_until = NULL"
-_DUE = "state = 'waiting' AND due <= {}"
-_EXPIRED = "state = 'sending' AND leased_until < {}"
+# What looks like no moment, or lies too far ahead to be one that anybody set, would never come.
+_NONE = "NOT LIKE '____-__-__T__:__:__.______Z'"
+_DUE = f"state = 'waiting' AND (due <= {{}} OR due > {{}} OR due {_NONE})"
+_EXPIRED = (
+    "state = 'sending' AND (leased_until < {} OR leased_until > {} OR leased_until IS NULL "
+    f"OR leased_until {_NONE})"
+)
+_TOO_FAR = timedelta(days=366)
 _LOST = f"{_EXPIRED} AND delivery = 'at-least-once'"
-_TAKEN = "state = 'sending', leased_by = {}, leased_until = {}, attempts = attempts + 1"
+# What is no number, or no sensible one, is left for who reads the message to find.
+_TAKEN = (
+    "state = 'sending', leased_by = {}, leased_until = {}, "
+    "attempts = CASE WHEN attempts < 1000000 THEN attempts + 1 ELSE attempts END"
+)
 # Notices have different ends: nobody gives one before the last has ended.
 _NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 # A message that was given up because its process seemed dead, and then turns out to be delivered after all.
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
 _KEYS_AT_ONCE = 32
 _CLOCKS_AGREE_SECONDS = 2.0
-
-
-@dataclass(frozen=True)
-class Account:
-    """Where messages go to: a channel's account; one without a name is the default."""
-
-    channel: str
-    account: str
-
-    def __str__(self) -> str:
-        return f"{self.channel} {self.account}".strip()
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """How many messages of an account wait that nobody is delivering, the time of the next try, and why."""
-
-    account: Account
-    count: int
-    due: datetime | None  # None: now
-    reason: str | None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A message with what became of it so far."""
-
-    message: Message
-    state: State
-    due: datetime | None
-    leased_by: str | None
-    leased_until: datetime | None
-    last_error: str | None
-    answer: str | None
-    sent_at: datetime | None
 
 
 class OutboxTable:
@@ -88,6 +73,7 @@ class OutboxTable:
         self._connect = connect
         self._connection: Connection | None = None
         self._using = asyncio.Lock()
+        self.damaged = 0  # messages that were given up because nobody could even claim them
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -104,34 +90,47 @@ class OutboxTable:
         ahead = there - datetime.now(UTC)
         return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
 
-    async def accounts(self, now: datetime) -> list[Account]:
-        """Those with messages that can be claimed."""
+    async def accounts(self, now: datetime, *, everything: bool = False) -> list[Account]:
+        """Those with messages that can be claimed: of what is due, or of `everything` that waits."""
         rows = await self._fetch(
             f"SELECT channel, account FROM {OUTBOX} WHERE {_DUE} UNION "
             f"SELECT channel, account FROM {OUTBOX} WHERE {_LOST} ORDER BY 1, 2",
-            *(stamp(now), stamp(now)),
+            *(*_due(now, everything), *_due(now)),
         )
-        return [Account(*row) for row in rows]
+        for place, column in enumerate(("channel", "account")):
+            await self._bury_damaged(column, {row[place] for row in rows}, now)
+        return [Account(*row) for row in rows if all(isinstance(value, str) for value in row)]
 
-    async def claimable(self, account: Account, now: datetime) -> list[str]:
-        """The keys of some messages of an account that can be claimed, the oldest first."""
+    async def claimable(self, account: Account, now: datetime, *, everything: bool = False) -> list[str]:
+        """The keys of some messages of an account that are due, or of `everything` that waits.
+
+        The oldest are first.
+        """
+        limit = "" if everything else f"LIMIT {_KEYS_AT_ONCE}"
         parts = [
             f"SELECT * FROM (SELECT created, place, key FROM {OUTBOX} WHERE {condition} "
-            f"AND channel = {{}} AND account = {{}} ORDER BY created, place LIMIT {_KEYS_AT_ONCE}) {name}"
+            f"AND channel = {{}} AND account = {{}} ORDER BY created, place {limit}) {name}"
             for name, condition in (("due", _DUE), ("lost", _LOST))
         ]
-        values = (stamp(now), account.channel, account.account)
-        rows = await self._fetch(f"{' UNION ALL '.join(parts)} ORDER BY 1, 2", *values, *values)
-        return [row[2] for row in rows]
+        values = (account.channel, account.account)
+        rows = await self._fetch(
+            f"{' UNION ALL '.join(parts)} ORDER BY 1, 2",
+            *(*_due(now, everything), *values, *_due(now), *values),
+        )
+        await self._bury_damaged("key", {row[2] for row in rows}, now)
+        return [row[2] for row in rows if isinstance(row[2], str)]
 
-    async def claim(self, key: str, owner: str, now: datetime, until: datetime) -> bool:
+    async def claim(
+        self, key: str, owner: str, now: datetime, until: datetime, *, everything: bool = False
+    ) -> bool:
         """Take a message that is due for oneself until then; whether it was still to be had."""
-        return await self._changes(_TAKEN, f"key = {{}} AND {_DUE}", owner, stamp(until), key, stamp(now))
+        due = _due(now, everything)
+        return await self._changes(_TAKEN, f"key = {{}} AND {_DUE}", owner, stamp(until), key, *due)
 
     async def give_notice(self, key: str, now: datetime, until: datetime) -> bool:
         """Tell the owner of a lease that has ended to note the outcome until then; whether there is one."""
         return await self._changes(
-            "leased_until = {}", f"key = {{}} AND {_LOST}", stamp(until), key, stamp(now)
+            "leased_until = {}", f"key = {{}} AND {_LOST}", stamp(until), key, *_due(now)
         )
 
     async def repeat_notice(self, key: str, given: datetime, until: datetime) -> bool:
@@ -143,11 +142,11 @@ class OutboxTable:
         return await self._changes_at_once(_TAKEN, _NOTICED, owner, stamp(until), key, stamp(given))
 
     async def read(self, key: str, owner: str) -> Message | None:
-        """A message that was claimed, as it is since then."""
+        """A message that was claimed, as it is since then; a DamageError when it is not as it was posted."""
         rows = await self._fetch(
             f"SELECT {_MESSAGE} FROM {OUTBOX} WHERE key = {{}} AND leased_by = {{}}", key, owner
         )
-        return _message(rows[0]) if rows else None
+        return message_of(rows[0]) if rows else None
 
     async def release(self, key: str, owner: str) -> bool:
         """Give a message back that was claimed and not touched."""
@@ -173,22 +172,49 @@ class OutboxTable:
             *(stamp(due), error, _progress(progress), key, owner),
         )
 
-    async def mark_dead(self, key: str, owner: str, error: str, progress: Mapping[str, Any]) -> bool:
+    async def mark_dead(self, key: str, owner: str, error: str, progress: Mapping[str, Any] | None) -> bool:
+        """Give a message up; without `progress` what is there of it stays."""
+        changes = "" if progress is None else "progress = {}, "
+        values = [] if progress is None else [_progress(progress)]
         return await self._changes(
-            f"state = 'dead', last_error = {{}}, progress = {{}}, {_FREE}",
-            _MINE,
-            *(error, _progress(progress), key, owner),
+            f"state = 'dead', last_error = {{}}, {changes}{_FREE}", _MINE, *(error, *values, key, owner)
         )
 
     async def bury(self, now: datetime, most_attempts: int) -> int:
         """Give up what a process died over: what must not be sent twice, or was tried too often."""
-        condition = f"{_EXPIRED} AND (delivery = 'at-most-once' OR attempts >= {{}})"
-        values = (stamp(now), most_attempts)
+        condition = f"{_EXPIRED} AND (delivery <> 'at-least-once' OR attempts >= {{}})"
+        values = (*_due(now), most_attempts)
         if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", *values):
             return 0  # not even the lock is taken
         error = "the process that was delivering it ended: it may have been delivered"
         # It stays leased to that process: should it be alive, it knows better.
         return await self._change("state = 'dead', last_error = {}", condition, error, *values)
+
+    async def bury_unknown(self) -> int:
+        """Give up messages that are in no state that there is."""
+        known = ", ".join(f"'{state}'" for state in get_args(State))
+        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE state NOT IN ({known}) LIMIT 1"):
+            return 0
+        error = f"{DAMAGED}: it was in no state that there is"
+        return await self._change(
+            f"state = 'dead', last_error = {{}}, {_FREE}", f"state NOT IN ({known})", error
+        )
+
+    async def _bury_damaged(self, column: str, values: set[Any], now: datetime) -> None:
+        """Give up messages that have something else than a text in a column by which messages are found.
+
+        Only SQLite hands such values out. As a key is needed to name a message, it gets another.
+        """
+        for value in values:
+            if isinstance(value, str):
+                continue
+            is_it = f" OR hex({column}) = '{value.hex().upper()}'" if isinstance(value, bytes) else ""
+            key = ", key = 'damaged-' || lower(hex(randomblob(12)))" if column == "key" else ""
+            self.damaged += await self._change(
+                f"state = 'dead', last_error = {{}}, {_FREE}{key}",
+                f"(state = 'waiting' OR {_EXPIRED}) AND (typeof({column}) <> 'text'{is_it})",
+                *(f"{DAMAGED}: its {column} is no text", *_due(now)),
+            )
 
     async def explain(self, account: Account, error: str) -> None:
         """Note why an account's messages wait, though none was tried."""
@@ -204,50 +230,54 @@ class OutboxTable:
         rows = await self._fetch(
             f"SELECT channel, account, count(*), min(due), max(last_error) FROM {OUTBOX} "
             f"WHERE state = 'waiting' OR ({_LOST}) GROUP BY channel, account ORDER BY 1, 2",
-            stamp(now),
+            *_due(now),
         )
-        return [
-            Waiting(Account(channel, account), count, _moment(due), reason)
-            for channel, account, count, due, reason in rows
-        ]
+        return [waiting_of(row) for row in rows]
+
+    async def held(self, now: datetime) -> list[Held]:
+        """What processes are delivering, by account."""
+        rows = await self._fetch(
+            f"SELECT channel, account, count(*), max(leased_until) FROM {OUTBOX} "
+            f"WHERE state = 'sending' AND NOT ({_EXPIRED}) GROUP BY channel, account ORDER BY 1, 2",
+            *_due(now),
+        )
+        return [held_of(row) for row in rows]
 
     async def prune(self, before: datetime) -> int:
         """Let go of what was sent or dropped long ago."""
-        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE sent_at < {{}} LIMIT 1", stamp(before)):
+        condition = "sent_at < {} AND state IN ('sent', 'dropped')"
+        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", stamp(before)):
             return 0
-        return await self._run(f"DELETE FROM {OUTBOX} WHERE sent_at < {{}}", stamp(before))
+        return await self._run(f"DELETE FROM {OUTBOX} WHERE {condition}", stamp(before))
 
     # --- for people -----------------------------------------------------------------------------
 
-    async def entries(self, states: Sequence[State]) -> AsyncGenerator[Entry, None]:
-        """The messages in these states, the oldest first; nobody else may use this table meanwhile."""
-        among = ", ".join("{}" for _ in states)
-        sql = (
-            f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} WHERE state IN ({among}) "
-            "ORDER BY created, place, key"
-        )
+    async def entries(self, *, but: Sequence[State] = ()) -> AsyncGenerator[Entry, None]:
+        """Messages, but those in some states, the oldest first; nobody else may use this table meanwhile."""
+        excluded = f"WHERE state NOT IN ({', '.join('{}' for _ in but)}) " if but else ""
+        sql = f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} {excluded}ORDER BY created, place, key"
         async with self._using:
             connection = await self._opened()
-            async with aclosing(connection.select(_bound(connection.dialect, sql), states)) as found:
+            async with aclosing(connection.select(_bound(connection.dialect, sql), but)) as found:
                 async for batch in found:
                     for row in () if isinstance(batch, Schema) else batch:
-                        yield _entry(row)
+                        yield entry_of(row)
 
-    async def matching(self, prefix: str) -> list[tuple[str, State]]:
+    async def matching(self, prefix: str) -> list[tuple[str, str]]:
         """The keys that begin so, and their states; no more than a few."""
         rows = await self._fetch(
             f"SELECT key, state FROM {OUTBOX} WHERE substr(key, 1, {len(prefix)}) = {{}} "
             "ORDER BY key LIMIT 3",
             prefix,
         )
-        return [(key, state) for key, state in rows]
+        return [(key, str(state)) for key, state in rows if isinstance(key, str)]
 
     async def retry(self, key: str, now: datetime) -> bool:
         """Have a message tried as if it were new; not one that was sent, or is just being delivered."""
         return await self._changes(
             f"state = 'waiting', attempts = 0, due = '{AT_ONCE}', sent_at = NULL, {_FREE}",
             f"key = {{}} AND (state IN ('waiting', 'dead', 'dropped') OR {_EXPIRED})",
-            *(key, stamp(now)),
+            *(key, *_due(now)),
         )
 
     async def retry_dead(self) -> int:
@@ -260,7 +290,7 @@ class OutboxTable:
         return await self._changes(
             f"state = 'dropped', sent_at = {{}}, {_FREE}",
             f"key = {{}} AND (state IN ('waiting', 'dead') OR {_EXPIRED})",
-            *(stamp(now), key, stamp(now)),
+            *(stamp(now), key, *_due(now)),
         )
 
     # --- statements -----------------------------------------------------------------------------
@@ -301,13 +331,22 @@ class OutboxTable:
 
     async def _opened(self) -> Connection:
         if self._connection is None:
-            self._connection = await self._connect()
+            connection = await self._connect()
+            # One row that somebody damaged must not keep all others from being read.
+            await connection.tolerate_damage()
+            self._connection = connection
         return self._connection
 
 
 def as_json(content: Mapping[str, Any]) -> str:
     """Plain values as a text that every database can hold, whatever characters are in it."""
     return json.dumps(content, allow_nan=False, separators=(",", ":"))
+
+
+def _due(now: datetime, everything: bool = False) -> tuple[str, str]:
+    """What fills a `_DUE` or `_EXPIRED`: now, and what is too far ahead to be a moment that anybody set."""
+    too_far = now + _TOO_FAR
+    return stamp(too_far if everything else now), stamp(too_far)
 
 
 def _progress(progress: Mapping[str, Any]) -> str:
@@ -319,37 +358,3 @@ def _bound(dialect: Dialect, sql: str) -> str:
     """SQL with a placeholder for each `{}`, as the dialect writes them."""
     places = (dialect.placeholder.format(number) for number in range(1, sql.count("{}") + 1))
     return sql.format(*places, now=dialect.now)
-
-
-def _message(row: Row) -> Message:
-    key, channel, account, content, delivery, run_id, statement, created, attempts, progress = row
-    return Message(
-        key=key,
-        channel=channel,
-        account=account,
-        content=json.loads(content),
-        delivery=cast(Delivery, delivery),
-        run_id=run_id,
-        statement=statement,
-        created=from_stamp(created),
-        attempts=attempts,
-        progress=json.loads(progress),
-    )
-
-
-def _entry(row: Row) -> Entry:
-    state, due, leased_by, leased_until, last_error, answer, sent_at = row[10:]
-    return Entry(
-        _message(row[:10]),
-        cast(State, state),
-        _moment(due),
-        leased_by,
-        _moment(leased_until),
-        last_error,
-        answer,
-        _moment(sent_at),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return from_stamp(text) if text else None

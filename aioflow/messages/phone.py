@@ -14,7 +14,7 @@ from aioflow.messages.addresses import fill_in_address
 from aioflow.messages.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.apprise_child import Call
 from aioflow.messages.gateway import Gateway, Text
-from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.message import DeliveryError, Message, text_of
 from aioflow.messages.notify import answered, unknown_secrets
 from aioflow.messages.notify_settings import has_password
 from aioflow.messages.phone_settings import PHONE, PhoneSettings
@@ -106,20 +106,18 @@ class PhoneChannel:
 
     async def deliver(self, message: Message) -> str:
         """Have a text message sent."""
-        content = message.content
+        to, text = text_of(message, "to"), text_of(message, "text")
         try:
             name, settings = self._accounts.find(message.account or None)
             known = self._accounts.usable(name, settings)
             if known.is_plain:
-                return await self._gateway(name, known).send(
-                    Text(content["to"], content["text"], message.key)
-                )
+                return await self._gateway(name, known).send(Text(to, text, message.key))
         except DeliveryError:
             raise
         except AioflowError as error:
             raise DeliveryError(str(error), final=True) from None
-        url = known.url.replace(_NUMBER, quote(content["to"], safe=""))
-        call = Call(url, content["text"], key=message.key, seconds=settings.total_seconds, split=False)
+        url = known.url.replace(_NUMBER, quote(to, safe=""))
+        call = Call(url, text, key=message.key, seconds=settings.total_seconds, split=False)
         return answered(f"[{KIND}.{name}]", await self._calls.send(call))
 
     def _gateway(self, account: str, settings: PhoneSettings) -> Gateway:

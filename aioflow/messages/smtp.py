@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from aioflow.dataclass import dataclass
 from aioflow.folders import shown_path
+from aioflow.messages.cutoff import if_cut_short
 from aioflow.messages.email_settings import Account, SmtpAddress
 from aioflow.messages.message import DeliveryError
 from aioflow.secrets import mask
@@ -24,6 +25,7 @@ from aioflow.state.moments import moment
 
 if TYPE_CHECKING:
     from aiosmtplib import SMTP, SMTPResponse
+    from aiosmtplib.protocol import SMTPProtocol
 
 _CONNECTED = moment("smtp-connected", "a mail server has greeted us")
 _HELLO = moment("smtp-hello", "a mail server has answered EHLO")
@@ -92,15 +94,20 @@ class Dialogue:
         self._password = password
         self._client: SMTP | None = None
         self._at_rest = False  # the server waits for a command, and we for no answer
+        self._one_at_a_time = asyncio.Lock()
 
     async def send(self, envelope: Envelope, data: bytes) -> Outcome:
         """Hand a message over."""
+        async with self._one_at_a_time:
+            return await self._send(envelope, data)
+
+    async def _send(self, envelope: Envelope, data: bytes) -> Outcome:
         client = await self._ready()
         options = self._options(client, envelope, len(data))
         self._at_rest = False
         sender = await self._command("MAIL", f"FROM:<{envelope.sender}>", *options)
         if sender.code != _OK:
-            await self._reset(sender)
+            self._at_rest = True
             raise DeliveryError(
                 f"{self._server} refuses {envelope.sender} as the sender: {sender}", final=sender.is_final
             )
@@ -108,16 +115,19 @@ class Dialogue:
         outcome = await self._recipients(envelope)
         if outcome.taken:
             await self._message(outcome, data)
-        await self._reset(outcome.answer)
+        # Whatever the server still has of a message that it did not take, it forgets with the next RSET.
+        self._at_rest = True
         return outcome
 
     async def close(self) -> None:
         """Take leave of the server if it is at rest, and let go of the connection in any case."""
-        if self._client is not None and self._client.is_connected and self._at_rest:
-            with suppress(Exception):
-                async with asyncio.timeout(_QUIT_SECONDS):
-                    await self._client.quit(timeout=None)
-        await self._let_go()
+        try:
+            if self._client is not None and self._client.is_connected and self._at_rest:
+                with suppress(Exception):
+                    async with asyncio.timeout(_QUIT_SECONDS):
+                        await self._client.quit(timeout=None)
+        finally:
+            await self._let_go()
 
     # --- the connection -------------------------------------------------------------------------
 
@@ -130,7 +140,9 @@ class Dialogue:
         await self._let_go()
         try:
             return await self._open()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DeliveryError):
+                error.unreachable = True  # nothing of any message was said yet
             await self._let_go()
             raise
 
@@ -261,8 +273,9 @@ class Dialogue:
                 raise SMTPServerDisconnected("closed after DATA")
             protocol.write(stuffed(data))
             _DOT()
-            async with asyncio.timeout(seconds):
-                return _answer(await protocol.read_response())
+            with if_cut_short(lambda: self._unanswered_yet(protocol)):
+                async with asyncio.timeout(seconds):
+                    return _answer(await protocol.read_response())
         except TimeoutError as error:
             raise self._unanswered(f"gave no answer within {seconds:g} s") from error
         except (OSError, SMTPException) as error:
@@ -273,12 +286,11 @@ class Dialogue:
             f"{self._server} got the whole message and {what}: it may have it", uncertain=True
         )
 
-    async def _reset(self, answer: Answer | None) -> None:
-        """Whatever the server still has of a message that it did not take, it forgets."""
-        if answer is None or answer.code != _OK:
-            with suppress(DeliveryError):
-                await self._command("RSET")
-        self._at_rest = True
+    def _unanswered_yet(self, protocol: SMTPProtocol) -> DeliveryError:
+        transport = protocol.transport
+        if isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size():
+            return DeliveryError(f"{self._server} had not got the whole message")
+        return self._unanswered("had not answered")
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -293,8 +305,9 @@ class Dialogue:
 
         seconds = self._settings.timeout_seconds
         try:
-            async with asyncio.timeout(seconds):
-                return _answer(await answer)
+            with if_cut_short(lambda: DeliveryError(f"{self._server} had not answered {asked}")):
+                async with asyncio.timeout(seconds):
+                    return _answer(await answer)
         except SMTPResponseException as error:
             if asked == "when connecting":
                 raise DeliveryError(f"{self._server} takes no mail now: {_answer(error)}") from error

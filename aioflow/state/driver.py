@@ -87,6 +87,10 @@ class Connection(Protocol):
     @property
     def dialect(self) -> Dialect: ...
 
+    async def tolerate_damage(self) -> None:
+        """From now on hand out what is no value of a relation as bytes, instead of failing."""
+        ...
+
     async def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Execute one statement; the number of rows that it changed."""
         ...

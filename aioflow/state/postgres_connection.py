@@ -81,6 +81,9 @@ class PostgresConnection:
                 changed += len(await statement.fetchmany(some))
         return changed
 
+    async def tolerate_damage(self) -> None:
+        """Nothing: in PostgreSQL a column holds values of its type, and every text is one."""
+
     async def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         async with self._wire.calling(sql):
             statement = await self._wire.prepared(sql)

@@ -26,7 +26,7 @@ from aioflow.state.sqlite_rows import (
 )
 from aioflow.state.sqlite_scan import Scan
 from aioflow.state.sqlite_thread import DatabaseThread, Work
-from aioflow.state.sqlite_values import declared_type, decode_rows, kind_of
+from aioflow.state.sqlite_values import declared_type, decode_rows, kind_of, take_any_text
 
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ class SqliteConnection:
         self._shown = shown
         self._kind: Kind | None = None
         self._savepoints = 0
+        self._is_tolerant = False
 
     @property
     def dialect(self) -> Dialect:
@@ -50,6 +51,10 @@ class SqliteConnection:
 
     async def close(self) -> None:
         await self._thread.close()
+
+    async def tolerate_damage(self) -> None:
+        self._is_tolerant = True
+        await self._thread.do(take_any_text)
 
     # --- statements -----------------------------------------------------------------------------
 
@@ -74,12 +79,12 @@ class SqliteConnection:
         def work(database: sqlite3.Connection) -> list[Row]:
             cursor = database.execute(sql, self._insertion(database, sql).bound(values))
             names = [name for name, *_ in cursor.description or ()]
-            return decode_rows(cursor.fetchall(), names)
+            return decode_rows(cursor.fetchall(), names, tolerant=self._is_tolerant)
 
         return await self._do(work, sql)
 
     async def select(self, sql: str, values: Sequence[Any] = ()) -> AsyncGenerator[Schema | Batch, None]:
-        scan = Scan(self._thread, sql)
+        scan = Scan(self._thread, sql, tolerant=self._is_tolerant)
 
         def begin(database: sqlite3.Connection) -> None:
             scan.begin(database.execute(sql, self._insertion(database, sql).bound(values)))

@@ -29,8 +29,9 @@ class Scan:
     module keeps until it has found the next.
     """
 
-    def __init__(self, thread: DatabaseThread, sql: str) -> None:
+    def __init__(self, thread: DatabaseThread, sql: str, *, tolerant: bool = False) -> None:
         self._thread = thread
+        self._is_tolerant = tolerant
         self._sql = sql
         self.names: tuple[str, ...] = ()
         self._cursor: sqlite3.Cursor | None = None
@@ -50,7 +51,7 @@ class Scan:
                     either: list[asyncio.Future[Any]] = [filling, self._expect_news()]
                     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                     if not filling.done() and (rows := self._take_one_by_one()):
-                        yield decode_rows(rows, self.names)
+                        yield decode_rows(rows, self.names, tolerant=self._is_tolerant)
             finally:
                 if not filling.done():
                     await self._thread.stop(filling)
@@ -100,7 +101,7 @@ class Scan:
             rows = list(self._found)
             self._found.clear()
         self._adapt(rows)
-        return decode_rows(rows, self.names)
+        return decode_rows(rows, self.names, tolerant=self._is_tolerant)
 
     def _look(self) -> None:
         now = time.perf_counter()

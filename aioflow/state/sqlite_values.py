@@ -247,10 +247,15 @@ def _are_unicode(column: Sequence[Value], classes: set[type[Any]]) -> bool:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def decode_rows(rows: Batch, names: Sequence[str]) -> Batch:
-    """Rows as SQLite gives them, with the values that BLOBs of ours stand for."""
+def decode_rows(rows: Batch, names: Sequence[str], *, tolerant: bool = False) -> Batch:
+    """Rows as SQLite gives them, with the values that BLOBs of ours stand for.
+
+    Other BLOBs are an error, unless one is `tolerant`: then they stay bytes.
+    """
     if _BLOBS.isdisjoint(map(type, chain.from_iterable(rows))):
         return rows
+    if tolerant:
+        return [tuple(map(_decoded_or_bytes, row)) for row in rows]
     return [_decoded(row, names) if bytes in map(type, row) else row for row in rows]
 
 
@@ -263,6 +268,25 @@ def _decoded(row: Row, names: Sequence[str]) -> Row:
     except UnfitError as error:
         name = next(name for name, value in zip(names, row, strict=True) if isinstance(value, bytes))
         raise DatabaseError(f"{name}: {error}") from error
+
+
+def _decoded_or_bytes(value: Any) -> Any:
+    try:
+        return from_blob(value) if isinstance(value, bytes) else value
+    except (UnfitError, DatabaseError):
+        return value
+
+
+def take_any_text(database: sqlite3.Connection) -> None:
+    """Have a text that is no UTF-8 handed out as bytes, where SQLite's Python module would fail."""
+    database.text_factory = _text_or_bytes
+
+
+def _text_or_bytes(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def from_blob(data: bytes) -> Value:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -176,11 +177,8 @@ def test_retry_and_drop_take_the_beginnings_of_keys(
     assert command("outbox", "drop", two, three[:20]).output == f"{two[:8]} dropped\n{three[:8]} dropped\n"
     assert states(url) == {"one": "waiting", "two": "dropped", "three": "dropped"}
     assert command("outbox", "retry", two).code == 0
-    assert command("outbox", "deliver") == Ended(
-        0,
-        f"{one[:8]} sent  test main  taken\n{two[:8]} sent  test main  taken\n2 messages sent, 0 dead\n",
-        "",
-    )
+    told = "".join(f"{key[:8]} sent  test main  taken\n" for key in (one, two))
+    assert command("outbox", "deliver") == Ended(0, f"{told}2 messages sent, 0 failed, 0 dead\n", "")
     assert channel.delivered[-1].attempts == 1
     for what in ("retry", "drop"):
         assert command("outbox", what, one) == Ended(1, "", f"error: message {one[:8]} is sent already\n")
@@ -226,7 +224,9 @@ def test_a_message_that_is_being_delivered_is_left_alone(command: Callable[..., 
     assert with_post(url, claim)
     assert command("outbox", "drop", key).messages == f"error: message {key[:8]} is just being delivered\n"
     assert "sending" in command("outbox", "list").output
-    assert command("outbox", "deliver").output == "0 messages sent, 0 dead\n"
+    ended = command("outbox", "deliver")
+    assert (ended.code, ended.output) == (1, "0 messages sent, 0 failed, 0 dead\n")
+    assert "warning: 1 message for test main is being delivered by another process, for 59m" in ended.messages
 
 
 # --- deliver --------------------------------------------------------------------------------------
@@ -235,16 +235,45 @@ def test_a_message_that_is_being_delivered_is_left_alone(command: Callable[..., 
 def test_deliver_tells_what_still_waits(
     command: Callable[..., Ended], url: str, channel: ScriptedChannel
 ) -> None:
-    put(url, "one", "two", channel="fax")
+    put(url, "one", "two", account="other")
     (key,) = put(url, "three")
+    channel.missing["other"] = "there is no [test.other]"
     channel.does = failing(DeliveryError("refused"))
     ended = command("outbox", "deliver")
     assert (ended.code, ended.output) == (
         1,
-        f"{key[:8]} to be tried again  test main  refused\n0 messages sent, 0 dead\n",
+        f"{key[:8]} failed  test main  refused\n0 messages sent, 1 failed, 0 dead\n",
     )
-    assert "warning: 2 messages for fax main wait: there is no channel 'fax'\n" in ended.messages
-    assert "warning: 1 message for test main waits: refused\n" in ended.messages
+    assert "warning: 2 messages for test other wait: there is no [test.other]\n" in ended.messages
+    assert re.search(r"warning: 1 message for test main waits for \d\S* s: refused\n", ended.messages)
+
+
+def test_deliver_does_not_wait_for_the_time_of_the_next_try(
+    command: Callable[..., Ended], url: str, channel: ScriptedChannel
+) -> None:
+    (key,) = put(url, "one")
+    channel.does = failing(DeliveryError("refused", retry_after_seconds=3000))
+    assert command("outbox", "deliver").code == 1
+    assert command("outbox", "deliver") == Ended(
+        0, f"{key[:8]} sent  test main  taken\n1 message sent, 0 failed, 0 dead\n", ""
+    )
+
+
+def test_a_damaged_message_is_listed_and_becomes_a_dead_letter(
+    command: Callable[..., Ended], url: str, folder: Path, channel: ScriptedChannel
+) -> None:
+    put(url, "one", "two")
+    database = sqlite3.connect(folder / "aioflow.db")
+    with database:
+        database.execute("UPDATE aioflow_outbox SET content = x'ff', account = x'ff' WHERE place = 1")
+    database.close()
+    listed = command("outbox", "list")
+    assert (listed.code, len(lines(listed))) == (0, 4)
+    assert "damaged in the database: its account is no text; the next delivery gives it up" in listed.output
+    delivered = command("outbox", "deliver")
+    assert (delivered.code, delivered.output.endswith("1 message sent, 0 failed, 1 dead\n")) == (1, True)
+    assert "dead" in command("outbox", "list").output
+    assert '"state": "dead"' in command("outbox", "list", "--json").output
 
 
 def test_deliver_logs_every_attempt(
@@ -284,6 +313,6 @@ def test_mail_that_a_run_left_waiting_is_delivered(
     assert "me@example.org · News" in command("outbox", "list").output
     delivered = command("outbox", "deliver", "told.plan")
     assert (delivered.code, delivered.messages) == (0, "")
-    assert delivered.output.endswith("1 message sent, 0 dead\n")
+    assert delivered.output.endswith("1 message sent, 0 failed, 0 dead\n")
     (mail,) = (folder / "mail" / "new").iterdir()
     assert "Subject: News" in mail.read_text()

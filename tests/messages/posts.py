@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +12,9 @@ from uuid import uuid4
 from aioflow.messages.channels import Channels
 from aioflow.messages.courier import Courier
 from aioflow.messages.message import Delivery, Message
+from aioflow.messages.outbox_rows import Entry
 from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import AT_ONCE, STAGED, Entry, OutboxTable, as_json
+from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.state.databases import driver_for
 from aioflow.state.driver import Address, Connection
 from aioflow.state.own_tables import OUTBOX, prepare, stamp
@@ -131,10 +132,10 @@ class Post:
             *(AT_ONCE, "{}", "run", "plan:3"),
         )
 
-    async def entries(self, states: Iterable[Any] = STATES) -> list[Entry]:
+    async def entries(self) -> list[Entry]:
         table = OutboxTable(self.connect)
         try:
-            return [entry async for entry in table.entries(tuple(states))]
+            return [entry async for entry in table.entries()]
         finally:
             await table.close()
 

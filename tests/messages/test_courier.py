@@ -11,7 +11,7 @@ import pytest
 
 from aioflow.messages.backoff import shown
 from aioflow.messages.message import Delivery, DeliveryError, Message
-from aioflow.messages.outbox_table import Account
+from aioflow.messages.outbox_rows import Account
 from aioflow.secrets import Secret
 from aioflow.state.moments import watch
 from tests.messages.posts import NOON, SETTINGS, Changed, failing, opened_post
@@ -240,7 +240,7 @@ async def test_an_account_where_nothing_arrives_holds_up_no_other(tmp_path: Path
             "bad 2",
         ]
         counts = {str(waiting.account): waiting.count for waiting in report.waiting}
-        assert counts == {"test broken": 10, "fax main": 2}
+        assert (counts, report.dead) == ({"test broken": 10}, 2)
 
 
 async def test_one_message_that_cannot_be_delivered_now_holds_up_no_other(tmp_path: Path) -> None:
@@ -273,14 +273,41 @@ async def test_an_account_that_is_not_configured_keeps_its_messages_waiting(data
         assert (await post.only()).last_error is None
 
 
-async def test_a_channel_that_is_gone_keeps_its_messages_waiting(tmp_path: Path) -> None:
+async def test_everything_that_waits_is_tried_once_whenever_it_is_due(database_url: str) -> None:
+    async with opened_post(database_url) as post:
+        keys = await post.put("one", "two", "three", "four", "five", "leased")
+        await post.put("other", account="other")
+        now, until = post.clock.now, post.clock.now + timedelta(seconds=100)
+        assert await post.table().claim(keys[5], "somebody who lives", now, until)
+        post.channel.does = failing(*[DeliveryError("greylisted")] * 7)
+        await post.courier().deliver()
+        # Those that go on failing are the oldest, and keep no other from being tried.
+        post.channel.delivered.clear()
+        post.channel.does = failing(*[DeliveryError("greylisted")] * 4)
+        report = await post.courier().deliver(everything=True)
+        assert sorted(post.channel.subjects) == sorted(("one", "two", "three", "four", "five", "other"))
+        assert (report.sent, report.failed) == (2, 4)
+        assert [(str(held.account), held.count, held.until) for held in report.held] == [
+            ("test main", 1, until)
+        ]
+
+
+async def test_a_receiver_that_cannot_be_reached_is_not_tried_with_everything(tmp_path: Path) -> None:
+    async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+        await post.put(*map(str, range(9)))
+        post.channel.does = failing(*[DeliveryError("no route", unreachable=True)] * 9)
+        report = await post.courier().deliver(everything=True)
+        assert (report.failed, len(post.channel.delivered)) == (3, 3)
+
+
+async def test_a_message_for_a_channel_that_nothing_brings_is_a_dead_letter(tmp_path: Path) -> None:
     async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
         await post.put("hello", channel="tst")
         report = await post.courier().deliver()
         assert report.last_words == {
-            Account("tst", "main"): "there is no channel 'tst'; did you mean 'test'?"
+            Account("tst", "main"): "there is no channel 'tst': nothing that is installed brings one"
         }
-        assert (await post.only()).state == "waiting"
+        assert (await post.only()).state == "dead"
 
 
 async def test_what_was_sent_is_removed_after_some_days(database_url: str) -> None:

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.cutoff import if_cut_short
+from aioflow.messages.message import Delivery, DeliveryError, Message
+from aioflow.messages.outbox_rows import Account
 from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import Account, OutboxTable
+from aioflow.messages.outbox_table import OutboxTable
 from aioflow.state.driver import Connection
 from aioflow.state.errors import BusyError, DatabaseError, DisconnectedError
 from aioflow.testing import VirtualLoop
@@ -247,7 +251,7 @@ def test_a_courier_does_not_wait_for_what_is_due_after_its_seconds(tmp_path: Pat
     on_virtual_time(main)
 
 
-def test_a_courier_claims_nothing_after_its_seconds_and_lets_deliveries_end(tmp_path: Path) -> None:
+def test_a_courier_ends_within_its_seconds_whatever_is_under_way(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
             await post.put(*map(str, range(9)))
@@ -256,8 +260,99 @@ def test_a_courier_claims_nothing_after_its_seconds_and_lets_deliveries_end(tmp_
                 await asyncio.sleep(20)
 
             post.channel.does = slow
+            begun = asyncio.get_running_loop().time()
             report = await post.courier(clock=None).deliver(30)
-            assert (report.sent, [waiting.count for waiting in report.waiting]) == (2, [7])
+            assert 20 < asyncio.get_running_loop().time() - begun <= 30
+            assert (report.sent, [waiting.count for waiting in report.waiting]) == (1, [8])
+            assert report.last_words == {MAIN: "the 30.0 s of outbox deliver_seconds were over"}
+
+    on_virtual_time(main)
+
+
+def test_a_courier_claims_nothing_that_it_would_soon_have_to_cut_short(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put(*map(str, range(99)))
+
+            async def steady(message: Message) -> None:
+                await asyncio.sleep(3)
+
+            post.channel.does = steady
+            report = await post.courier(clock=None).deliver(30)
+            assert (report.sent, report.failed, len(post.channel.delivered)) == (9, 0, 9)
+
+    on_virtual_time(main)
+
+
+@pytest.mark.parametrize(
+    ("told", "delivery", "state"),
+    [
+        (None, "at-least-once", "dead"),
+        (DeliveryError("no answer to MAIL"), "at-least-once", "waiting"),
+        (DeliveryError("no answer to MAIL"), "at-most-once", "waiting"),
+        (DeliveryError("it may have it", uncertain=True), "at-most-once", "dead"),
+    ],
+)
+def test_what_is_cut_short_dies_only_where_the_receiver_may_have_it(
+    tmp_path: Path, told: DeliveryError | None, delivery: Delivery, state: str
+) -> None:
+    """Nobody knows whether a receiver that had too little time would have taken the message."""
+
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}", replace(SETTINGS, most_attempts=1)) as post:
+            await post.put("hello", delivery=delivery)
+
+            async def hangs(message: Message) -> None:
+                with if_cut_short(lambda: told) if told is not None else nullcontext():
+                    await asyncio.sleep(10**6)
+
+            post.channel.does = hangs
+            report = await post.courier(clock=None).deliver(4)
+            entry = await post.only()
+            assert (entry.state, report.dead) == (state, int(state == "dead"))
+            assert str(told or "") in str(entry.last_error)
+
+    on_virtual_time(main)
+
+
+@pytest.mark.parametrize("watches", [False, True])
+def test_an_interrupted_courier_ends_in_a_moment_and_tells_what_waits(tmp_path: Path, watches: bool) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put("one", "two")
+            called = asyncio.Event()
+
+            async def hangs(message: Message) -> None:
+                called.set()
+                await asyncio.sleep(10**6)
+
+            post.channel.does = hangs
+            courier = post.courier(clock=None)
+            task = asyncio.ensure_future(courier.watch() if watches else courier.deliver())
+            await called.wait()
+            begun = asyncio.get_running_loop().time()
+            courier.interrupt()
+            report = await task
+            assert asyncio.get_running_loop().time() - begun < 5
+            assert (report.is_interrupted, [waiting.count for waiting in report.waiting]) == (True, [2])
+            assert await post.states() == {"one": "waiting", "two": "waiting"}
+
+    on_virtual_time(main)
+
+
+def test_an_interrupted_courier_still_notes_what_is_answered_in_a_moment(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put("one", "two")
+            courier = post.courier(clock=None)
+
+            async def answers(message: Message) -> None:
+                courier.interrupt()
+                await asyncio.sleep(1)
+
+            post.channel.does = answers
+            assert (await courier.deliver()).sent == 1
+            assert await post.states() == {"one": "sent", "two": "waiting"}
 
     on_virtual_time(main)
 

@@ -14,7 +14,7 @@ from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_
 from aioflow.messages.courier import Courier, Report
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.outbox import Outbox, report_warnings
-from aioflow.messages.outbox_table import Account, Waiting
+from aioflow.messages.outbox_rows import Account, Waiting
 from aioflow.operator import Registry, StoreUse, describe
 from aioflow.plugins import load_operators
 from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
