@@ -107,8 +107,11 @@ class RunStream:
 
     async def aclose(self) -> None:
         """Stop the run, if it still runs, and release everything it holds. Whoever reads it gets an error."""
+        await self._close()
+
+    async def _close(self, *, interrupted: bool = False) -> None:
         self._run.mailbox.was_cut |= bool(list(self._records))
-        await self._run.stop()
+        await self._run.stop(interrupted=interrupted)
 
     async def __aenter__(self) -> RunStream:
         return self
@@ -116,7 +119,7 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._run.stop(interrupted=isinstance(error, CancelledError))
+        await self._close(interrupted=isinstance(error, CancelledError))
 
     def take_back(self) -> None:
         """Close the files of relations in rows that were given, for a reader that hands none of them on."""
