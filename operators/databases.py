@@ -25,6 +25,7 @@ from aioflow.state import (
     Export,
     Outcome,
     Query,
+    Storable,
     TableName,
     Transaction,
     TupleQueries,
@@ -199,6 +200,7 @@ def _append_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 @operator(
     outputs=("stored",),
     schema=_append_schema,
+    firing="tuple",
     effects=True,
     store=lambda settings: StoreUse(
         settings["db"], "write", table=settings["table"], evolves=bool(settings["evolve"])
@@ -247,21 +249,43 @@ async def dbappend(
         updates=on_conflict == "update",
         evolve=evolve,
     )
-    async with aclosing(_staged(rel, write, db, context)) as batches:
+    take = partial(_stored_or_failed, Storable(rel.schema, db, context), context)
+    async with aclosing(_staged(rel, write, take, db, context)) as batches:
         async for batch in batches:
             yield batch
 
 
+def _stored_or_failed(storable: Storable, context: Context, batch: Batch) -> Batch:
+    """The tuples that can be stored; others fail, each by itself."""
+    refused = storable.refused(batch)
+    for number, error in refused.items():
+        context.fail(batch[number], error)
+    stored = [row for number, row in enumerate(batch) if number not in refused] if refused else batch
+    if stored:
+        context.fired()
+    return stored
+
+
 async def _staged(
-    rel: Stream, write: Append | Export, db: str | None, context: Context, *, whole_only: bool = False
+    rel: Stream,
+    write: Append | Export,
+    take: Callable[[Batch], Batch],
+    db: str | None,
+    context: Context,
+    *,
+    whole_only: bool = False,
 ) -> AsyncGenerator[Batch, None]:
-    """Stage all tuples of an input, and pass each on; `whole_only` writes nothing of one that lacks rows."""
+    """Stage all tuples of an input that `take` gives back, and pass each on.
+
+    `whole_only` writes nothing of an input that lacks rows.
+    """
     transaction = context.service(Transaction)
     try:
         transaction.stage(db, write, position=context.position, shape=write.shape)
         async for batch in rel.batches():
-            write.add(batch)
-            yield batch
+            write.add(stored := take(batch))
+            if stored:
+                yield stored
     except CommitError:
         raise
     except DiskFullError as error:
@@ -315,7 +339,13 @@ async def dbexport(
     schema = None if rel.is_untold else rel.schema
     write = Export(context.where, table, schema, context.memory)
     whole_only = partial_ == "refuse"
-    rows = _staged(rel, write, db, context, whole_only=whole_only)
+    storable = Storable(schema or Schema(()), db, context)
+
+    def checked(batch: Batch) -> Batch:
+        storable.check(batch)
+        return batch
+
+    rows = _staged(rel, write, checked, db, context, whole_only=whole_only)
     async with aclosing(when_ended(rows, context, "stored")) as results:
         async for result in results:
             if rel.marks.is_whole or not whole_only:

@@ -24,6 +24,7 @@ from aioflow.state import (
     Databases,
     Difference,
     EmptyBaseline,
+    Storable,
     Suspect,
     Transaction,
     Wish,
@@ -159,7 +160,9 @@ async def _compared(
             await context.in_thread(difference.arrange)
         transaction.stage(db, difference.write, position=context.position)
         yield To("removed", difference.table_schema)
+        storable = Storable(rel.schema or Schema(()), db, context)
         async for batch in _batches(taken, rel, context):
+            storable.check(batch)
             difference.compare(batch)
         await _judge(difference, rel, wish, context)
         for name, batches in (

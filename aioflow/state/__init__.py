@@ -18,6 +18,7 @@ from aioflow.state.errors import (
 from aioflow.state.exporting import Export
 from aioflow.state.parameters import Change, Query
 from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
+from aioflow.state.storable import Storable
 from aioflow.state.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
 from aioflow.state.tables import TableName, WrittenTableName, check_key
 from aioflow.state.transaction import Transaction
@@ -47,6 +48,7 @@ __all__ = [
     "Outcome",
     "Query",
     "StateError",
+    "Storable",
     "Suspect",
     "TableName",
     "Transaction",

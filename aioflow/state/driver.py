@@ -163,6 +163,13 @@ class Driver(Protocol):
         """Open a connection. The file, not the server's database, is made when it is missing."""
         ...
 
+    def unstorable(self, schema: Schema, batch: Batch) -> Sequence[tuple[int, int, str]]:
+        """The rows that no table can hold: the number of each, the place of a value, and what is wrong.
+
+        What is wrong is told as the end of a sentence that names the value.
+        """
+        ...
+
     async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
         """Keep a copy of what aioflow's own tables hold; returns where, for people."""
         ...

@@ -6,12 +6,14 @@ A table's name is one name, whatever it contains: tables of other schemas are re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, MissingExtraError
+from aioflow.relation import Batch, Schema, Type
 from aioflow.state.driver import Address, Connection, quote_name
 
 CONNECT_SECONDS = 10.0
@@ -39,6 +41,19 @@ class PostgresDriver:
         from aioflow.state.postgres_connection import connect
 
         return await connect(address, _arguments(address))
+
+    def unstorable(self, schema: Schema, batch: Batch) -> Sequence[tuple[int, int, str]]:
+        from aioflow.state.postgres_encoding import text_problem
+
+        places = [place for place, kind in enumerate(schema.types) if kind in (Type.CHAR, None)]
+        found = []
+        for number, row in enumerate(batch):
+            for place in places:
+                value = row[place]
+                if isinstance(value, str) and (problem := text_problem(value)) is not None:
+                    found.append((number, place, problem))
+                    break
+        return found
 
     async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
         """Copies lie beside the tables; one of an upgrade that failed is replaced."""

@@ -68,13 +68,22 @@ class Encoding:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise RefusedError("is no char")
-    if "\0" in value:
-        raise RefusedError("holds the character NUL, which PostgreSQL has in no text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise RefusedError("holds half of a character, which UTF-8 cannot carry") from None
+    if (problem := text_problem(value)) is not None:
+        raise RefusedError(problem)
     return value
+
+
+def text_problem(text: str) -> str | None:
+    """Return why PostgreSQL cannot hold a text; None if it can."""
+    if "\0" in text:
+        return "holds the character NUL, which PostgreSQL has in no text"
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half of a character, which UTF-8 cannot carry"
+    return None
 
 
 def _boolean(value: Any) -> bool:

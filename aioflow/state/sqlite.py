@@ -297,6 +297,9 @@ class SqliteDriver:
             raise
         return SqliteConnection(thread, shown)
 
+    def unstorable(self, schema: Schema, batch: Batch) -> Sequence[tuple[int, int, str]]:
+        return ()  # it holds whatever a relation can carry
+
     async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
         if not isinstance(connection, SqliteConnection):
             raise TypeError("a connection of another driver")
