@@ -160,7 +160,8 @@ def test_every_optional_library_is_used() -> None:
         for requirement in requirements
     }
     imported = {"fast-sugiyama": "fast_sugiyama", "opentelemetry-api": "opentelemetry"}
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "aioflow").rglob("*.py"))
+    files = [path for folder in ("aioflow", "operators") for path in (ROOT / folder).rglob("*.py")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     unused = [
         (extra, library)
         for extra, library in sorted(libraries)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, substitute
 from aioflow.analysis.resolve import Resolved, not_positive, option_span
 from aioflow.dataclass import dataclass
-from aioflow.errors import Diagnostic, SettingError
+from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.operator import Operator, Settings, Trait
 from aioflow.pattern import pattern
 from aioflow.plan import Constant
@@ -168,6 +168,8 @@ class _Fitting:
             return None
         except SettingError as error:
             self.problems.append(describe(error, self.resolved, self.parameters))
+        except PlanError:  # of an item that a setting names: its mistakes are told where they stand
+            return None
         except Exception as error:
             # A plug-in's fault; the user still has to learn which statement meets it.
             message = f"{self.operator.name} cannot be checked: {type(error).__name__}: {error}"

@@ -94,12 +94,20 @@ def _set_limits(limits: Limits) -> None:
 
 
 def _is_bloated() -> bool:
+    return _most_bytes() > max(_RETIRES_AT_BYTES, _MOST_BYTES_AT_START)
+
+
+def _most_bytes() -> int:
+    """Return the most memory that the process ever had; that of its parent counts until it began itself."""
     if sys.platform == "win32":
-        return False
+        return 0
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > _RETIRES_AT_BYTES
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+_MOST_BYTES_AT_START = _most_bytes()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from aioflow.errors import InputError
 from aioflow.pattern import pattern
 from aioflow.section import Section, at_least, more_than_nothing
 from aioflow.web.headers import FRAMING
-from aioflow.web.settings import MEBIBYTE, HostSettings, HttpSettings, WebSettings
+from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 
 _HOST = pattern(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
 _AUTH = pattern(r"bearer secret:[\w-]+|basic \S+ secret:[\w-]+")
@@ -119,7 +119,7 @@ HTTP = Section(
         "body_bytes": _size,
         "hold_bytes": _size,
         "read_seconds": _time,
-        "read_memory_bytes": at_least(64 * MEBIBYTE, "a size"),
+        "read_memory_bytes": _size,
         "decoding_ratio": _count,
         "header_bytes": _size,
         "redirects": _maybe_none,

@@ -166,6 +166,7 @@ def test_the_page_about_configuration_lists_every_setting_with_its_default(
         ("host", "host.x."),
         ("files", "files."),
         ("outbox", "outbox."),
+        ("plans", "plans."),
     )
     for heading, prefix in headings:
         section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
