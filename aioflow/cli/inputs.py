@@ -64,7 +64,10 @@ def read_inputs(given: Sequence[str], plan: Plan) -> dict[str, Rows]:
 
 def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
     """Where the rows of each input come from: a file, `stdin` or the `command line`."""
-    values = dict(_split(text, plan) for text in given)
+    values = dict(
+        _split(text, plan) if _attribute(text, plan) is None else (plan.inputs[0].name, text)
+        for text in given
+    )
     return {
         name: value[1:] if value.startswith("@") else "stdin" if value == "-" else "command line"
         for name, value in values.items()

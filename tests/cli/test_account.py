@@ -143,6 +143,11 @@ def report_of(folder: Path, *arguments: str, **changes: str) -> tuple[Any, dict[
     return done, json.loads((folder / "report.json").read_text())
 
 
+def test_the_report_knows_a_tuple_of_the_command_line(folder: Path) -> None:
+    _, report = report_of(folder, "double.plan", "-i", "n=1")
+    assert report["inputs"] == {"numbers": {"rows": 1, "from": "command line"}}
+
+
 def test_the_report_has_the_account_and_what_was_asked_for(folder: Path) -> None:
     (folder / "n.jsonl").write_text('{"n": 1}\n{"n": 20}\n')
     arguments = ("limited.plan", "-i", "@n.jsonl", "--set", "bound=10", "--set", "name=y")

@@ -88,6 +88,17 @@ def test_answers_of_the_cache_are_told_apart(tmp_path: Any) -> None:
     assert web_of(second).lines == ("1 page from the cache",)
 
 
+def test_a_host_without_a_robots_txt_is_in_no_trouble() -> None:
+    site = ScriptedSite({"http://a.example/": PAGE})
+    entry = web_of(
+        run_plan(
+            TITLES, network=site, configuration={"http": {"robots": True}}, pages=pages("http://a.example/")
+        )
+    )
+    assert (entry.figures["requests"], entry.figures["statuses"]) == (2, {"2xx": 1})
+    assert entry.lines == ("1 page, 13 bytes from 1 host",)
+
+
 def test_the_robots_txt_of_a_host_is_a_request_and_no_page() -> None:
     site = ScriptedSite({"http://a.example/": PAGE, "http://a.example/robots.txt": "User-agent: *\n"})
     settings = {"http": {"robots": True}}
