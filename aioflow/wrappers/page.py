@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from aioflow.relation import Value
 from aioflow.web.urls import Base
 from aioflow.wrappers.reading import PageHead
 
@@ -74,6 +75,40 @@ class Page:
 
     def note_unreadable(self, name: str) -> None:
         self.unreadable[name] = self.unreadable.get(name, 0) + 1
+
+
+class PageFindings:
+    """What a Reading tells of its page beside the rows; a base for readings that have a `_page`."""
+
+    _page: Page
+    _next_page: Value = None
+
+    @property
+    def unreadable(self) -> dict[str, int]:
+        """How often something was found but could not be read, by field."""
+        return self._page.unreadable
+
+    @property
+    def notes(self) -> list[str]:
+        """What was odd about the page, for people."""
+        return self._page.notes
+
+    @property
+    def cuts(self) -> list[str]:
+        """What a limit took away, so that rows may be missing."""
+        return self._page.cuts
+
+    @property
+    def has_items(self) -> bool:
+        return self._page.has_items
+
+    @property
+    def is_proven_empty(self) -> bool:
+        return self._page.is_proven_empty
+
+    @property
+    def next_page(self) -> Value:
+        return self._next_page
 
 
 class _Nowhere(Base):

@@ -18,7 +18,7 @@ from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, sa
 from aioflow.wrappers.conversions import WORDS
 from aioflow.wrappers.definition import Extraction, Field, Processing
 from aioflow.wrappers.loop_time import check
-from aioflow.wrappers.page import Page
+from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.processing import Conversion, Convert, is_only_url
 from aioflow.wrappers.readers.compiled import (
     HEAVY_BYTES,
@@ -380,7 +380,7 @@ def _links(name: str, slot: Slot[Taken]) -> _RowMaker:
     return rows
 
 
-class HtmlReading:
+class HtmlReading(PageFindings):
     """One page: kept until it has ended."""
 
     def __init__(self, extractor: HtmlExtractor, head: PageHead) -> None:
@@ -388,33 +388,6 @@ class HtmlReading:
         self._page = Page(head)
         self._chunks: list[bytes] = []
         self._next_page: Value = None
-
-    @property
-    def unreadable(self) -> dict[str, int]:
-        """How often something was found but could not be read, by field."""
-        return self._page.unreadable
-
-    @property
-    def notes(self) -> list[str]:
-        """What was odd about the page, for people."""
-        return self._page.notes
-
-    @property
-    def cuts(self) -> list[str]:
-        """What a limit took away, so that rows may be missing."""
-        return self._page.cuts
-
-    @property
-    def has_items(self) -> bool:
-        return self._page.has_items
-
-    @property
-    def is_proven_empty(self) -> bool:
-        return self._page.is_proven_empty
-
-    @property
-    def next_page(self) -> Value:
-        return self._next_page
 
     def feed(self, data: bytes) -> list[Row]:
         self._chunks.append(data)

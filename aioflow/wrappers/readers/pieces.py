@@ -10,7 +10,7 @@ from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import Charset
 from aioflow.wrappers.loop_time import check
-from aioflow.wrappers.page import Page
+from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.processing import Convert
 from aioflow.wrappers.readers.compiled import (
     CompiledExtractor,
@@ -43,7 +43,7 @@ class Decoder(Protocol):
     def end(self) -> str: ...
 
 
-class PieceReading(Generic[S]):
+class PieceReading(PageFindings, Generic[S]):
     """One page on its way in. What a subclass knows is how to take items out of its text.
 
     `takers` has for each field of the item, by its place, a function that finds what the Finder would;
@@ -66,33 +66,6 @@ class PieceReading(Generic[S]):
         self._steps = _steps(extractor.compiled.layout, takers or {})
         self._frame: Frame | None = None
         self._next_page: Value = None
-
-    @property
-    def unreadable(self) -> dict[str, int]:
-        """How often something was found but could not be read, by field."""
-        return self._page.unreadable
-
-    @property
-    def notes(self) -> list[str]:
-        """What was odd about the page, for people."""
-        return self._page.notes
-
-    @property
-    def cuts(self) -> list[str]:
-        """What a limit took away, so that rows may be missing."""
-        return self._page.cuts
-
-    @property
-    def has_items(self) -> bool:
-        return self._page.has_items
-
-    @property
-    def is_proven_empty(self) -> bool:
-        return self._page.is_proven_empty
-
-    @property
-    def next_page(self) -> Value:
-        return self._next_page
 
     def feed(self, data: bytes) -> list[Row]:
         try:

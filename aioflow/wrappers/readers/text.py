@@ -18,7 +18,7 @@ from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.loop_time import check, weigh
-from aioflow.wrappers.page import Page
+from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.readers.compiled import (
     CompiledExtractor,
     Frame,
@@ -209,7 +209,7 @@ class _Finder:
         )
 
 
-class TextReading:
+class TextReading(PageFindings):
     """One text on its way in."""
 
     def __init__(self, extractor: TextExtractor, head: PageHead) -> None:
@@ -224,32 +224,10 @@ class TextReading:
         self._made = 0
 
     @property
-    def unreadable(self) -> dict[str, int]:
-        """How often something was found but could not be read, by field."""
-        return self._page.unreadable
-
-    @property
     def notes(self) -> list[str]:
         """What was odd about the page, for people."""
         charset = self._decoder.charset
         return [charset.note] if charset is not None and charset.note else []
-
-    @property
-    def cuts(self) -> list[str]:
-        """What a limit took away, so that rows may be missing."""
-        return self._page.cuts
-
-    @property
-    def has_items(self) -> bool:
-        return self._page.has_items
-
-    @property
-    def is_proven_empty(self) -> bool:
-        return self._page.is_proven_empty
-
-    @property
-    def next_page(self) -> Value:
-        return self._next_page
 
     def feed(self, data: bytes) -> list[Row]:
         text = self._decoder.feed(data)
