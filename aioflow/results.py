@@ -97,6 +97,7 @@ class RunStream:
         finally:
             self._is_being_read = False
         if letter is None:
+            self._records = iter(())  # of another output, perhaps, that nobody wants
             await run.stop()
             run.raise_failure()
             raise StopAsyncIteration

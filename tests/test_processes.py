@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -146,6 +147,65 @@ def test_a_cancelled_call_leaves_no_process(tmp_path: Path) -> None:
         assert not is_alive(process)
 
     with_processes(use)
+
+
+def wait_for_the_answer(processes: Processes) -> None:
+    """Keep the loop busy until the process is idle, so that it does not see the answer."""
+    while not processes._idle:
+        time.sleep(0.001)
+
+
+def test_cancelling_a_call_that_was_answered_leaves_its_process_to_others() -> None:
+    async def use(processes: Processes) -> int:
+        answered = asyncio.ensure_future(processes.call(os.getpid, limits=FREE))
+        await asyncio.sleep(0)
+        wait_for_the_answer(processes)
+        answered.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await answered
+        return await processes.call(abs, -1, limits=FREE)
+
+    assert with_processes(use) == 1
+
+
+def test_a_process_that_died_while_idle_is_replaced() -> None:
+    async def use(processes: Processes) -> tuple[int, int]:
+        first = await processes.call(os.getpid, limits=FREE)
+        os.kill(first, signal.SIGKILL)
+        await asyncio.to_thread(os.waitid, os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        return first, await processes.call(os.getpid, limits=FREE)
+
+    first, then = with_processes(use)
+    assert first != then
+
+
+def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(ProcessError, match="no process could be started for it: No such file or directory"):
+        call(os.getpid)
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_values_that_are_too_deep_are_told() -> None:
+    with pytest.raises(TypeError, match="the result cannot be sent"):
+        call(deep, 100_000)
+    with pytest.raises(UnimportableError):
+        call(len, deep(100_000))
+
+
+def test_a_lower_limit_of_the_system_holds() -> None:
+    text = "import asyncio, resource\nfrom aioflow.processes.pool import Processes\n"
+    text += "from aioflow.processes.frames import Limits\n"
+    text += "resource.setrlimit(resource.RLIMIT_DATA, (800 << 20, 800 << 20))\n"
+    text += "print(asyncio.run(Processes().call(abs, -1, limits=Limits(memory_bytes=1 << 30))))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_calls_that_wait_for_a_process_can_be_cancelled(tmp_path: Path) -> None:

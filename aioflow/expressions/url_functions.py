@@ -62,7 +62,7 @@ def domain(url: str) -> str | None:
 )
 @_of_urls
 def path(url: str) -> str:
-    """The path as it is written, `/` where it is empty; also of a relative reference."""
+    """The path as it is written, `/` where a whole URL has none; also of a relative reference."""
     from aioflow.web.canonical import reference_parts
 
     return reference_parts(url).path

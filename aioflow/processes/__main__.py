@@ -6,7 +6,9 @@ import os
 import pickle
 import signal
 import sys
+import time
 import traceback
+from threading import Thread
 from typing import BinaryIO
 
 from aioflow.processes.frames import Call, Limits, Outcome, UnimportableError, receive, send
@@ -19,6 +21,7 @@ def main() -> None:
     # Ctrl-C reaches every process of the terminal; ours ends what it no longer needs itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls, outcomes = _own_pipes()
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
             call: Call = receive(calls)
@@ -31,6 +34,13 @@ def main() -> None:
             return
         if outcome.is_last:
             return
+
+
+def _end_with(parent: int) -> None:
+    """End a call that is still at work when the process is gone that wanted it."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -51,8 +61,8 @@ def _made(call: Call) -> Outcome:
         return Outcome(error=UnimportableError(str(error)))
     except BaseException as error:
         return Outcome(error=_traced(error))
-    _set_limits(call.limits)
     try:
+        _set_limits(call.limits)
         value = function(*arguments)
     except BaseException as error:
         _set_limits(Limits())
@@ -76,7 +86,7 @@ def _traced(error: BaseException) -> BaseException:
 def _answer(outcomes: BinaryIO, outcome: Outcome) -> None:
     try:
         send(outcomes, outcome)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except Exception as error:  # a value may refuse in any way
         reason = TypeError(f"the result cannot be sent from one process to another: {error}")
         send(outcomes, Outcome(error=reason, is_last=outcome.is_last))
 
@@ -90,7 +100,10 @@ def _set_limits(limits: Limits) -> None:
     # Nothing in the process could end it: what takes so long may not let go of Python's lock.
     signal.setitimer(signal.ITIMER_PROF, limits.processor_seconds or 0)
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes or most, most))
+    wanted = limits.memory_bytes or most
+    if most != resource.RLIM_INFINITY and wanted != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
 
 
 def _is_bloated() -> bool:

@@ -56,11 +56,8 @@ def pickled_work(function: Callable[..., Any], arguments: tuple[Any, ...]) -> by
     buffer = io.BytesIO()
     try:
         _Pickler(buffer, protocol=5).dump((function, arguments))
-    except (
-        pickle.PicklingError,
-        AttributeError,
-        TypeError,
-    ) as error:  # all three are said of local functions
+    # The first three are said of local functions, the last of values that are too deep.
+    except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
         raise UnimportableError from error
     return buffer.getvalue()
 

@@ -61,9 +61,9 @@ class Processes:
         try:
             outcome = await asyncio.shield(answered)
         except asyncio.CancelledError:
-            if exchange.is_stopped():
-                with suppress(ProcessError):
-                    await answered
+            answered.add_done_callback(_forget)
+            if exchange.stop():
+                await _ended(answered)
             raise
         if outcome.error is not None:
             raise outcome.error
@@ -75,8 +75,24 @@ class Processes:
         self._threads.shutdown(wait=False)
 
 
+def _forget(answered: asyncio.Future[Outcome]) -> None:
+    """Take the exception of a call that nobody waits for."""
+    if not answered.cancelled():
+        answered.exception()
+
+
+async def _ended(answered: asyncio.Future[Outcome]) -> None:
+    """Wait for a call whose process was killed, which takes no time; also when cancelled once more."""
+    while not answered.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([answered])
+
+
 class _Exchange:
-    """One call on its way to a process and back, in a thread."""
+    """One call on its way to a process and back, in a thread.
+
+    A process is attached to the exchange as long as that may end it, and no longer: then it serves others.
+    """
 
     def __init__(self, idle: list[_Process], call: Call) -> None:
         self._idle = idle
@@ -84,47 +100,86 @@ class _Exchange:
         self._lock = Lock()
         self._process: _Process | None = None
         self._is_stopped = False
+        self._is_late = False
 
     def make(self) -> Outcome:
-        process = self._begin()
-        if process is None:
+        """Return what became of the call; a ProcessError when there is no telling."""
+        process = self._idle_process() or self._new_process()
+        if not self._attach(process):
+            self._idle.append(process)
             return Outcome()
         limits = self._call.limits
-        timer = None if limits.seconds is None else Timer(limits.seconds, process.kill_late)
+        timer = None if limits.seconds is None else Timer(limits.seconds, self._be_late)
         if timer is not None:
             timer.daemon = True
             timer.start()
         try:
             outcome = process.exchange(self._call)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
-            raise process.ended(limits) from error
+            self._detach()
+            raise self._ended(process.end()) from error
         finally:
             if timer is not None:
                 timer.cancel()
-        if outcome.is_last or process.is_killed:
+        if self._detach() or outcome.is_last:
             process.end()
         else:
             self._idle.append(process)
         return outcome
 
-    def _begin(self) -> _Process | None:
-        """Return the process for this call; None when nobody waits for it any more."""
-        with self._lock:
-            if self._is_stopped:
-                return None
-            try:
-                self._process = self._idle.pop()
-            except IndexError:
-                self._process = _Process()
-            return self._process
+    def _idle_process(self) -> _Process | None:
+        """Return a process that waits for a call; one that has died meanwhile, being killed, is no use."""
+        while self._idle:
+            with suppress(IndexError):  # another thread was quicker
+                process = self._idle.pop()
+                if process.is_alive:
+                    return process
+                process.end()
+        return None
 
-    def is_stopped(self) -> bool:
+    def _new_process(self) -> _Process:
+        try:
+            return _Process()
+        except OSError as error:
+            raise ProcessError(f"no process could be started for it: {error.strerror or error}") from error
+
+    def _attach(self, process: _Process) -> bool:
+        """Have the process end with this call; whether anybody waits for it at all."""
+        with self._lock:
+            if not self._is_stopped:
+                self._process = process
+            return not self._is_stopped
+
+    def _detach(self) -> bool:
+        """Let go of the process; whether it was killed."""
+        with self._lock:
+            self._process = None
+            return self._is_stopped or self._is_late
+
+    def stop(self) -> bool:
         """Stop the call; whether it was under way, and now ends at once."""
         with self._lock:
             self._is_stopped = True
             if self._process is not None:
                 self._process.kill()
-        return self._process is not None
+            return self._process is not None
+
+    def _be_late(self) -> None:
+        with self._lock:
+            if self._process is not None:
+                self._is_late = True
+                self._process.kill()
+
+    def _ended(self, status: int) -> ProcessError:
+        """Return why there is no outcome, when the process ended with a status."""
+        limits = self._call.limits
+        if self._is_late:
+            return ProcessError(f"it took more than {limits.seconds:.1f} seconds", is_late=True)
+        if status == -_OUT_OF_TIME:
+            seconds = limits.processor_seconds
+            return ProcessError(f"it took more than {seconds:.1f} seconds of processor time", is_late=True)
+        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        return ProcessError(f"its process ended {how}")
 
 
 class _Process:
@@ -138,31 +193,17 @@ class _Process:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
         )
-        self.is_killed = False
-        self._is_late = False
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
 
     def exchange(self, call: Call) -> Outcome:
         send(cast(BinaryIO, self._process.stdin), call)
         return cast(Outcome, receive(cast(BinaryIO, self._process.stdout)))
 
     def kill(self) -> None:
-        self.is_killed = True
         self._process.kill()
-
-    def kill_late(self) -> None:
-        self._is_late = True
-        self.kill()
-
-    def ended(self, limits: Limits) -> ProcessError:
-        """Return why there is no outcome."""
-        status = self.end()
-        if self._is_late:
-            return ProcessError(f"it took more than {limits.seconds:.1f} seconds", is_late=True)
-        if status == -_OUT_OF_TIME:
-            seconds = limits.processor_seconds
-            return ProcessError(f"it took more than {seconds:.1f} seconds of processor time", is_late=True)
-        how = f"by signal {-status}" if status < 0 else f"with status {status}"
-        return ProcessError(f"its process ended {how}")
 
     def end(self) -> int:
         """Have the process end; return its status."""

@@ -21,6 +21,8 @@ LOOP_SECONDS = 0.05
 _MOST_STEPS = 8_000_000
 # Text that is kept until an item in it is complete.
 _MOST_CHARACTERS = 1 << 20
+# Text that lxml puts together of the texts of elements, at some 300 MB a second.
+_MOST_COPIED = 16 << 20
 _CHECKS_A_LOOK = 16
 
 
@@ -67,6 +69,12 @@ def weigh(steps: int) -> None:
     if steps > _MOST_STEPS and _state.until is not None:
         raise HeavyPageError
     check()
+
+
+def weigh_texts(characters: int) -> None:
+    """Look whether so much text is too much to be put together of its pieces."""
+    if characters > _MOST_COPIED and _state.until is not None:
+        raise HeavyPageError
 
 
 def limit_text(characters: int) -> None:

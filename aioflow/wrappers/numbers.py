@@ -32,6 +32,7 @@ _SCALE = pattern(rf"[{_SPACES}]?(k|mio|m|bn|b)\b", re.IGNORECASE)
 _SCALES = {"k": 10**3, "m": 10**6, "mio": 10**6, "b": 10**9, "bn": 10**9}
 _EXPONENT = pattern(r"[eE][+-]?\d")
 _DIGIT = pattern(r"\d")
+_MOST_SIGNS = 64  # characters of signs and currencies around a number
 _NEAR = 12  # characters before a number in which its sign stands
 
 
@@ -147,15 +148,28 @@ class _Reader:
     def _is_negative(self, text: str, start: int, end: int) -> bool:
         if start and _MINUS_BEFORE.search(text, max(0, start - _NEAR), start):
             return True
-        if _FAR_MINUS.fullmatch(text, 0, start) and _ONLY_SIGNS.fullmatch(text, end):
+        before, after = _signs(text[:start]), _signs(text[end:])
+        if before is None or after is None:
+            return False
+        if _FAR_MINUS.fullmatch(before) and _ONLY_SIGNS.fullmatch(after):
             return True
-        if _MINUS_AFTER.fullmatch(text, end) and _ONLY_SIGNS.fullmatch(text, 0, start):
+        if _MINUS_AFTER.fullmatch(after) and _ONLY_SIGNS.fullmatch(before):
             return True
-        opened, closed = _OPENED.fullmatch(text, 0, start), _CLOSED.fullmatch(text, end)
+        opened, closed = _OPENED.fullmatch(before), _CLOSED.fullmatch(after)
         if opened is None or closed is None:
             return False
         # (25) alone is mostly a count in parentheses.
         return self._accounting or any((*opened.groups(), *closed.groups()))
+
+
+def _signs(text: str) -> str | None:
+    """What stands beside a number, with one blank for many; None when it is more than signs can be."""
+    if len(text) <= _MOST_SIGNS:
+        return text
+    signs = " ".join(text.split(maxsplit=_MOST_SIGNS))
+    if len(signs) > _MOST_SIGNS:
+        return None
+    return f"{text[:1] if text[:1].isspace() else ''}{signs}{text[-1:] if text[-1:].isspace() else ''}"
 
 
 def _simple(locale: _Locale, decimal: str) -> re.Pattern[str]:

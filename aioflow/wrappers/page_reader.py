@@ -84,9 +84,7 @@ class PageReader:
                 pass
         return await self._aside(response, body)
 
-    async def batches(
-        self, response: Response, total_seconds: float | None = None
-    ) -> AsyncGenerator[Batch | PageRows, None]:
+    async def batches(self, response: Response) -> AsyncGenerator[Batch | PageRows, None]:
         """Give the rows of a page as it is read, and at last a PageRows with the rest of them."""
         if not self._extractor.is_incremental:
             yield await self.whole(response, await response.read())

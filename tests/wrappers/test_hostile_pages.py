@@ -16,6 +16,7 @@ from aioflow import Engine, RunError, loads
 from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 from aioflow.wrappers.numbers import number_reader
+from aioflow.wrappers.readers.xml_path import compile_xpath
 
 SITE = "http://homes.example"
 TYPES = {
@@ -66,6 +67,26 @@ def test_a_path_that_a_page_makes_slow_is_given_up(declaration: str, page: str, 
         read(declaration, page, kind, read_seconds=0.5)
 
 
+@pytest.mark.parametrize(
+    ("path", "degree"),
+    [
+        ("link[@rel = 'alternate']/@href", 0),
+        ("li[b = 'Price']/text()", 0),
+        ("item[position() = last()]", 0),
+        ("//a[@rel = 'next']/@href", 1),
+        ("//a[contains(., 'Next')]/@href", 1),
+        ("//tr[count(td) > 2]", 1),
+        ("//h2[following-sibling::p]", 2),
+        ("//i[@id = //sel/@ref]", 2),
+        ("count(i[@id = ../sel/@ref])", 2),
+        ("a = b", 2),
+        ("/html/body[p[text() = /html/body/p]]", 4),
+    ],
+)
+def test_how_long_a_path_may_take_is_told_by_its_form(path: str, degree: int) -> None:
+    assert compile_xpath(path, {}).degree == degree
+
+
 def test_reading_counts_into_the_time_of_the_request() -> None:
     with pytest.raises(RunError, match=LATE):
         read('READ: xml; EACH: "//i[@id = //sel/@ref]"; id: "@id"', PAIRS, "xml", total_seconds=0.5)
@@ -102,6 +123,12 @@ def test_an_endless_bare_word_is_an_error_at_its_first_letter(letter: str, decla
 )
 def test_a_heavy_page_is_read_all_the_same(declaration: str, page: str, kind: str, number: int) -> None:
     assert len(read(declaration, page, kind, **PATIENT)) == number
+
+
+def test_a_path_that_puts_much_text_together_is_heavy() -> None:
+    page = "<div>" * 450 + "x" * 200_000
+    path = "//div[string-length(concat(., ., ., .)) > 3]"
+    assert len(read(f'READ: html; EACH: "{path}"; n: "@id"', page, "html", **PATIENT)) == 450
 
 
 def test_rows_that_had_left_before_a_page_grew_heavy_are_not_repeated() -> None:
@@ -145,6 +172,25 @@ def test_a_page_that_takes_too_much_memory_is_given_up() -> None:
     page = "[" + "{}," * 4_000_000 + "1]"
     with pytest.raises(RunError, match=r"takes more memory than http\.read_memory_bytes \(64 MiB\)"):
         read('READ: json; EACH: "$..x"; v: "a"', page, "json", read_memory_bytes=64 << 20, **PATIENT)
+
+
+@pytest.mark.parametrize("text", [" " * 400_000 + "1%", "- " * 200_000 + "1%", "1" + " " * 400_000 + "-"])
+def test_blanks_around_a_number_take_no_time(text: str) -> None:
+    assert number_reader(())(text) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("- " + " " * 100 + "5", -5),
+        (" " * 100 + "-5" + " " * 100, -5),
+        ("5-" + " " * 100, -5),
+        ("$" + " " * 100 + "(5)", -5),
+        (" " * 100 + "(5) $", -5),
+    ],
+)
+def test_blanks_hide_no_sign(text: str, number: int) -> None:
+    assert number_reader(())(text) == number
 
 
 @pytest.mark.parametrize("text", ["7" * 4_000_000, "7." * 2_000_000, "777 " * 1_000_000, "-" * 4_000_000])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from aioflow.wrappers.loop_time import checked
+from aioflow.wrappers.loop_time import checked, weigh_texts
 from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.css import TEXT, Selector
 from aioflow.wrappers.readers.html_nodes import Take, value_taker
@@ -35,6 +35,7 @@ class HtmlTree:
         self._root: LexborNode | None = None
         self._elements: dict[int, Any] = {}
         self._nodes: dict[Any, LexborNode] = {}
+        self._nested_text = 0
 
     def open(self, root: LexborNode) -> None:
         """Begin with a page; its tree is made when the first path is looked for."""
@@ -44,22 +45,28 @@ class HtmlTree:
         self._root = None
         self._elements.clear()
         self._nodes.clear()
+        self._nested_text = 0
 
     def _build(self, root: LexborNode) -> None:
         elements, nodes = self._elements, self._nodes
+        depths: dict[int, int] = {}
         for node in checked(root.traverse(include_text=True)):
             tag = node.tag or ""
             above = node.parent
             parent = None if above is None else elements.get(above.mem_id)
             if tag[:1] == "-":
-                if tag == "-text" and parent is not None:
-                    _add_text(parent, _clean(node.text_content or ""))
+                if tag == "-text" and parent is not None and above is not None:
+                    text = _clean(node.text_content or "")
+                    _add_text(parent, text)
+                    # Whoever asks each element for all its text meets this one so often.
+                    self._nested_text += len(text) * depths[above.mem_id]
                 continue
             name, attributes = _name(tag), _attributes(node)
             made = etree.Element(name, attributes) if parent is None else None
             element = etree.SubElement(parent, name, attributes) if made is None else made
             elements[node.mem_id] = element
             nodes[element] = node
+            depths[node.mem_id] = 1 if above is None else 1 + depths.get(above.mem_id, 0)
 
     def is_steep(self, paths: Iterable[XmlPath], body: bytes) -> bool:
         """Whether one of the paths may take too long in a page for the event loop."""
@@ -71,6 +78,7 @@ class HtmlTree:
         if self._root is not None:
             root, self._root = self._root, None
             self._build(root)
+        weigh_texts(path.texts * self._nested_text)
         try:
             return path.find(self._elements[node.mem_id])
         except etree.XPathError as error:

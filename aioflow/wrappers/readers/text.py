@@ -76,8 +76,11 @@ class TextSelector:
 
     def is_in(self, block: Block) -> bool:
         """Whether there is a match; a text that is too long for the pattern has none."""
+        if self.pattern is None:
+            return False
+        weigh(self.pattern.steps(block.text))
         try:
-            return self.pattern is not None and self.pattern.found(block.text)
+            return self.pattern.found(block.text)
         except UncomputableError:
             return False
 

@@ -39,6 +39,9 @@ from aioflow.wrappers.readers.xml_items import ItemParser
 from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
 from aioflow.wrappers.reading import Found, PageHead
 
+# Elements inside of each other, of which paths ask for all text, may have as much as so many bytes times the
+# deepest nesting, which is more than the event loop is to wait for.
+_MOST_TEXT_BYTES = 64 * 1024
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _PREFIX = re.compile(r"[^\W\d][\w.-]*")
 _NAME = re.compile(r"(?:[^\W\d][\w.-]*:)?[^\W\d][\w.-]*")
@@ -88,6 +91,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         each, layout = self.compiled.each, self.compiled.layout
         stays_inside = self.compiled.next_page is None and not layout.needs_page and _stays_inside(layout)
         self._degree = max((path.degree for path in self.compiled.selectors()), default=0)
+        self.texts = max((path.texts for path in self.compiled.selectors()), default=0)
         is_cheap = stays_inside and self._degree <= 1
         self.steps = each.steps if each is not None and is_cheap else None
         self.is_incremental = self.steps is not None
@@ -97,7 +101,9 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
 
     def is_heavy(self, body: bytes) -> bool:
-        return super().is_heavy(body) or is_steep(body.count(b"<") + body.count(b"="), self._degree)
+        if super().is_heavy(body) or self.texts * len(body) > _MOST_TEXT_BYTES:
+            return True
+        return is_steep(body.count(b"<") + body.count(b"="), self._degree)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
         try:
@@ -231,7 +237,7 @@ class StreamReading(XmlReading):
 
     def __init__(self, extractor: XmlExtractor, head: PageHead, steps: SimpleSteps) -> None:
         super().__init__(extractor, head)
-        self._items = ItemParser(steps)
+        self._items = ItemParser(steps, is_text_wanted=extractor.texts > 0)
         self._know_page(None)
 
     def _taken(self, text: str) -> list[Row]:

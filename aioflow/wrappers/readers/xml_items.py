@@ -9,12 +9,16 @@ from aioflow.wrappers.loop_time import limit_text
 from aioflow.wrappers.readers.xml_guard import SafeParser
 from aioflow.wrappers.readers.xml_path import SimpleSteps
 
+# An item of which paths ask for all text is heavy when it is so many times shorter than any other.
+_TEXT_WEIGHT = 16
+
 
 class ItemParser:
     """Feed it, then take the items: each is whole, and gone when the next one is asked for."""
 
-    def __init__(self, steps: SimpleSteps) -> None:
+    def __init__(self, steps: SimpleSteps, *, is_text_wanted: bool = False) -> None:
         self._steps = steps
+        self._weight = _TEXT_WEIGHT if is_text_wanted else 1
         self._parser = SafeParser(("start", "end"), steps.tags[-1])
         self._open: list[Any] = []  # items that have begun, one inside of the other
         self._has_inner = False
@@ -23,7 +27,7 @@ class ItemParser:
 
     def feed(self, text: str) -> Iterator[Any]:
         self._kept += len(text)
-        limit_text(self._kept)
+        limit_text(self._kept * self._weight)
         self._parser.feed(text)
         return self._items()
 

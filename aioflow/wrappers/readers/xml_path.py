@@ -72,6 +72,7 @@ class XmlPath:
     attribute: str | None  # when it is nothing but an attribute without namespace
     steps: SimpleSteps | None  # when it leads along named elements only
     degree: int = 0  # finding it takes steps of the order of (nodes of the page) to this power
+    texts: int = 0  # how often it may put together all text of a node
 
     @cached_property
     def find(self) -> Callable[[Any], Any]:
@@ -125,6 +126,7 @@ def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool 
         None if any_namespace else _only_attribute(tokens),
         _simple_steps(tokens, namespaces, any_namespace),
         _degree(tokens),
+        _texts(tokens),
     )
 
 
@@ -218,18 +220,24 @@ def _is_inner(token: _Token) -> bool:
 def _degree(tokens: list[_Token]) -> int:
     """Return how often one walk over nodes may stand inside of another.
 
-    A walk is a step to more than children, a comparison between two sets of nodes, or a union, in which nodes
-    are looked for one by one.
+    A walk is a step to more than children, a path from the root inside of a condition, or a union, in which
+    nodes are looked for one by one. A comparison of two sets of nodes is two.
     """
-    befores: list[_Token | None] = [None, *tokens]
-    afters: list[_Token | None] = [*tokens[1:], None]
-    return sum(
-        token.text in _WIDE
-        or (token.kind == "axis" and token.text not in _NARROW_AXES)
-        or (token.text in _COMPARISONS and not (_is_constant(before) or _is_constant(after)))
-        for before, token, after in zip(befores, tokens, afters, strict=False)
-        if token.kind not in ("text", "test")
-    )
+    walks = walks_inside = depth = 0
+    for place, token in enumerate(tokens):
+        before = tokens[place - 1] if place else None
+        depth += (token.text == "[") - (token.text == "]") if token.kind == "sign" else 0
+        if token.kind in ("text", "test"):
+            continue
+        is_root = token.text == "/" and depth > 0 and _begins_operand(before)
+        found = 0
+        if token.text in _WIDE or is_root or (token.kind == "axis" and token.text not in _NARROW_AXES):
+            found = 1
+        elif token.text in _COMPARISONS and not _has_scalar(tokens, place):
+            found = 2
+        walks, walks_inside = (walks, walks_inside + found) if depth else (walks + found, walks_inside)
+    # A condition is looked at for every node that it may let pass, by whatever step that was found.
+    return max(walks, 1) + walks_inside if walks_inside else walks
 
 
 _WIDE = frozenset({"//", "..", "|"})
@@ -239,8 +247,42 @@ _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _MOST_STEPS = 100_000
 
 
-def _is_constant(token: _Token | None) -> bool:
-    return token is not None and token.kind in ("text", "number")
+def _has_scalar(tokens: list[_Token], place: int) -> bool:
+    """Whether one side of a comparison is a single value: a constant, an attribute, or that of a function."""
+    before, after = tokens[place - 1] if place else None, tokens[place + 1 : place + 2]
+    if before is not None and (before.kind in ("text", "number") or _is_call(tokens, place - 1)):
+        return True
+    if place >= 2 and tokens[place - 2].text == "@" and (place == 2 or tokens[place - 3].text == "["):
+        return True
+    return any(
+        token.kind in ("text", "number") or (token.kind == "function" and token.text != "id")
+        for token in after
+    )
+
+
+def _is_call(tokens: list[_Token], end: int) -> bool:
+    """Whether the call of a function ends here."""
+    depth = 0
+    for place in range(end, -1, -1):
+        depth += (tokens[place].text == ")") - (tokens[place].text == "(")
+        if depth <= 0:
+            return place > 0 and tokens[place - 1].kind == "function" and tokens[place - 1].text != "id"
+    return False
+
+
+def _texts(tokens: list[_Token]) -> int:
+    """Return how often the text of a node with all in it may be put together, for one node."""
+    return sum(
+        (token.kind == "function" and token.text in _TEXT_FUNCTIONS)
+        or (token.kind == "sign" and token.text == ".")
+        for token in tokens
+    )
+
+
+_TEXT_FUNCTIONS = frozenset(_FUNCTIONS) - {
+    *("last", "position", "count", "id", "local-name", "namespace-uri", "name", "boolean", "not", "true"),
+    *("false", "lang"),
+}
 
 
 def is_steep(nodes: int, degree: int) -> bool:
