@@ -30,11 +30,12 @@ _ESCAPE = pattern("%[0-9A-F]{2}")
 _BEFORE_VALUE = r"""(?:(?<=[=:"'`])|(?<=[=:] )|(?<=Bearer )|(?<=bearer ))"""
 _AFTER_VALUE = r"""(?=[&"'`;,)\s\\]|$)"""
 # A user before the host, where it can be a token; and any user with a password, which may hold what should
-# have been escaped, but is no port.
-_USER = pattern(r"""\b((?:https?|wss?|ftps?)://)(?!\[)[^\s/?#"'<>`@]+@""", re.IGNORECASE)
+# have been escaped, but is no port. The lengths are bounded: pages write such texts too, and an `@` would be
+# looked for after every `://` in them, to the end.
+_USER = pattern(r"""\b((?:https?|wss?|ftps?)://)(?!\[)[^\s/?#"'<>`@]{1,1024}@""", re.IGNORECASE)
 _USER_AND_PASSWORD = pattern(
-    r"""\b([A-Za-z][A-Za-z0-9+.-]*://)(?!\[)"""
-    r"""[^\s/?#"'<>`@:]*:(?!\d{1,5}(?:[/?#\s"'`,;)]|$))[^\s"'<>`]*@"""
+    r"""\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)(?!\[)"""
+    r"""[^\s/?#"'<>`@:]{0,256}:(?!\d{1,5}(?:[/?#\s"'`,;)]|$))[^\s"'<>`]{0,1024}@"""
 )
 # Literals of a plan: in AUTH, and in headers and fields whose names tell that they are credentials.
 _LITERAL = r"""(?![^"']*(?:[{$]|secret:))[^"']+(?=["'])"""

@@ -190,6 +190,11 @@ class Run:
         if self.output is not None and name != self.output:
             return
         port = self._emitted.setdefault(name, Port(name, self.mailbox, True, self.session.memory))
+        if port.schema is not None and set(port.schema.names) != set(schema.names):
+            raise InputError(
+                f"the output {name!r} has the attributes {', '.join(port.schema.names)} from another statement, "
+                f"and not {', '.join(schema.names)}: emit to another name, or project them alike"
+            )
         full: list[Space] = []
         port.accept(Outlet(()), schema).push(rows, full)
         for place in full:

@@ -16,6 +16,7 @@ from aioflow import InputError
 from aioflow.errors import AioflowError, Diagnostic, PlanError, message_of
 from aioflow.masking import MASK, conceal, mask, mask_values, masked_logger, shows_secret
 from aioflow.source import Source, Span
+from tests.clocks import effort_at_most
 
 ODD = "hün/ter 2+\"<'&\\x"
 
@@ -210,3 +211,9 @@ def test_mistakes_of_a_plan_mask_what_they_say() -> None:
     conceal("hunter2")
     error = PlanError([Diagnostic("unknown thing 'hunter2'", Span(Source("x", "say hunter2"), 0, 3))])
     assert "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize("unit", ["a://b:cx", "a.", "http://a", "http://u:p", "x@a://", "1://:"])
+def test_a_page_cannot_make_masking_slow(unit: str) -> None:
+    with effort_at_most(200):
+        mask("@" + unit * (500_000 // len(unit)))

@@ -59,6 +59,7 @@ def check_tables(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
     """Report writers of one table that cannot agree: unlike attributes, or two that compare with it."""
     known: dict[tuple[str, str], list[Writer]] = {}
     reported: set[tuple[str, int]] = set()
+    exclusions = _Exclusions(resolved_of)
     for number, writer in enumerate(_writers(root, resolved_of)):
         if number == _WRITERS_AT_MOST:
             return
@@ -66,7 +67,7 @@ def check_tables(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
         plan, index = writer.step.activation.plan, writer.step.index
         for other in others:
             message = _clash(other, writer)
-            if message is None or (plan.key, index) in reported or _exclude(other, writer, resolved_of):
+            if message is None or (plan.key, index) in reported or exclusions.hold(other, writer):
                 continue
             reported.add((plan.key, index))
             findings.at(plan, index)(Diagnostic(message, plan.statements[index].name_span))
@@ -156,20 +157,36 @@ def _leading_to_writes(root: Activation, resolved_of: ResolvedOf) -> set[Activat
 # --- who excludes whom ----------------------------------------------------------------------------
 
 
-def _exclude(one: Writer, other: Writer, resolved_of: ResolvedOf) -> bool:
-    """Whether two statements go together after all.
+class _Exclusions:
+    """Knows which statements go together after all, each pair of a plan looked at once."""
 
-    Only one of them can come to write, since the other's inputs then end dead; or the second of two that
-    compare sees what the first has stored.
-    """
-    for here, there in zip(one.step.way(), other.step.way(), strict=False):
-        if here.index != there.index:
-            plan = here.activation.plan
-            if one.use.access == "compare" and _are_ordered(plan, here.index, there.index):
-                return True
-            needs = _needs(plan, resolved_of(plan))
-            return any((node, 1 - place) in needs[there.index] for node, place in needs[here.index])
-    return False
+    def __init__(self, resolved_of: ResolvedOf) -> None:
+        self._resolved_of = resolved_of
+        self._known: dict[tuple[str, int, int, bool], bool] = {}
+        self._needs: dict[str, list[frozenset[tuple[int, int]]]] = {}
+
+    def hold(self, one: Writer, other: Writer) -> bool:
+        """Whether two statements go together after all.
+
+        Only one of them can come to write, since the other's inputs then end dead; or the second of two that
+        compare sees what the first has stored.
+        """
+        for here, there in zip(one.step.way(), other.step.way(), strict=False):
+            if here.index != there.index:
+                plan, compares = here.activation.plan, one.use.access == "compare"
+                pair = (plan.key, here.index, there.index, compares)
+                if pair not in self._known:
+                    self._known[pair] = self._look(plan, here.index, there.index, compares)
+                return self._known[pair]
+        return False
+
+    def _look(self, plan: Plan, here: int, there: int, compares: bool) -> bool:
+        if compares and _are_ordered(plan, here, there):
+            return True
+        if plan.key not in self._needs:
+            self._needs[plan.key] = _needs(plan, self._resolved_of(plan))
+        needs = self._needs[plan.key]
+        return any((node, 1 - place) in needs[there] for node, place in needs[here])
 
 
 def _are_ordered(plan: Plan, one: int, other: int) -> bool:

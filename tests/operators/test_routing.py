@@ -216,6 +216,12 @@ def test_emit_needs_nobody_who_reads_on() -> None:
     assert len(result.outputs["seen"]) == 1
 
 
+def test_unlike_relations_cannot_be_emitted_to_one_output() -> None:
+    body = 'project (rel, "a as b, a" : both) emit (rel, "seen") emit (both, "seen" : out)'
+    with pytest.raises(RunError, match="the output 'seen' has the attributes .* from another statement"):
+        run(body, rel=rows((1,), schema="a"))
+
+
 def test_emit_of_nothing_gives_an_empty_output() -> None:
     assert run('emit (rel, "seen" : out)', rel=rows(schema="a")).outputs["seen"] == []
 
