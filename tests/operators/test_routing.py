@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow import Engine, PlanError, Row, function, loads
+from aioflow import Engine, PlanError, Row, RunError, function, loads
 from aioflow.analysis.check import check
 from aioflow.plugins import load_operators
 from aioflow.testing import Script, rows, run_plan
@@ -218,7 +218,7 @@ def test_emit_needs_nobody_who_reads_on() -> None:
 
 def test_unlike_relations_cannot_be_emitted_to_one_output() -> None:
     body = 'project (rel, "a as b, a" : both) emit (rel, "seen") emit (both, "seen" : out)'
-    with pytest.raises(RunError, match="the output 'seen' has the attributes .* from another statement"):
+    with pytest.raises(RunError, match=r"the output 'seen' has the attributes .* of another statement"):
         run(body, rel=rows((1,), schema="a"))
 
 
