@@ -193,8 +193,8 @@ class Run:
         if port.schema is not None and set(port.schema.names) != set(schema.names):
             known, given = ", ".join(port.schema.names), ", ".join(schema.names)
             raise InputError(
-                f"the output {name!r} has the attributes {known} of another statement, and not {given}: emit to "
-                "another name, or project them alike"
+                f"the output {name!r} has the attributes {known} of another statement, and not {given}: "
+                "emit to another name, or project them alike"
             )
         full: list[Space] = []
         port.accept(Outlet(()), schema).push(rows, full)
