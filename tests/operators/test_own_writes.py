@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from aioflow import Engine, Row, loads
+from aioflow import Engine, Row, RunError, loads
 from aioflow.relation import Batch
 from aioflow.state.databases import Databases
 from aioflow.state.errors import CommitError
@@ -362,7 +362,7 @@ def test_nobody_sees_rows_of_a_writer_whose_failure_is_taken(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fail_to_stage(monkeypatch, MANY - 1)
-    statements = """dbappend (rel, "c" : stored) {ERRORS: bad}
+    statements = """dbexport (rel, "c" : stored) {ERRORS: bad}
     dbquery ("select count(*) as k from c where n = :n", stored : out)"""
     result = run(database_url, statements, outputs="out, bad", rel=numbers(), capacity_rows=1)
     assert (len(result.outputs["out"]), len(result.outputs["bad"])) == (0, 1)
@@ -383,10 +383,24 @@ def test_a_writer_that_fails_after_its_rows_were_seen_ends_the_run(
     assert out(database_url, 'dbimport ("c" : out) {IF_MISSING: empty}') == []
 
 
+def test_errors_takes_the_tuples_of_dbappend_and_not_that_it_cannot_keep_them(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = """dbappend (rel, "c" : stored) {ERRORS: bad}
+    dbquery ("select count(*) as k from c where n = :n", stored : out)"""
+    settings: dict[str, Any] = {"outputs": "out, bad", "capacity_rows": 1}
+    result = run(database_url, statements, rel=numbers(), **settings)
+    assert [len(result.outputs[name]) for name in ("out", "bad")] == [MANY, 0]
+    _fail_to_stage(monkeypatch, MANY - 1)
+    with pytest.raises(RunError, match="dbappend: OSError: torn tape"):
+        run(database_url, statements, rel=numbers(), **settings)
+    assert len(table(database_url, "c")) == MANY
+
+
 def test_of_a_writer_whose_failure_may_be_taken_nothing_is_seen_before_its_end(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements = """dbappend (rel, "c" : stored) {ERRORS: bad; ENABLE: begun}
+    statements = """dbexport (rel, "c" : stored) {ERRORS: bad; ENABLE: begun}
     dbquery ("select count(*) as k from c where n = :n", stored : out)
     dbimport ("c" : seen) {WAIT: begun}"""
     settings: dict[str, Any] = {"outputs": "out, seen, bad", "capacity_rows": 1}
@@ -403,7 +417,7 @@ def test_a_writer_that_fails_before_its_rows_were_seen_writes_nothing_and_the_ru
 ) -> None:
     _fail_to_stage(monkeypatch, MANY - 1)
     run(database_url, 'dbexport (rel, "c")', rel=numbers([(-1, -1)]))
-    statements = """dbappend (rel, "c" : stored) {ERRORS: bad}
+    statements = """dbexport (rel, "c" : stored) {ERRORS: bad}
     dbimport ("c" : seen) {WAIT: bad}
     unpack (bad, "relation" : failed)"""
     seen, failed = found(database_url, statements, "seen, failed", rel=numbers(), capacity_rows=1)
