@@ -282,6 +282,8 @@ def _tell_report(report: Report, address: Address) -> int:
         tell("warning", _waiting_text(waiting, now))
     for held in report.held:
         tell("warning", _held_text(held, now))
+    if report.unnoted:
+        tell("warning", report.unnoted_text)
     print(
         f"{count_text(report.sent, 'message')} sent, {report.failed} failed, {report.dead} dead", flush=True
     )
@@ -289,7 +291,7 @@ def _tell_report(report: Report, address: Address) -> int:
     if count and report.is_interrupted:
         command = f"`aioflow outbox deliver{'' if address.name == DEFAULT else f' --db {address.name}'}`"
         tell("note", f"{command} sends {'it' if count == 1 else 'them'}")
-    return FAILED if report.troubles or report.waiting or report.held or report.dead else OK
+    return FAILED if report.troubles or report.waiting or report.held or report.unnoted or report.dead else OK
 
 
 def _waiting_text(waiting: Waiting, now: datetime) -> str:

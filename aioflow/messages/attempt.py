@@ -126,20 +126,26 @@ class Attempt:
                 return self._cut_short(failure.__cause__, cutoff.reason, cutoff.retry_seconds)
             if bound.expired():
                 took = f"the delivery took longer than {duration_text(seconds)}"
-                return self._judged(_cut_error(failure.__cause__, took))
+                return self._of_cut(failure.__cause__, took)
             error.args = (f"{type(failure).__name__}: {failure}",)
         return self._judged(error)
 
     def _cut_short(self, cut: BaseException | None, reason: str, seconds: float | None) -> Outcome:
-        self._is_cut_short = True
-        return self._judged(_cut_error(cut, reason), seconds)
+        self._is_cut_short = not isinstance(told(cut), str)
+        return self._of_cut(cut, reason, seconds)
+
+    def _of_cut(self, cut: BaseException | None, reason: str, seconds: float | None = None) -> Outcome:
+        said = told(cut)
+        if isinstance(said, str):
+            return Outcome("sent", self._desk.now(), answer=shown(said))
+        return self._judged(_cut_error(said, reason), seconds)
 
     def _judged(self, error: DeliveryError, seconds: float | None = None) -> Outcome:
         assert self._message is not None
         verdict = judge(
             self._message, error, self._desk.settings, self._desk.random, is_whole=not self._is_cut_short
         )
-        wait = verdict.seconds if seconds is None else seconds
+        wait = verdict.seconds if seconds is None or error.retry_after_seconds else seconds
         due = self._desk.now() + timedelta(seconds=wait)
         state: Literal["dead", "waiting"] = "dead" if verdict.dead else "waiting"
         unreachable = error.unreachable
@@ -195,9 +201,14 @@ class Attempt:
         )
 
 
-def _cut_error(cut: BaseException | None, reason: str) -> DeliveryError:
+def _cut_error(said: DeliveryError | None, reason: str) -> DeliveryError:
     """The error of a delivery that was cut short; without a word of its channel nothing is certain."""
-    said = told(cut)
     if said is None:
         return DeliveryError(reason, uncertain=True)
-    return DeliveryError(f"{reason}: {said}", uncertain=said.uncertain, progress=said.progress)
+    return DeliveryError(
+        f"{reason}: {said}",
+        final=said.final,
+        uncertain=said.uncertain,
+        retry_after_seconds=said.retry_after_seconds,
+        progress=said.progress,
+    )

@@ -26,7 +26,7 @@ from aioflow.messages.message import Channel
 from aioflow.messages.outbox_rows import Account, Held, Waiting
 from aioflow.messages.outbox_settings import OutboxSettings
 from aioflow.messages.outbox_table import OutboxTable
-from aioflow.quantities import duration_text
+from aioflow.quantities import count_text, duration_text
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
 from aioflow.state.moments import moment
@@ -63,7 +63,28 @@ class Report:
     troubles: list[str] = field(default_factory=list)  # with the database
     waiting: list[Waiting] = field(default_factory=list)  # when the courier ended
     held: list[Held] = field(default_factory=list)  # by others, when the courier ended
+    unnoted: list[Held] = field(default_factory=list)  # still leased to the courier when it had ended
     is_interrupted: bool = False
+
+    @property
+    def unnoted_count(self) -> int:
+        """How many messages there are of which nobody could note what became of them."""
+        return sum(each.count for each in self.unnoted)
+
+    @property
+    def unnoted_text(self) -> str:
+        """`what became of 1 message could not be noted in the database; …`; nothing when all was noted."""
+        if not self.unnoted:
+            return ""
+        ends = [each.until for each in self.unnoted if each.until is not None]
+        at = f", at {max(ends).astimezone():%H:%M:%S}," if ends else ""
+        they, their = (
+            ("it is", "its lease has") if self.unnoted_count == 1 else ("they are", "their leases have")
+        )
+        return (
+            f"what became of {count_text(self.unnoted_count, 'message')} could not be noted in the database; "
+            f"{they} taken up again when {their} ended{at} by `aioflow outbox deliver` or a later run"
+        )
 
 
 class Courier:
@@ -119,7 +140,8 @@ class Courier:
             await self._set_clock()
             await self._work()
             self.report.waiting = await self._table.waiting(self._now())
-            self.report.held = await self._table.held(self._now())
+            self.report.held = await self._table.held(self._now(), self._desk.owner)
+            self.report.unnoted = await self._table.held_by(self._now(), self._desk.owner)
         except StateError as error:
             self.report.troubles.append(str(error))
         return self.report

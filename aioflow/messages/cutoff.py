@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from aioflow.dataclass import dataclass
 from aioflow.messages.message import DeliveryError
 
 
@@ -49,17 +50,27 @@ class Cutoff:
 
 
 @contextmanager
-def if_cut_short(tell: Callable[[], DeliveryError]) -> Iterator[None]:
-    """Say how a delivery has failed that is cancelled in this block; what is said furthest inside counts."""
+def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
+    """Say how a delivery has failed that is cancelled in this block; what is said furthest inside counts.
+
+    A text is the answer of a receiver that has taken the message.
+    """
     try:
         yield
     except asyncio.CancelledError as cut:
-        if not told(cut):
-            cut.args = (tell(),)
+        if told(cut) is None:
+            cut.args = (_Told(tell()),)
         raise
 
 
-def told(cut: BaseException | None) -> DeliveryError | None:
+def told(cut: BaseException | None) -> DeliveryError | str | None:
     """What a channel said of the delivery that this exception has ended, if anything."""
     said = cut.args[0] if isinstance(cut, asyncio.CancelledError) and cut.args else None
-    return said if isinstance(said, DeliveryError) else None
+    return said.said if isinstance(said, _Told) else None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Wraps what a channel said: whoever cancels may give texts of their own."""
+
+    said: DeliveryError | str

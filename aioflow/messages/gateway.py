@@ -82,7 +82,9 @@ class Gateway:
             raise self._no_answer(type(error).__name__, progress, error) from None
         try:
             _ANSWERED()
-            return self._judged(response, await _beginning(response))
+            with if_cut_short(lambda: self._judged_by_status(response)):
+                said = await _beginning(response)
+            return self._judged(response, said)
         finally:
             response.close()
 
@@ -155,6 +157,12 @@ class Gateway:
         if status < HTTPStatus.BAD_REQUEST:
             raise DeliveryError(f"{failure}; redirects are not followed: give its new url", final=True)
         raise DeliveryError(failure, final=True)
+
+    def _judged_by_status(self, response: ClientResponse) -> DeliveryError | str:
+        try:
+            return self._judged(response, "")
+        except DeliveryError as error:
+            return error
 
     def _no_answer(self, what: str, progress: _Progress, error: Exception) -> DeliveryError:
         from aiohttp import InvalidURL

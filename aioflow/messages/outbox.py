@@ -74,6 +74,8 @@ class Outbox:
             return f"{count_text(posted, 'message')} {became}" if posted else ""
         became_of = ((self._sent, "delivered"), (self._waiting, "waiting"), (self._dead, "given up"))
         told = [(number, words) for number, words in became_of if number]
+        if posted and not told:  # another process was faster
+            return f"{count_text(posted, 'message')} in the outbox"
         first = [f"{count_text(number, 'message')} {words}" for number, words in told[:1]]
         return ", ".join([*first, *(f"{number:,} {words}" for number, words in told[1:])])
 
@@ -123,7 +125,7 @@ class Outbox:
             return
         self._sent += report.sent
         self._dead += report.dead
-        self._waiting = sum(each.count for each in report.waiting)
+        self._waiting = sum(each.count for each in report.waiting) + report.unnoted_count
         for warning in report_warnings(report, self._address, datetime.now(UTC)):
             self._host.warn(warning)
 
@@ -225,10 +227,13 @@ def report_warnings(report: Report, address: Address, now: datetime) -> list[str
             f"; `aioflow outbox deliver{database}` sends {'it' if count == 1 else 'them'}" if count else ""
         )
         warnings.append(
-            f"interrupted during delivery: all that the run wrote is stored, and {_in_outbox(count)}{sends}"
+            f"interrupted during delivery: all that the run wrote is stored, and "
+            f"{_in_outbox(count + report.unnoted_count)}{sends}"
         )
     elif count or report.troubles:
         warnings.append(f"{_waiting_text(report, count, now)}; {look}")
+    if report.unnoted:
+        warnings.append(f"{report.unnoted_text}; {look}")
     return warnings
 
 

@@ -234,12 +234,20 @@ class OutboxTable:
         )
         return [waiting_of(row) for row in rows]
 
-    async def held(self, now: datetime) -> list[Held]:
-        """What processes are delivering, by account."""
+    async def held(self, now: datetime, owner: str) -> list[Held]:
+        """What others than `owner` are delivering, by account."""
+        return await self._leased(now, "(leased_by IS NULL OR leased_by <> {})", owner)
+
+    async def held_by(self, now: datetime, owner: str) -> list[Held]:
+        """What `owner` has claimed, by account."""
+        return await self._leased(now, "leased_by = {}", owner)
+
+    async def _leased(self, now: datetime, condition: str, owner: str) -> list[Held]:
         rows = await self._fetch(
             f"SELECT channel, account, count(*), max(leased_until) FROM {OUTBOX} "
-            f"WHERE state = 'sending' AND NOT ({_EXPIRED}) GROUP BY channel, account ORDER BY 1, 2",
-            *_due(now),
+            f"WHERE state = 'sending' AND NOT ({_EXPIRED}) AND {condition} "
+            "GROUP BY channel, account ORDER BY 1, 2",
+            *(*_due(now), owner),
         )
         return [held_of(row) for row in rows]
 

@@ -37,7 +37,6 @@ _DATA = moment("smtp-data", "a mail server waits for the text of a message")
 _DOT = moment("smtp-dot", "a message went out with its final dot, and was not answered")
 _TAKEN = moment("smtp-taken", "a mail server has taken a message, and nobody has noted it yet")
 
-_QUIT_SECONDS = 5.0
 # A server may do much before it answers a whole message, and giving up means that it comes twice (RFC 5321
 # has ten minutes there, and five or less for all else).
 _LONGER_FOR_THE_DOT = 10
@@ -124,8 +123,7 @@ class Dialogue:
         try:
             if self._client is not None and self._client.is_connected and self._at_rest:
                 with suppress(Exception):
-                    async with asyncio.timeout(_QUIT_SECONDS):
-                        await self._client.quit(timeout=None)
+                    await self._client.quit(timeout=None)
         finally:
             await self._let_go()
 
@@ -289,6 +287,7 @@ class Dialogue:
     def _unanswered_yet(self, protocol: SMTPProtocol) -> DeliveryError:
         transport = protocol.transport
         if isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size():
+            transport.abort()  # else what is left would go out meanwhile
             return DeliveryError(f"{self._server} had not got the whole message")
         return self._unanswered("had not answered")
 

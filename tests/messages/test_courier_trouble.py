@@ -340,6 +340,37 @@ def test_an_interrupted_courier_ends_in_a_moment_and_tells_what_waits(tmp_path: 
     on_virtual_time(main)
 
 
+@pytest.mark.parametrize("state", ["sent", "waiting", "dead"])
+def test_what_a_channel_knows_when_it_is_cut_short_decides(tmp_path: Path, state: str) -> None:
+    """A receiver that has answered has taken or refused the message, however little of it was read."""
+    known: dict[str, DeliveryError | str] = {
+        "sent": "202 Accepted",
+        "waiting": DeliveryError("429", retry_after_seconds=1800),
+        "dead": DeliveryError("400", final=True),
+    }
+
+    async def main() -> None:
+        async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+            await post.put("hello")
+            courier = post.courier()
+
+            async def hangs(message: Message) -> None:
+                courier.interrupt()
+                with if_cut_short(lambda: known[state]):
+                    await asyncio.sleep(10**6)
+
+            post.channel.does = hangs
+            await courier.deliver()
+            entry = await post.only()
+            assert entry.state == state
+            if state == "sent":
+                assert (entry.answer, entry.last_error) == ("202 Accepted", None)
+            if state == "waiting":
+                assert entry.due == NOON + timedelta(seconds=1800)
+
+    on_virtual_time(main)
+
+
 def test_an_interrupted_courier_still_notes_what_is_answered_in_a_moment(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:

@@ -1,8 +1,10 @@
 """The outbox of a run: messages and writes take hold together, and are delivered after that."""
 
 import asyncio
+import re
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +14,12 @@ import pytest
 
 from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
 from aioflow.messages.courier import Courier, Report
-from aioflow.messages.message import DeliveryError
+from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.outbox import Outbox, report_warnings
 from aioflow.messages.outbox_rows import Account, Waiting
 from aioflow.operator import Registry, StoreUse, describe
 from aioflow.plugins import load_operators
+from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
 
 PLAN = """
@@ -303,3 +306,73 @@ async def test_a_defect_of_a_channel_is_a_warning_of_a_run_that_is_committed(
     (warning,) = map(str, result.warnings)
     assert "ValueError: cannot close" in warning
     assert await stored(database_url) == ["Ann"]
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_a_cut_that_cannot_be_noted_is_told_and_counts_as_waiting(
+    tmp_path: Path, channel: ScriptedChannel, interrupts: bool
+) -> None:
+    url = f"sqlite:{tmp_path / 'test.db'}"
+
+    async def main() -> None:
+        other, locked, ended = await Post(url).connect(), asyncio.Event(), asyncio.Event()
+
+        async def write() -> None:
+            async with other.transaction("write"):
+                locked.set()
+                await ended.wait()
+
+        async def hangs(message: Message) -> None:
+            writers.append(asyncio.ensure_future(write()))
+            await locked.wait()
+            if interrupts:
+                reader.cancel()
+            await asyncio.sleep(10**6)
+
+        async def read() -> None:
+            async with stream:
+                async for _ in stream.batches():
+                    pass
+
+        writers: list[asyncio.Future[None]] = []
+        channel.does = hangs
+        async with Engine(registry=registry(), configuration=configuration(url)) as engine:
+            stream = engine.stream(loads(PLAN), people=[{"name": "Ann", "age": 30}])
+            reader = asyncio.ensure_future(read())
+            with suppress(asyncio.CancelledError):
+                await reader
+        ended.set()
+        await asyncio.gather(*writers)
+        await other.close()
+        entry = next(each for each in stream.account().entries if each.name == "messages")
+        assert entry.figures == {"posted": 1, "committed": True, "delivered": 0, "waiting": 1, "dead": 0}
+        assert entry.lines == ("1 message waiting",)
+        *others, warning = map(str, stream.statistics().warnings)
+        assert re.fullmatch(
+            r"what became of 1 message could not be noted in the database; it is taken up again when its "
+            r"lease has ended, at \d\d:\d\d:\d\d, by `aioflow outbox deliver` or a later run; "
+            r"see `aioflow outbox list`",
+            warning,
+        )
+        interrupted = "interrupted during delivery: all that the run wrote is stored, and 1 message waits"
+        assert others == ([f"{interrupted} in the outbox"] if interrupts else [])
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main())
+
+
+async def test_what_a_run_posted_is_in_its_account_also_when_another_process_delivers_it(
+    tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:{tmp_path / 'test.db'}"
+
+    async def claims_first(self: Courier, seconds: float | None = None) -> Report:
+        async with opened_post(url) as other:
+            now = other.clock.now
+            await other.table().claim((await other.only()).message.key, "other", now, now + timedelta(days=1))
+        return self.report
+
+    monkeypatch.setattr(Courier, "deliver", claims_first)
+    account = (await told(url, ("Ann", 30))).account
+    entry = next(each for each in account.entries if each.name == "messages")
+    assert (entry.figures["posted"], entry.lines) == (1, ("1 message in the outbox",))

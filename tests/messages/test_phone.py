@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,7 +18,9 @@ from aioflow.messages.message import DeliveryError, Message
 from aioflow.messages.phone import PhoneAccounts, PhoneChannel
 from aioflow.messages.phone_settings import PhoneSettings, phone_number
 from aioflow.secrets import Secrets
+from aioflow.state.moments import watch
 from tests.clocks import PATIENCE_SECONDS, let_time_pass
+from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway
 
 TO = "+4915112345678"
@@ -371,3 +374,32 @@ def test_numbers_from_data_are_allowed_whole_or_by_their_beginning() -> None:
     assert not allowing()(TO)
     assert not allowing("+1*", TO[:-1])(TO)
     assert not allowing(TO)(TO + "9")
+
+
+@pytest.mark.parametrize(("status", "state"), [(202, "sent"), (400, "dead"), (503, "waiting")])
+async def test_a_cut_while_the_body_of_an_answer_is_read_leaves_its_status(
+    tmp_path: Path, status: int, state: str
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} Said\r\nContent-Length: 10\r\n\r\nbegun".encode())
+        await reader.read()  # until the other side is gone
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, opened_post(f"sqlite:{tmp_path / 'test.db'}") as post:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/?{{to}}{{text}}"
+        gateway = PhoneChannel({"phone": {"default": {"url": url, "method": "GET"}}})
+        await post.put("hello", account="default")
+
+        async def deliver(message: Message) -> str:
+            return await gateway.deliver(text_message())
+
+        post.channel.does = deliver
+        courier = post.courier()
+        with watch(lambda name: courier.interrupt() if name == "gateway-answered" else None):
+            report = await courier.deliver()
+        await gateway.close()
+        entry = await post.only()
+        assert (entry.state, report.sent) == (state, int(state == "sent"))
+        assert str(status) in str(entry.answer if state == "sent" else entry.last_error)

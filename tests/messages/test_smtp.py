@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioflow.messages.cutoff import told
 from aioflow.messages.email import EmailChannel
+from aioflow.messages.message import DeliveryError
 from aioflow.messages.smtp import stuffed
 from aioflow.secrets import MASK, mask
 from aioflow.state.moments import MOMENTS, watch
-from tests.clocks import let_time_pass
+from tests.clocks import PATIENCE_SECONDS, let_time_pass
 from tests.messages.mails import account, channel, mail, refusal
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
 
@@ -383,3 +386,44 @@ async def test_lines_of_dots_arrive_as_they_were() -> None:
     async with SmtpServer() as server, channel(server) as sender:
         await sender.deliver(mail(text=text, html=""))
     assert server.kept[0].message.get_content().replace("\r\n", "\n") == text
+
+
+# --- cut short ------------------------------------------------------------------------------------
+
+
+async def test_a_message_that_was_cut_in_the_middle_never_gets_to_its_end() -> None:
+    """What is said of it as certain stays true: nothing goes on draining what is left."""
+    goes_on, got = asyncio.Event(), bytearray()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 slow\r\n")
+        while not (line := await reader.readline()).startswith(b"DATA"):
+            writer.write(b"250 slow\r\n" if line else b"")
+        writer.write(b"354 go on\r\n")
+        got.extend(await reader.read(1))
+        begun.set()
+        await goes_on.wait()
+        with suppress(OSError):
+            while (part := await reader.read(2**20)) and not got.endswith(b"\r\n.\r\n"):
+                got.extend(part)
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, asyncio.timeout(PATIENCE_SECONDS):
+        port = server.sockets[0].getsockname()[1]
+        sender = EmailChannel(account(f"smtp+insecure://127.0.0.1:{port}"))
+        delivery = asyncio.ensure_future(sender.deliver(mail(text="0123456789\n" * 1_000_000)))
+        await begun.wait()
+        delivery.cancel()
+        with pytest.raises(asyncio.CancelledError) as cut:
+            await delivery
+        goes_on.set()
+        await ended.wait()
+        await sender.close()
+    error = told(cut.value)
+    assert isinstance(error, DeliveryError)
+    assert "had not got the whole message" in str(error)
+    assert not error.uncertain
+    assert b"\r\n.\r\n" not in got
