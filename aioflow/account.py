@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from aioflow.dataclass import dataclass
 from aioflow.errors import OperatorError, PlanError, message_of
 from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import mask
+from aioflow.secrets import masked
 from aioflow.services import AccountEntry
 from aioflow.version import __version__
 from aioflow.wholeness import WHOLE, Marks, Reason
@@ -145,15 +145,6 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
         "statement": statement,
     }
     return {name: masked(value) for name, value in told.items()}
-
-
-def masked(value: Any) -> Any:
-    """Return plain JSON as it may be shown: without secrets in any of its texts."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, Mapping):
-        return {mask(name): masked(each) for name, each in value.items()}
-    return [masked(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _texts(reasons: tuple[Reason, ...]) -> list[str]:

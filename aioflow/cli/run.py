@@ -6,11 +6,12 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.conclusion import Conclusion, concluded
+from aioflow.cli.config import web_configuration
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import NOTHING_FOUND, tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
@@ -57,12 +58,13 @@ class RunOptions:
     log: LogOptions = LogOptions()
 
 
-def run_plan(options: RunOptions, settings: Configuration) -> None:
-    """Run a plan; whatever can be found wrong beforehand is."""
-    if options.append and options.overwrite:
-        raise InputError("-o appends and -O overwrites: give one of them")
-    shows_account = settings.account and not options.quiet
-    with logged(options.log) as log, concluded(options, shows_account=shows_account) as conclusion:
+def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
+    """Run a plan with the settings that are `given`; whatever can be found wrong beforehand is."""
+    with logged(options.log) as log, concluded(options) as conclusion:
+        if options.append and options.overwrite:
+            raise InputError("-o appends and -O overwrites: give one of them")
+        settings = web_configuration(given, options.plan_path)
+        conclusion.shows_account = settings.account and not options.quiet
         registry = load_modules(settings.ops)
         program = conclusion.program = load_program(options.plan_path, options.plan, registry)
         arguments = stream_arguments(options, program)
@@ -193,6 +195,7 @@ async def _pour(
     writer = BackgroundWriter(
         destination.descriptor, around=progress.aside if on_terminal and progress else None
     )
+    writer.write(destination.line_end())
     try:
         # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
         # neither it nor the watch can cancel what comes behind this block.

@@ -120,7 +120,7 @@ def test_an_interrupted_run_tells_what_it_did(folder: Path) -> None:
         wait_until((folder / "started").exists)
         process.popen.send_signal(signal.SIGINT)
         assert process.end() == 130
-        assert told(process.messages.read().decode()) == ["stopped after T", "interrupted"]
+        assert told(process.messages.read().decode()) == ["interrupted after T", "interrupted"]
     report = json.loads((folder / "r.json").read_text())
     assert (report["outcome"], report["exit-code"]) == ("interrupted", 130)
 
@@ -203,6 +203,23 @@ def test_what_a_parameter_called_password_says_is_not_in_the_report(folder: Path
     assert report["parameters"] == {"password": "********"}
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [("hunter2x", "hunter2x"), ('"hunter2x"', "hunter2x"), ("123456",) * 2]
+)
+def test_what_a_parameter_called_password_says_is_shown_nowhere(folder: Path, value: str, shown: str) -> None:
+    (folder / "login.plan").write_text(
+        "PLAN login { INPUT: a OUTPUT: b PARAM: password "
+        """BODY { project (a, "'${password}' as n" : c) apply (c, "broken" : b) } }"""
+    )
+    arguments = ("login.plan", "--ops", "functions", "-i", '{"n": 1}', "--set", f"password={value}")
+    done, report = report_of(folder, *arguments, "-vv", "--log-file", "run.log")
+    assert done.returncode == report["exit-code"] == 1
+    told = (done.stderr, report["error"]["message"], (folder / "run.log").read_text())
+    for text in told:
+        assert "cannot do ********" in text
+        assert shown not in text
+
+
 def test_a_report_that_cannot_be_written_is_found_before_the_run(folder: Path) -> None:
     arguments = ("run", "double.plan", "-i", NUMBERS, "--report", "nowhere/report.json")
     done = aioflow(*arguments, cwd=folder)
@@ -210,11 +227,41 @@ def test_a_report_that_cannot_be_written_is_found_before_the_run(folder: Path) -
     assert done.stderr == "error: cannot write the report: there is no folder 'nowhere'\n"
 
 
-def test_a_report_that_cannot_be_written_after_the_run_makes_it_fail(folder: Path) -> None:
+def test_a_report_that_would_be_a_folder_is_found_before_the_run(folder: Path) -> None:
     (folder / "taken").mkdir()
-    done = aioflow("run", "double.plan", "-i", '{"n": 1}', "--report", "taken", cwd=folder)
-    assert (done.returncode, done.stdout) == (1, '{"n": 1, "twice": 2}\n')
-    assert "error: cannot write the report: " in done.stderr
+    done = aioflow("run", "double.plan", "-i", NUMBERS, "--report", "taken", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: cannot write the report: is a directory: 'taken'\n"
+
+
+def test_a_report_that_cannot_be_written_after_the_run_makes_it_fail(folder: Path) -> None:
+    (folder / "taking.py").write_text(
+        "import os\nfrom aioflow import function\n\n@function(pure=True)\n"
+        "def take(row):\n    os.mkdir('taken')\n    return {'done': True}\n"
+    )
+    (folder / "take.plan").write_text('PLAN take { INPUT: a OUTPUT: b BODY { apply (a, "take" : b) } }')
+    arguments = ("run", "take.plan", "--ops", "taking", "-i", '{"n": 1}', "--report", "taken")
+    done = aioflow(*arguments, cwd=folder)
+    assert (done.returncode, done.stdout) == (1, '{"n": 1, "done": true}\n')
+    assert "error: cannot write the report: is a directory: 'taken'\n" in done.stderr
+    assert not list(folder.glob(".taken*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "kind"),
+    [
+        (("-o", "a.jsonl", "-O", "b.jsonl"), {}, "InputError"),
+        ((), {"AIOFLOW_WORKERS": "bad"}, "InputError"),
+    ],
+    ids=["two files", "setting"],
+)
+def test_a_run_that_is_refused_for_its_options_or_settings_replaces_the_report(
+    folder: Path, arguments: tuple[str, ...], changes: dict[str, str], kind: str
+) -> None:
+    (folder / "report.json").write_text('{"outcome": "ended"}')
+    done, report = report_of(folder, "double.plan", "-i", NUMBERS, *arguments, **changes)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (report["outcome"], report["exit-code"], report["error"]["kind"]) == ("refused", 2, kind)
 
 
 def test_a_source_that_brought_nothing_is_in_the_report(folder: Path, site: Site) -> None:
