@@ -79,10 +79,12 @@ class Conclusion:
         if account.outcome == "not started":
             return None
         if error is not None and not isinstance(error, SystemExit):
-            return replace(account, outcome="failed", failure=error)
+            return account if account.failure is error else account.failed_with(error)
         if signals_received and account.outcome != "failed" and not self.stream.is_complete:
             return replace(account, outcome="interrupted")
-        return account
+        # To the engine, a task that waits for rows in vain is cancelled, whatever the reason.
+        has_left = self.reader_left and account.outcome == "interrupted"
+        return replace(account, outcome="stopped") if has_left else account
 
     # --- the report -----------------------------------------------------------------------------
 

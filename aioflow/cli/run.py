@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ from aioflow.cli.destination import Destination
 from aioflow.cli.ending import NOTHING_FOUND, tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
-from aioflow.cli.logs import CommandLog, LogOptions, logged
+from aioflow.cli.logs import COMMAND, CommandLog, LogOptions, logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
 from aioflow.cli.writer import BackgroundWriter
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from aioflow.results import RunStream
 
 
+_LOG = logging.getLogger(COMMAND)
 # A table's first rows are held back for others to decide the widths with, but not for longer than this.
 PATIENCE_SECONDS = 0.25
 
@@ -70,7 +72,7 @@ def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
         arguments = stream_arguments(options, program)
         nothing_found = run_interruptibly(_run(options, settings, program, arguments, conclusion, log))
         if nothing_found and not options.allow_empty:
-            tell("note", "nothing was found where something should be; --allow-empty takes it for a success")
+            _note("nothing was found where something should be; --allow-empty takes it for a success")
             sys.exit(NOTHING_FOUND)
 
 
@@ -283,4 +285,9 @@ def _warn(stream: RunStream, *, notes: bool) -> None:
     for message in statistics.warnings:
         tell("warning", message)
     for message in statistics.notes if notes else ():
-        tell("note", message)
+        _note(message)
+
+
+def _note(message: str) -> None:
+    _LOG.info("%s", mask(message))
+    tell("note", message)
