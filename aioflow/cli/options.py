@@ -42,8 +42,8 @@ Inputs: TypeAlias = Annotated[
         "-i",
         metavar="NAME=VALUE",
         help="Rows for an input: NAME=@FILE (JSON lines, JSON, CSV, TSV or Parquet), NAME=JSON (an object "
-        "or a list), or NAME=- (JSON lines from stdin, streamed). A plan with one input needs no NAME=; there "
-        "ATTRIBUTE=VALUE, once or more, gives one tuple.",
+        "or a list), or NAME=- (JSON lines from stdin, streamed). A plan with one input needs no NAME=; "
+        "there ATTRIBUTE=VALUE, once or more, gives one tuple.",
     ),
 ]
 Sets: TypeAlias = Annotated[
