@@ -5,24 +5,23 @@ The engine counts rows and failures. What else there is to tell, services of the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import OperatorError, PlanError, message_of
+from aioflow.events import Outcome
 from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import mask
+from aioflow.secrets import masked
 from aioflow.services import AccountEntry
 from aioflow.version import __version__
 from aioflow.wholeness import WHOLE, Marks, Reason
 
 # Of the JSON form. New names may come without a new version; none goes, or changes its meaning.
 VERSION = 1
-
-# Of a stopped run nobody reads the results any more. Whoever runs plans for others may know more: that a
-# signal has interrupted it, or that it was refused and never began.
-Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,11 @@ class RunAccount:
     @property
     def ended(self) -> datetime:
         return self.started + timedelta(seconds=self.elapsed_seconds)
+
+    def failed_with(self, error: BaseException) -> RunAccount:
+        """Return the account of the same run, that this error has ended."""
+        errors = Counter(self.errors) + Counter([type(_cause_of(error)).__name__])
+        return replace(self, outcome="failed", failure=error, errors=errors)
 
     def lines(self) -> tuple[str, ...]:
         """Return the account for people; what is nothing is left out."""
@@ -132,14 +136,12 @@ class RunAccount:
 def error_as_json(error: BaseException) -> dict[str, Any]:
     """Return what ended a run: kind, message, and as far as it is known the place and the statement."""
     place = statement = None
-    cause: BaseException = error
     if isinstance(error, OperatorError):
-        cause = error.__cause__ or error
         place, _, statement = error.where.rpartition(": ")
     elif isinstance(error, PlanError) and error.diagnostics and error.diagnostics[0].span is not None:
         place = error.diagnostics[0].span.place
     told = {
-        "kind": type(cause).__name__,
+        "kind": type(_cause_of(error)).__name__,
         "message": message_of(error),
         "place": place,
         "statement": statement,
@@ -147,13 +149,9 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
     return {name: masked(value) for name, value in told.items()}
 
 
-def masked(value: Any) -> Any:
-    """Return plain JSON as it may be shown: without secrets in any of its texts."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, Mapping):
-        return {mask(name): masked(each) for name, each in value.items()}
-    return [masked(each) for each in value] if isinstance(value, list | tuple) else value
+def _cause_of(error: BaseException) -> BaseException:
+    """Return what an operator has failed with."""
+    return (error.__cause__ or error) if isinstance(error, OperatorError) else error
 
 
 def _texts(reasons: tuple[Reason, ...]) -> list[str]:

@@ -6,9 +6,13 @@ Nothing is built while nobody listens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
+
+# Of a stopped run nobody reads the results any more; of an interrupted one, the reader was cancelled, as
+# by Ctrl-C. Whoever runs plans for others may know of a run that was refused and never began.
+Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class RunStarted(Event):
 class RunEnded(Event):
     plan: str
     error: str | None = None
+    outcome: Outcome = "ended"
 
 
 @dataclass(frozen=True)

@@ -487,11 +487,12 @@ class OperatorStep(Gate):
         if not self.streams:  # then it was the only firing
             error = self._drop_results(error)
         self.failed += 1
-        self.totals.fail(error)
+        ends_run = isinstance(error, RunError) or not self.takes_failures
+        self.totals.fail(error, ends_run=ends_run)
         self._note_failure(error)
         if self.session.listeners:
             self.session.publish(TupleFailed(*self.place(), str(error)))
-        if isinstance(error, RunError) or not self.takes_failures:
+        if ends_run:
             raise self._told(error, schema, row)
         if self.step.resolved.skip_errors:
             self.totals.skip(error)

@@ -24,6 +24,8 @@ from aioflow.quantities import count_text, duration_text
 from aioflow.secrets import mask
 
 _LOG: Final = logging.getLogger("aioflow.engine")
+# A logger of their own, for whoever shows the warnings of a run in another way.
+_WARNINGS: Final = logging.getLogger("aioflow.engine.warnings")
 
 
 def is_wanted() -> bool:
@@ -33,6 +35,9 @@ def is_wanted() -> bool:
 
 def log_event(event: Event) -> None:
     """Write an event to the log; a listener of an engine."""
+    if isinstance(event, Warned):
+        _WARNINGS.warning("%s", mask(event.message))
+        return
     words = _WORDS.get(type(event))
     if words is not None and (text := words(event)):
         place = _place(event) if isinstance(event, StepEvent) else ""
@@ -62,8 +67,9 @@ def _firing_ended(event: FiringEnded) -> str:
 
 
 def _run_ended(event: RunEnded) -> str:
-    how = f"has failed: {event.error}" if event.error else "has ended"
-    return f"run {event.run_id} of {event.plan} {how}"
+    verb = "was" if event.outcome in ("interrupted", "stopped") else "has"
+    why = f": {event.error}" if event.error else ""
+    return f"run {event.run_id} of {event.plan} {verb} {event.outcome}{why}"
 
 
 _WORDS: Final[Mapping[type[Event], Callable[[Any], str]]] = {
@@ -76,5 +82,4 @@ _WORDS: Final[Mapping[type[Event], Callable[[Any], str]]] = {
     FiringStarted: _firing_started,
     FiringEnded: _firing_ended,
     TupleFailed: lambda event: f"failed on a tuple: {event.error}",
-    Warned: lambda event: f"warning: {event.message}",
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from aioflow.pattern import pattern
@@ -85,6 +85,15 @@ def mask_values(text: str) -> str:
                 text.replace(form, MASK) if len(form) >= _SHORT_CHARACTERS else _alone(form).sub(MASK, text)
             )
     return text
+
+
+def masked(value: Any) -> Any:
+    """Return plain JSON as it may be shown: without secrets in any of its texts; numbers stay as they are."""
+    if isinstance(value, str):
+        return MASK if value in _forms else mask(value)
+    if isinstance(value, Mapping):
+        return {mask(str(name)): masked(each) for name, each in value.items()}
+    return [masked(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:

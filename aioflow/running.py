@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from aioflow.account import Outcome, OutputAccount, RunAccount
+from aioflow.account import OutputAccount, RunAccount
 from aioflow.calls import Call, Entrance, Surroundings
 from aioflow.checkpoints import Checkpoints
 from aioflow.errors import CLOSED_EARLY, ClosedError, DeadlineError, InputError, RunError, declared_output
-from aioflow.events import RunEnded, RunStarted
+from aioflow.events import Outcome, RunEnded, RunStarted
 from aioflow.feed import Feed
 from aioflow.outlet import Outlet, Space, Target
 from aioflow.outputs import Mailbox, Port
@@ -104,6 +104,7 @@ class Run:
         self._deadline: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._was_interrupted = False
 
     @property
     def has_started(self) -> bool:
@@ -211,6 +212,7 @@ class Run:
         self._begin_stop()
         interrupt = self.session.services.interrupt
         if interrupted:
+            self._was_interrupted |= not self.is_over
             interrupt()
         if self._stopping is not None:
             is_ours = asyncio.current_task() in self.session.tasks
@@ -312,7 +314,7 @@ class Run:
         if session.listeners:
             message = None if session.failure is None else str(session.failure)
             name = session.graph.program.name
-            session.publish(RunEnded(self._ended_at, session.info.run_id, name, message))
+            session.publish(RunEnded(self._ended_at, session.info.run_id, name, message, self._outcome))
 
     # --- looking at it --------------------------------------------------------------------------
 
@@ -322,7 +324,9 @@ class Run:
             return "running" if self.has_started else "not started"
         if self.session.failure is not None:
             return "failed"
-        return "ended" if self.session.services.ended_well else "stopped"
+        if self.session.services.ended_well:
+            return "ended"
+        return "interrupted" if self._was_interrupted else "stopped"
 
     def account(self) -> RunAccount:
         session, info = self.session, self.session.info
@@ -332,7 +336,7 @@ class Run:
             errors += totals.kinds
             counters += totals.counters
         ports = (*self._ports, *self._emitted.values())
-        return RunAccount(
+        account = RunAccount(
             info.run_id,
             info.plan,
             self._outcome,
@@ -345,9 +349,10 @@ class Run:
             tuple(session.warnings),
             tuple(session.notes),
             tuple(session.nothing_found),
-            session.failure,
+            None,
             session.services.account(),
         )
+        return account if session.failure is None else account.failed_with(session.failure)
 
     @property
     def _elapsed(self) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aioflow.errors import InputError, suggestion
 from aioflow.folders import config_folder, shown_path
-from aioflow.masking import MASK, conceal, mask, mask_values, shows_secret
+from aioflow.masking import MASK, conceal, mask, mask_values, masked, shows_secret
 from aioflow.pattern import pattern
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "conceal",
     "mask",
     "mask_values",
+    "masked",
     "references",
     "shows_secret",
     "variable_of",

@@ -47,12 +47,13 @@ class Totals:
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
     counters: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)  # of the errors
+    kinds: Counter[str] = field(default_factory=Counter)  # of the errors that were taken
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, *, ends_run: bool = False) -> None:
         """A firing failed, whatever becomes of that."""
         self.errors += 1
-        self.kinds[type(error).__name__] += 1
+        if not ends_run:
+            self.kinds[type(error).__name__] += 1
 
     def go_unasked(self, error: BaseException) -> None:
         """A failure went where nobody looks."""

@@ -77,10 +77,7 @@ class Destination:
             self._beginning = existing.readline(_LONGEST_BEGINNING)
             existing.seek(0)
             shutil.copyfileobj(existing, self._file)
-            if existing.tell():
-                existing.seek(-1, os.SEEK_END)
-                if existing.read(1) != b"\n":
-                    self._file.write(b"\n")
+            self._file.write(missing_line_end(existing))
 
     def write(self, batch: Batch, schema: Schema) -> None:
         assert self._file is not None
@@ -116,3 +113,11 @@ class Destination:
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
             self._temporary = None
+
+
+def missing_line_end(file: BinaryIO) -> bytes:
+    """Return what a file needs at its end before another line can follow."""
+    if not file.seek(0, os.SEEK_END):
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read(1) == b"\n" else b"\n"

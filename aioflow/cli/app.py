@@ -114,7 +114,7 @@ def run(
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
-    from aioflow.cli.config import database_options, web_configuration, web_options
+    from aioflow.cli.config import database_options, web_options
     from aioflow.cli.logs import LogOptions
     from aioflow.cli.run import RunOptions, run_plan
 
@@ -125,7 +125,7 @@ def run(
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
     given |= {} if formulas is None else {"files": {"formulas": formulas}}
-    run_plan(options, web_configuration(given, plan_path))
+    run_plan(options, given)
 
 
 @app.command()

@@ -12,15 +12,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioflow.account import RunAccount, error_as_json, masked
-from aioflow.cli.destination import replace_file
+from aioflow.account import RunAccount, error_as_json
+from aioflow.cli.destination import check_replaceable, replace_file
 from aioflow.cli.ending import FAILED, OK, exit_code, for_terminal, os_error_text, tell
 from aioflow.cli.inputs import input_sources, read_parameters
 from aioflow.cli.logs import COMMAND
 from aioflow.cli.loop import last_words, signals_received
 from aioflow.errors import InputError
 from aioflow.plan import Program
-from aioflow.secrets import MASK
+from aioflow.secrets import MASK, masked
 from aioflow.section import is_sensitive
 
 if TYPE_CHECKING:
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from aioflow.results import RunStream
 
 _LOG = logging.getLogger(COMMAND)
+_REPORT = "the report"
 
 
 class Conclusion:
     """Knows of a run what there is to tell of it when it ends."""
 
-    def __init__(self, options: RunOptions, *, shows_account: bool) -> None:
+    def __init__(self, options: RunOptions) -> None:
         self._options = options
-        self._shows_account = shows_account
         self._started = datetime.now(UTC)
         self._is_told = False
+        self.shows_account = not options.quiet
         self.program: Program | None = None
         self.stream: RunStream | None = None
         self.reader_left = False
@@ -47,7 +48,9 @@ class Conclusion:
         path = self._options.report
         folder = os.path.dirname(path or "") or "."
         if path is not None and not os.path.isdir(folder):
-            raise InputError(f"cannot write the report: there is no folder {folder!r}")
+            raise InputError(f"cannot write {_REPORT}: there is no folder {folder!r}")
+        if path is not None:
+            check_replaceable(path, _REPORT)
 
     def tell(self, code: int, error: BaseException | None) -> bool:
         """Tell it once; whether the report, if there is to be one, could be written."""
@@ -60,7 +63,7 @@ class Conclusion:
             _LOG.info("%s", line)
         if error is not None and not isinstance(error, SystemExit):
             _LOG.error("%s", error)
-        if self._shows_account and not self.reader_left:
+        if self.shows_account and not self.reader_left:
             text = for_terminal("\n  ".join(lines), sys.stderr)
             print(text, end="\n" if lines else "", file=sys.stderr, flush=True)
         return self._options.report is None or self._write(self._options.report, code, account, error)
@@ -70,27 +73,34 @@ class Conclusion:
         self.tell(128 + signals_received[0], None)
 
     def _account(self, error: BaseException | None) -> RunAccount | None:
-        account = None if self.stream is None else self.stream.account()
-        if account is None or account.outcome == "not started":
+        if self.stream is None:
             return None
-        has_failed = error is not None and not isinstance(error, SystemExit)
-        return replace(account, outcome="failed", failure=error) if has_failed else account
+        account = self.stream.account()
+        if account.outcome == "not started":
+            return None
+        if error is not None and not isinstance(error, SystemExit):
+            return account if account.failure is error else account.failed_with(error)
+        if signals_received and account.outcome != "failed" and not self.stream.is_complete:
+            return replace(account, outcome="interrupted")
+        # To the engine, a task that waits for rows in vain is cancelled, whatever the reason.
+        has_left = self.reader_left and account.outcome == "interrupted"
+        return replace(account, outcome="stopped") if has_left else account
 
     # --- the report -----------------------------------------------------------------------------
 
     def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> bool:
-        if account is not None and signals_received:
-            account = replace(account, outcome="interrupted")
         told = self._refused(error) if account is None else account.as_json()
         first = {name: told[name] for name in ("version", "aioflow", "plan")}
         first |= {"file": self._options.plan_path, "outcome": told["outcome"], "exit-code": code}
         told = first | told | self._given(told["inputs"])
         text = json.dumps(masked(told), ensure_ascii=False, indent=2, default=str)
         try:
-            replace_file(path, text + "\n")
-        except (OSError, InputError) as failure:
-            why = os_error_text(failure) if isinstance(failure, OSError) else str(failure)
-            tell("error", f"cannot write the report: {why}")
+            replace_file(path, text + "\n", _REPORT)
+        except OSError as failure:
+            tell("error", f"cannot write {_REPORT}: {os_error_text(failure)}")
+            return False
+        except InputError as failure:
+            tell("error", str(failure))
             return False
         return True
 
@@ -116,9 +126,9 @@ class Conclusion:
 
 
 @contextmanager
-def concluded(options: RunOptions, *, shows_account: bool) -> Iterator[Conclusion]:
+def concluded(options: RunOptions) -> Iterator[Conclusion]:
     """Have a run tell how it went, also where an error or a signal ends it."""
-    conclusion = Conclusion(options, shows_account=shows_account)
+    conclusion = Conclusion(options)
     conclusion.check()
     last_words.append(conclusion.interrupted)
     try:

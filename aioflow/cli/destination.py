@@ -11,12 +11,18 @@ from pathlib import Path
 from aioflow.cli.ending import os_error_text
 from aioflow.cli.loop import last_words
 from aioflow.errors import InputError
+from aioflow.operators.destination import missing_line_end
 
 
 class Destination:
-    """An open descriptor with what has to happen at the end; stdout when there is no path."""
+    """An open descriptor with what has to happen at the end; stdout when there is no path.
 
-    def __init__(self, append: str | None = None, overwrite: str | None = None) -> None:
+    `what` names the file in the message that it cannot be written.
+    """
+
+    def __init__(
+        self, append: str | None = None, overwrite: str | None = None, *, what: str | None = None
+    ) -> None:
         self._temporary: str | None = None
         self._target: Path | None = None
         path = append or overwrite
@@ -33,14 +39,26 @@ class Destination:
                 self.descriptor = self._open_temporary(target)
         except OSError as error:
             error.filename = self.name
-            raise InputError(f"cannot write: {os_error_text(error)}") from error
+            named = "" if what is None else f" {what}"
+            raise InputError(f"cannot write{named}: {os_error_text(error)}") from error
 
     def beginning(self) -> bytes:
         """The first line of the file that is appended to; nothing for a new one."""
-        if self.name is None or self._target is not None or _is_special(Path(self.name)):
+        if self.name is None or not self._is_appended_to:
             return b""
         with open(self.name, "rb") as file:
             return file.readline()
+
+    def line_end(self) -> bytes:
+        """What has to stand before the first row: the end of a line that the file does not end."""
+        if self.name is None or not self._is_appended_to:
+            return b""
+        with open(self.name, "rb") as file:
+            return missing_line_end(file)
+
+    @property
+    def _is_appended_to(self) -> bool:
+        return self.name is not None and self._target is None and not _is_special(Path(self.name))
 
     def _open_temporary(self, target: Path) -> int:
         descriptor, self._temporary = tempfile.mkstemp(
@@ -76,11 +94,21 @@ class Destination:
             with suppress(FileNotFoundError):
                 os.unlink(self._temporary)
             self._temporary = None
+            last_words.remove(self.abandon)
 
 
-def replace_file(path: str, text: str) -> None:
+def check_replaceable(path: str, what: str) -> None:
+    """Find out whether `replace_file` could write now, and leave everything as it is."""
+    if _is_special(Path(path)) and not os.path.isdir(path):
+        return  # who reads a pipe would see its end
+    probe = Destination(overwrite=path, what=what)
+    os.close(probe.descriptor)
+    probe.abandon()
+
+
+def replace_file(path: str, text: str, what: str | None = None) -> None:
     """Make a file hold this text, or leave it as it was."""
-    destination = Destination(overwrite=path)
+    destination = Destination(overwrite=path, what=what)
     try:
         with open(destination.descriptor, "w", encoding="utf-8", newline="", closefd=False) as file:
             file.write(text)

@@ -24,6 +24,8 @@ from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.formats import Format, formats
 from aioflow.plan import InputDeclaration, Plan
 from aioflow.relation import Schema, Type
+from aioflow.secrets import conceal
+from aioflow.section import is_sensitive
 
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | AsyncIterator[Mapping[str, Any]]
 
@@ -190,6 +192,8 @@ def read_parameters(given: Sequence[str], plan: Plan, *, all_needed: bool = True
                 f"--set {name}: plan {plan.name} has no such parameter{near} (parameters: {known})"
             )
         values[name.lower()] = _constant(value, name)
+        if is_sensitive((name,)):
+            _conceal(values[name.lower()])
     missing = [each.name for each in plan.parameters if each.required and each.name.lower() not in values]
     if missing and all_needed:
         raise InputError(f"plan {plan.name} needs " + ", ".join(f"--set {name}=VALUE" for name in missing))
@@ -201,3 +205,12 @@ def _constant(text: str, name: str) -> Any:
     if isinstance(value, dict):
         raise InputError(f"--set {name}: a parameter is text, a number, true, false, null or a list")
     return tuple(value) if isinstance(value, list) else value
+
+
+def _conceal(value: Any) -> None:
+    """Have a value shown nowhere; there is nothing to hide in a truth value or null."""
+    if isinstance(value, tuple):
+        for each in value:
+            _conceal(each)
+    elif value is not None and not isinstance(value, bool):
+        conceal(str(value))

@@ -27,6 +27,7 @@ STATEMENTS: Final = "aioflow.log"
 MESSAGES: Final = "aioflow.messages"
 # What the command itself tells on stderr anyway; it is for the file.
 COMMAND: Final = "aioflow.cli"
+_TOLD_ANYWAY: Final = (COMMAND, "aioflow.engine.warnings")
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,9 @@ class _StandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # A log file may have its loggers tell more than is wanted here.
-        if record.name == COMMAND or record.levelno < self.levels.get(record.name, self.levels["aioflow"]):
+        if record.name in _TOLD_ANYWAY or record.levelno < self.levels.get(
+            record.name, self.levels["aioflow"]
+        ):
             return
 
         def write() -> None:

@@ -41,9 +41,9 @@ Inputs: TypeAlias = Annotated[
         "--input",
         "-i",
         metavar="NAME=VALUE",
-        help="Rows for an input: NAME=@FILE (JSON lines, JSON or CSV), NAME=JSON (an object or a list), "
-        "or NAME=- (JSON lines from stdin, streamed). A plan with one input needs no NAME=; there "
-        "ATTRIBUTE=VALUE, once or more, gives one tuple.",
+        help="Rows for an input: NAME=@FILE (JSON lines, JSON, CSV, TSV or Parquet), NAME=JSON (an object "
+        "or a list), or NAME=- (JSON lines from stdin, streamed). A plan with one input needs no NAME=; "
+        "there ATTRIBUTE=VALUE, once or more, gives one tuple.",
     ),
 ]
 Sets: TypeAlias = Annotated[
@@ -98,7 +98,7 @@ ModeOption: TypeAlias = Annotated[
     ),
 ]
 Capacity: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Most rows in a channel between two steps (256).")
+    int | None, typer.Option(min=1, metavar="N", help="Most rows in a queue between two statements (256).")
 ]
 MemoryLimit: TypeAlias = Annotated[
     str | None,
@@ -110,7 +110,9 @@ Timeout: TypeAlias = Annotated[
 ]
 Quiet: TypeAlias = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Tell only of warnings and errors: no progress, no account."),
+    typer.Option(
+        "--quiet", "-q", help="Tell only of warnings and errors: no progress, no notes, no account."
+    ),
 ]
 ReportFile: TypeAlias = Annotated[
     str | None,

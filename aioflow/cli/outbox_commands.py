@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from aioflow.cli.ending import FAILED, OK, colours, tell
+from aioflow.cli.ending import FAILED, OK, tell
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.paint import print_json
 from aioflow.cli.place import Place, find_place
@@ -107,7 +107,7 @@ class _Lines:
 
     def __init__(self) -> None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        self._table = Table(several_outputs=False, width=width if colours(sys.stdout) else None)
+        self._table = Table(several_outputs=False, width=width)
 
     def show(self, entry: Entry, now: datetime) -> None:
         self._write(self._table.rows("outbox", [Record(_COLUMNS, _line(entry, now))]))

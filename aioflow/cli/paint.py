@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from aioflow.cli.ending import colours
 from aioflow.display import visible_json
-from aioflow.secrets import mask
+from aioflow.secrets import masked
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
@@ -30,7 +30,7 @@ class Paint:
 def print_json(content: Any, file: TextIO | None = None) -> None:
     """A line of JSON; what a terminal would obey is written as an escape there."""
     output = sys.stdout if file is None else file
-    text = mask(json.dumps(content, ensure_ascii=False, default=str))
+    text = json.dumps(masked(content), ensure_ascii=False, default=lambda value: masked(str(value)))
     print(visible_json(text) if output.isatty() else text, file=output)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.conclusion import Conclusion, concluded
+from aioflow.cli.config import web_configuration
 from aioflow.cli.destination import Destination
 from aioflow.cli.ending import NOTHING_FOUND, tell
 from aioflow.cli.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
 from aioflow.cli.inputs import read_inputs, read_parameters
-from aioflow.cli.logs import CommandLog, LogOptions, logged
+from aioflow.cli.logs import COMMAND, CommandLog, LogOptions, logged
 from aioflow.cli.loop import run_interruptibly
 from aioflow.cli.program import load_modules, load_program
 from aioflow.cli.writer import BackgroundWriter
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from aioflow.results import RunStream
 
 
+_LOG = logging.getLogger(COMMAND)
 # A table's first rows are held back for others to decide the widths with, but not for longer than this.
 PATIENCE_SECONDS = 0.25
 
@@ -57,18 +60,19 @@ class RunOptions:
     log: LogOptions = LogOptions()
 
 
-def run_plan(options: RunOptions, settings: Configuration) -> None:
-    """Run a plan; whatever can be found wrong beforehand is."""
-    if options.append and options.overwrite:
-        raise InputError("-o appends and -O overwrites: give one of them")
-    shows_account = settings.account and not options.quiet
-    with logged(options.log) as log, concluded(options, shows_account=shows_account) as conclusion:
+def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
+    """Run a plan with the settings that are `given`; whatever can be found wrong beforehand is."""
+    with logged(options.log) as log, concluded(options) as conclusion:
+        if options.append and options.overwrite:
+            raise InputError("-o appends and -O overwrites: give one of them")
+        settings = web_configuration(given, options.plan_path)
+        conclusion.shows_account = settings.account and not options.quiet
         registry = load_modules(settings.ops)
         program = conclusion.program = load_program(options.plan_path, options.plan, registry)
         arguments = stream_arguments(options, program)
         nothing_found = run_interruptibly(_run(options, settings, program, arguments, conclusion, log))
         if nothing_found and not options.allow_empty:
-            tell("note", "nothing was found where something should be; --allow-empty takes it for a success")
+            _note("nothing was found where something should be; --allow-empty takes it for a success")
             sys.exit(NOTHING_FOUND)
 
 
@@ -193,6 +197,7 @@ async def _pour(
     writer = BackgroundWriter(
         destination.descriptor, around=progress.aside if on_terminal and progress else None
     )
+    writer.write(destination.line_end())
     try:
         # A timeout without a time: it knows its own cancellation from one that Ctrl-C asked for, and
         # neither it nor the watch can cancel what comes behind this block.
@@ -280,4 +285,9 @@ def _warn(stream: RunStream, *, notes: bool) -> None:
     for message in statistics.warnings:
         tell("warning", message)
     for message in statistics.notes if notes else ():
-        tell("note", message)
+        _note(message)
+
+
+def _note(message: str) -> None:
+    _LOG.info("%s", mask(message))
+    tell("note", message)

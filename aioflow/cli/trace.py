@@ -31,7 +31,7 @@ from aioflow.events import (
     TupleFailed,
     Warned,
 )
-from aioflow.masking import mask
+from aioflow.masking import masked
 
 # What takes up threads: a statement's steps, its firings, or a plan's calls.
 Track: TypeAlias = tuple[str, int | None, str, str]
@@ -210,5 +210,5 @@ class Trace:
         return round((time - (self._start or 0.0)) * 1e6, 3)
 
     def _write(self, entry: dict[str, Any]) -> None:
-        self._file.write(("" if self._first else ",\n") + mask(json.dumps(entry, ensure_ascii=False)))
+        self._file.write(("" if self._first else ",\n") + json.dumps(masked(entry), ensure_ascii=False))
         self._first = False

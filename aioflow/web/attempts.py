@@ -64,7 +64,10 @@ class ShownUrl:
 
 
 class RequestWatch(Protocol):
-    """Whoever wants to know what becomes of a request. Most only count, for which no value is built."""
+    """Whoever wants to know what becomes of a request. Most only count, for which no value is built.
+
+    An error status that is no trouble, but an answer like another, is counted as such.
+    """
 
     @property
     def wants_values(self) -> bool: ...
@@ -76,6 +79,8 @@ class RequestWatch(Protocol):
         body_bytes: int | None,
         stored: str | None,
         error: WebError | None,
+        *,
+        is_trouble: bool = True,
     ) -> None: ...
     def tell(self, attempt: HttpAttempt) -> None: ...
 

@@ -120,9 +120,12 @@ class _RobotsWatch:
         body_bytes: int | None,
         stored: str | None,
         error: WebError | None,
+        *,
+        is_trouble: bool = True,
     ) -> None:
         is_absent = status is not None and 400 <= status < 500
-        self._watch.count(host, attempt, None if is_absent else status, body_bytes, stored, error)
+        is_trouble = is_trouble and not is_absent
+        self._watch.count(host, attempt, status, body_bytes, stored, error, is_trouble=is_trouble)
 
     def tell(self, attempt: HttpAttempt) -> None:
         self._watch.tell(attempt)

@@ -38,6 +38,7 @@ class Traffic:
         self._body_bytes = 0
         self._hosts: set[str] = set()
         self._statuses: Counter[int] = Counter()  # by their first digit
+        self._untroubled: Counter[int] = Counter()  # of those, what is as it should be
         self._unanswered: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._stored: Counter[str] = Counter()
@@ -72,6 +73,8 @@ class Traffic:
         body_bytes: int | None,
         stored: str | None,
         error: WebError | None,
+        *,
+        is_trouble: bool = True,
     ) -> None:
         """Count an attempt at a request."""
         if isinstance(error, RequestRefusedError):
@@ -85,13 +88,14 @@ class Traffic:
         self._hosts.add(host)
         if status is not None:
             self._statuses[status // 100] += 1
+            self._untroubled[status // 100] += not is_trouble
         if error is not None:
             self._unanswered[type(error).__name__] += 1
 
     # --- the account ----------------------------------------------------------------------------
 
     def account(self) -> AccountEntry | None:
-        if not self._requests and not self._pages:
+        if not self._requests and not self._pages and not self._refused:
             return None
         figures = {
             "pages": self._pages,
@@ -111,7 +115,8 @@ class Traffic:
         """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 repeated, 2 answered 5xx`."""
         pages = count_text(self._pages, "page") if self._pages else "no pages"
         if not self._requests:
-            return f"{pages} from the cache"
+            refused = count_text(self._refused.total(), "request")
+            return f"{pages} from the cache" if self._pages else f"{pages}; {refused} refused"
         hosts = count_text(len(self._hosts), "host")
         if not self._pages:
             return f"no pages; {self._requests_text()} to {hosts}{self._trouble()}"
@@ -127,7 +132,8 @@ class Traffic:
     def _trouble(self) -> str:
         """What makes more requests than pages, beside redirects and robots.txt."""
         told = [(self._repeated, "repeated")]
-        told += [(self._statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
+        statuses = self._statuses - self._untroubled
+        told += [(statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
         told += [(sum(self._unanswered.values()), "without an answer")]
         return "".join(f", {number:,} {words}" for number, words in told if number)
 

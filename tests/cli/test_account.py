@@ -116,13 +116,16 @@ def test_a_run_that_failed_tells_what_it_did_before_the_error(folder: Path) -> N
 
 def test_an_interrupted_run_tells_what_it_did(folder: Path) -> None:
     arguments = ("run", "forever.plan", "--ops", "functions", "-i", '{"n": 1}', "--report", "r.json")
-    with start(*arguments, cwd=folder, **TOLD) as process:
+    with start(*arguments, "--log-file", "run.log", cwd=folder, **TOLD) as process:
         wait_until((folder / "started").exists)
         process.popen.send_signal(signal.SIGINT)
         assert process.end() == 130
-        assert told(process.messages.read().decode()) == ["stopped after T", "interrupted"]
+        assert told(process.messages.read().decode()) == ["interrupted after T", "interrupted"]
     report = json.loads((folder / "r.json").read_text())
     assert (report["outcome"], report["exit-code"]) == ("interrupted", 130)
+    log = (folder / "run.log").read_text()
+    assert " of forever_plan was interrupted\n" in log
+    assert " INFO aioflow.cli interrupted after " in log
 
 
 def test_a_reader_that_leaves_hears_no_account(folder: Path) -> None:
@@ -193,6 +196,7 @@ def test_there_is_a_report_whatever_goes_wrong(
     assert done.returncode == report["exit-code"] == code
     assert (report["error"]["kind"], report["error"]["place"]) == (kind, place)
     assert report["outcome"] == ("failed" if code == 1 else "refused")
+    assert report["errors"] == ({kind: 1} if code == 1 else {})
 
 
 def test_what_a_parameter_called_password_says_is_not_in_the_report(folder: Path) -> None:
@@ -203,6 +207,23 @@ def test_what_a_parameter_called_password_says_is_not_in_the_report(folder: Path
     assert report["parameters"] == {"password": "********"}
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [("hunter2x", "hunter2x"), ('"hunter2x"', "hunter2x"), ("123456",) * 2]
+)
+def test_what_a_parameter_called_password_says_is_shown_nowhere(folder: Path, value: str, shown: str) -> None:
+    (folder / "login.plan").write_text(
+        "PLAN login { INPUT: a OUTPUT: b PARAM: password "
+        """BODY { project (a, "'${password}' as n" : c) apply (c, "broken" : b) } }"""
+    )
+    arguments = ("login.plan", "--ops", "functions", "-i", '{"n": 1}', "--set", f"password={value}")
+    done, report = report_of(folder, *arguments, "-vv", "--log-file", "run.log")
+    assert done.returncode == report["exit-code"] == 1
+    told = (done.stderr, report["error"]["message"], (folder / "run.log").read_text())
+    for text in told:
+        assert "cannot do ********" in text
+        assert shown not in text
+
+
 def test_a_report_that_cannot_be_written_is_found_before_the_run(folder: Path) -> None:
     arguments = ("run", "double.plan", "-i", NUMBERS, "--report", "nowhere/report.json")
     done = aioflow(*arguments, cwd=folder)
@@ -210,11 +231,41 @@ def test_a_report_that_cannot_be_written_is_found_before_the_run(folder: Path) -
     assert done.stderr == "error: cannot write the report: there is no folder 'nowhere'\n"
 
 
-def test_a_report_that_cannot_be_written_after_the_run_makes_it_fail(folder: Path) -> None:
+def test_a_report_that_would_be_a_folder_is_found_before_the_run(folder: Path) -> None:
     (folder / "taken").mkdir()
-    done = aioflow("run", "double.plan", "-i", '{"n": 1}', "--report", "taken", cwd=folder)
-    assert (done.returncode, done.stdout) == (1, '{"n": 1, "twice": 2}\n')
-    assert "error: cannot write the report: " in done.stderr
+    done = aioflow("run", "double.plan", "-i", NUMBERS, "--report", "taken", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: cannot write the report: is a directory: 'taken'\n"
+
+
+def test_a_report_that_cannot_be_written_after_the_run_makes_it_fail(folder: Path) -> None:
+    (folder / "taking.py").write_text(
+        "import os\nfrom aioflow import function\n\n@function(pure=True)\n"
+        "def take(row):\n    os.mkdir('taken')\n    return {'done': True}\n"
+    )
+    (folder / "take.plan").write_text('PLAN take { INPUT: a OUTPUT: b BODY { apply (a, "take" : b) } }')
+    arguments = ("run", "take.plan", "--ops", "taking", "-i", '{"n": 1}', "--report", "taken")
+    done = aioflow(*arguments, cwd=folder)
+    assert (done.returncode, done.stdout) == (1, '{"n": 1, "done": true}\n')
+    assert "error: cannot write the report: is a directory: 'taken'\n" in done.stderr
+    assert not list(folder.glob(".taken*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "kind"),
+    [
+        (("-o", "a.jsonl", "-O", "b.jsonl"), {}, "InputError"),
+        ((), {"AIOFLOW_WORKERS": "bad"}, "InputError"),
+    ],
+    ids=["two files", "setting"],
+)
+def test_a_run_that_is_refused_for_its_options_or_settings_replaces_the_report(
+    folder: Path, arguments: tuple[str, ...], changes: dict[str, str], kind: str
+) -> None:
+    (folder / "report.json").write_text('{"outcome": "ended"}')
+    done, report = report_of(folder, "double.plan", "-i", NUMBERS, *arguments, **changes)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (report["outcome"], report["exit-code"], report["error"]["kind"]) == ("refused", 2, kind)
 
 
 def test_a_source_that_brought_nothing_is_in_the_report(folder: Path, site: Site) -> None:
@@ -265,6 +316,29 @@ def test_a_log_file_has_everything_with_times(folder: Path, site: Site) -> None:
     assert " DEBUG aioflow.web.requests GET " in text
     assert " DEBUG aioflow.engine web:18 wrapper begins" in text
     assert " INFO aioflow.cli 3 rows in " in text
+
+
+def test_a_warning_is_one_in_the_log_file_and_shown_once(folder: Path) -> None:
+    (folder / "skips.plan").write_text(
+        'PLAN skips { INPUT: a OUTPUT: b BODY { apply (a, "broken" : b) {ERRORS: skip} } }'
+    )
+    arguments = ("run", "skips.plan", "--ops", "functions", "-i", '{"n": 7}', "-vv", "--log-file", "run.log")
+    done = aioflow(*arguments, cwd=folder)
+    message = "1 failure was skipped, the first: ValueError: cannot do 7"
+    shown = [line for line in done.stderr.splitlines() if message in line]
+    logged = [line for line in (folder / "run.log").read_text().splitlines() if message in line]
+    assert len(shown) == len(logged) == 1
+    assert shown[0].startswith("warning: skips.plan:1:")
+    assert " WARNING aioflow.engine" in logged[0]
+
+
+def test_that_nothing_was_found_is_in_the_log_file(folder: Path, site: Site) -> None:
+    plan = WEB_PLAN.replace("SITE", site.url("")).replace("li.house", "li.none").partition("PLAN web")[0]
+    plan += 'PLAN web { INPUT: p (page number) OUTPUT: o BODY { wrapper ("houses", p : o) } }'
+    (folder / "web.plan").write_text(plan)
+    done = aioflow("run", "web.plan", "-i", '{"page": 1}', "--log-file", "run.log", cwd=folder)
+    assert done.returncode == 3
+    assert " INFO aioflow.cli nothing was found where something should be" in (folder / "run.log").read_text()
 
 
 def test_a_log_can_be_json(folder: Path, site: Site) -> None:

@@ -95,12 +95,15 @@ async def test_a_run_that_is_interrupted_while_a_server_hangs_says_what_is_store
     async with SmtpServer() as server:
         set_up_mail(folder, server)
         hanging = server.on(step, Reaction(until=asyncio.Event(), times=1))  # type: ignore[arg-type]
-        async with started(*RUN, "-O", "out.jsonl", cwd=folder) as process:
+        async with started(*RUN, "-O", "out.jsonl", "--report", "r.json", cwd=folder) as process:
             await hanging.reached.wait()
             process.send_signal(number)
             assert await ended(process) == (code, "", SENTENCE)
         # The run is complete: what it wrote to the database, and its output.
         assert json.loads((folder / "out.jsonl").read_text()) == {"n": 1}
+        report = json.loads((folder / "r.json").read_text())
+        assert (report["outcome"], report["exit-code"]) == ("ended", code)
+        assert report["outputs"]["rows"]["whole"] is True
         ((key, state),) = outbox(folder)
         assert state == "waiting"
         exit_code, output, messages = await aioflow("outbox", "deliver", cwd=folder)

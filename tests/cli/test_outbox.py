@@ -15,6 +15,7 @@ import pytest
 from aioflow.messages.message import DeliveryError
 from aioflow.messages.outbox_table import OutboxTable
 from tests.cli.conftest import Ended
+from tests.cli.test_terminal import in_terminal, plain
 from tests.messages.posts import Post, ScriptedChannel, failing, opened_post
 
 T = TypeVar("T")
@@ -55,6 +56,14 @@ def lines(ended: Ended) -> list[str]:
 
 
 # --- list -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}])
+def test_a_list_on_a_terminal_is_cut_to_its_width(folder: Path, url: str, settings: dict[str, str]) -> None:
+    put(url, "A subject that goes on " * 10)
+    code, shown = in_terminal("outbox", "list", cwd=folder, **settings)
+    assert code == 0
+    assert max(map(len, plain(shown).splitlines())) <= 80
 
 
 def test_list_shows_what_waits_and_why(

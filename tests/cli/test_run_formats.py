@@ -104,3 +104,20 @@ def test_the_configuration_allows_folders_besides_that_of_the_plan(command: Comm
     (folder / "plans" / "aioflow.toml").write_text('[files]\nallow = ["../out"]\n')
     assert command("run", str(plan), "-i", ROWS).code == 0
     assert (folder / "out" / "a.csv").read_text() == "n\n1\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("a.jsonl", '{"n": 0, "twice": 0}', '{"n": 0, "twice": 0}\n{"n": 1, "twice": 2}\n'),
+        ("a.csv", "n,twice\n0,0", "n,twice\n0,0\n1,2\n"),
+        ("a.csv", "n,twice\n0,0\n", "n,twice\n0,0\n1,2\n"),
+        ("a.jsonl", "", '{"n": 1, "twice": 2}\n'),
+    ],
+)
+def test_rows_are_appended_on_lines_of_their_own(
+    folder: Path, command: Command, name: str, before: str, after: str
+) -> None:
+    (folder / name).write_text(before)
+    assert command("run", "double.plan", "-i", '{"n": 1}', "-o", name).code == 0
+    assert (folder / name).read_text() == after

@@ -241,3 +241,20 @@ def test_no_source_line_that_a_mistake_quotes_shows_a_credential(
     assert found_in(tmp_path, done.stdout, done.stderr) == []
     assert "abc-def" not in done.stdout + done.stderr
     assert "ghi-jkl" not in done.stdout + done.stderr
+
+
+def test_json_stays_json_where_a_number_is_also_a_secret(tmp_path: Path) -> None:
+    with echoing() as host:
+        changes = {"AIOFLOW_SECRET_PIN": "200", "AIOFLOW_HTTP_ALLOW": host}
+        arguments = ("fetch", f"http://{host}/fine", "--json", "-H", "X-Key: secret:PIN")
+        done = aioflow(*arguments, cwd=tmp_path, **changes)
+    told = json.loads(done.stdout)
+    assert told["status"] == 200
+    assert ["X-Echo", "********"] in told["headers"]
+
+
+def test_a_trace_stays_json_where_a_number_is_also_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "plain.plan").write_text("PLAN plain { INPUT: a OUTPUT: b BODY { limit (a, 200 : b) } }")
+    arguments = ("run", "plain.plan", "-i", '{"n": 1}', "--trace", "trace.json")
+    assert aioflow(*arguments, cwd=tmp_path, AIOFLOW_SECRET_PIN="1").returncode == 0
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

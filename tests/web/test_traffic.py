@@ -95,8 +95,15 @@ def test_a_host_without_a_robots_txt_is_in_no_trouble() -> None:
             TITLES, network=site, configuration={"http": {"robots": True}}, pages=pages("http://a.example/")
         )
     )
-    assert (entry.figures["requests"], entry.figures["statuses"]) == (2, {"2xx": 1})
+    assert (entry.figures["requests"], entry.figures["statuses"]) == (2, {"2xx": 1, "4xx": 1})
     assert entry.lines == ("1 page, 13 bytes from 1 host",)
+
+
+def test_a_run_whose_only_request_is_refused_tells_so() -> None:
+    site = ScriptedSite({"http://a.example/": AddressRefusedError("http://a.example/: not allowed")})
+    entry = web_of(run_plan(TITLES, network=site, pages=pages("http://a.example/")))
+    assert (entry.figures["requests"], entry.figures["refused"]) == (0, {"AddressRefusedError": 1})
+    assert entry.lines == ("no pages; 1 request refused",)
 
 
 def test_the_robots_txt_of_a_host_is_a_request_and_no_page() -> None:
