@@ -58,10 +58,10 @@ def lines(ended: Ended) -> list[str]:
 # --- list -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}])
-def test_a_list_on_a_terminal_is_cut_to_its_width(folder: Path, url: str, settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_list_on_a_terminal_is_cut_to_its_width(folder: Path, url: str, no_color: str) -> None:
     put(url, "A subject that goes on " * 10)
-    code, shown = in_terminal("outbox", "list", cwd=folder, **settings)
+    code, shown = in_terminal("outbox", "list", cwd=folder, NO_COLOR=no_color)
     assert code == 0
     assert max(map(len, plain(shown).splitlines())) <= 80
 
