@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,10 +23,10 @@ from aioflow.cli.reading import (
 from aioflow.cli.values import constant, is_json_of_rows, parsed_json, single_tuple
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.formats import Format, formats
+from aioflow.pattern import pattern
 from aioflow.plan import InputDeclaration, Plan
 from aioflow.relation import Schema, Type
 from aioflow.secrets import conceal
-from aioflow.section import is_sensitive
 
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | AsyncIterator[Mapping[str, Any]]
 
@@ -192,7 +193,7 @@ def read_parameters(given: Sequence[str], plan: Plan, *, all_needed: bool = True
                 f"--set {name}: plan {plan.name} has no such parameter{near} (parameters: {known})"
             )
         values[name.lower()] = _constant(value, name)
-        if is_sensitive((name,)):
+        if _CREDENTIAL.search(name):
             _conceal(values[name.lower()])
     missing = [each.name for each in plan.parameters if each.required and each.name.lower() not in values]
     if missing and all_needed:
@@ -205,6 +206,11 @@ def _constant(text: str, name: str) -> Any:
     if isinstance(value, dict):
         raise InputError(f"--set {name}: a parameter is text, a number, true, false, null or a list")
     return tuple(value) if isinstance(value, list) else value
+
+
+# Names of parameters that are credentials and nothing else: a `key` may be that of a table, whose name would
+# then be masked wherever it stands.
+_CREDENTIAL = pattern(r"(?:password|passwd|passphrase|secret|token|credentials?|api[-_]?key)$", re.IGNORECASE)
 
 
 def _conceal(value: Any) -> None:
