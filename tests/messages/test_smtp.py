@@ -405,7 +405,7 @@ async def test_a_message_that_was_cut_in_the_middle_never_gets_to_its_end() -> N
         begun.set()
         await goes_on.wait()
         with suppress(OSError):
-            while (part := await reader.read(2**20)) and not got.endswith(b"\r\n.\r\n"):
+            while not got.endswith(b"\r\n.\r\n") and (part := await reader.read(2**20)):
                 got.extend(part)
         writer.close()
         ended.set()
