@@ -11,7 +11,14 @@ import traceback
 from threading import Thread
 from typing import BinaryIO
 
-from aioflow.processes.frames import Call, Limits, Outcome, UnimportableError, receive, send
+from aioflow.processes.frames import (
+    Call,
+    Limits,
+    Outcome,
+    UnimportableError,
+    receive_call,
+    send_outcome,
+)
 
 # A process that once needed so much keeps it: another one takes its place.
 _RETIRES_AT_BYTES = 256 * 1024 * 1024
@@ -24,7 +31,7 @@ def main() -> None:
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
-            call: Call = receive(calls)
+            call = receive_call(calls)
         except EOFError:
             return
         outcome = _made(call)
@@ -85,10 +92,10 @@ def _traced(error: BaseException) -> BaseException:
 
 def _answer(outcomes: BinaryIO, outcome: Outcome) -> None:
     try:
-        send(outcomes, outcome)
+        send_outcome(outcomes, outcome)
     except Exception as error:  # a value may refuse in any way
         reason = TypeError(f"the result cannot be sent from one process to another: {error}")
-        send(outcomes, Outcome(error=reason, is_last=outcome.is_last))
+        send_outcome(outcomes, Outcome(error=reason, is_last=outcome.is_last))
 
 
 def _set_limits(limits: Limits) -> None:

@@ -62,17 +62,38 @@ def pickled_work(function: Callable[..., Any], arguments: tuple[Any, ...]) -> by
     return buffer.getvalue()
 
 
-def send(pipe: BinaryIO, message: Call | Outcome) -> None:
-    data = pickle.dumps(message, protocol=5)
-    pipe.write(_LENGTH.pack(len(data)))
-    pipe.write(data)
+def send_call(pipe: BinaryIO, call: Call) -> None:
+    # One after the other: the work may be large, and needs no copy.
+    _write(pipe, pickle.dumps(call.limits, protocol=5))
+    _write(pipe, call.work)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> Any:
-    """Return what comes next; an EOFError when the other side has ended."""
+def send_outcome(pipe: BinaryIO, outcome: Outcome) -> None:
+    _write(pipe, pickle.dumps(outcome, protocol=5))
+    pipe.flush()
+
+
+def receive_call(pipe: BinaryIO) -> Call:
+    """Return the call that comes next; an EOFError when the other side has ended."""
+    limits = pickle.loads(_read_frame(pipe))
+    return Call(_read_frame(pipe), limits)
+
+
+def receive_outcome(pipe: BinaryIO) -> Outcome:
+    """Return the outcome that comes next; an EOFError when the other side has ended."""
+    outcome: Outcome = pickle.loads(_read_frame(pipe))
+    return outcome
+
+
+def _write(pipe: BinaryIO, data: bytes) -> None:
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+
+
+def _read_frame(pipe: BinaryIO) -> bytes:
     (length,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
-    return pickle.loads(_read(pipe, length))
+    return _read(pipe, length)
 
 
 def _read(pipe: BinaryIO, length: int) -> bytes:

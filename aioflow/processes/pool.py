@@ -16,7 +16,7 @@ from threading import Lock, Timer
 from typing import Any, BinaryIO, ClassVar, TypeVar, cast
 
 from aioflow.errors import ProcessError
-from aioflow.processes.frames import Call, Limits, Outcome, pickled_work, receive, send
+from aioflow.processes.frames import Call, Limits, Outcome, pickled_work, receive_outcome, send_call
 from aioflow.services import Scope, ServiceHost
 
 T = TypeVar("T")
@@ -199,8 +199,8 @@ class _Process:
         return self._process.poll() is None
 
     def exchange(self, call: Call) -> Outcome:
-        send(cast(BinaryIO, self._process.stdin), call)
-        return cast(Outcome, receive(cast(BinaryIO, self._process.stdout)))
+        send_call(cast(BinaryIO, self._process.stdin), call)
+        return receive_outcome(cast(BinaryIO, self._process.stdout))
 
     def kill(self) -> None:
         self._process.kill()

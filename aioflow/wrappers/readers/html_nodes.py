@@ -8,7 +8,7 @@ from html import unescape
 from typing import TYPE_CHECKING, TypeAlias
 
 from aioflow.pattern import pattern
-from aioflow.wrappers.loop_time import check
+from aioflow.wrappers.loop_time import check, weigh_texts
 from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.css import ITEM, MARKUP, OWN_TEXT, Selector
 from aioflow.wrappers.readers.html_search import find_all, find_first
@@ -175,10 +175,14 @@ def taker(selector: Selector, conversion: Conversion, *, in_page: bool) -> Take:
 
 def _values(nodes: list[LexborNode], value: NodeValue) -> list[str]:
     values = []
+    characters = 0
     for node in nodes:
-        check()  # one inside of the other, elements may have far more text than their page
+        check()
         if (text := value(node)) is not None:
             values.append(text)
+            # One inside of the other, elements may have far more text than their page.
+            characters += len(text)
+            weigh_texts(characters)
     return values
 
 
