@@ -99,7 +99,8 @@ def note_attempt(
     """Log an attempt, and tell whoever watches its request."""
     watch = request.watch
     if watch is not None:
-        watch.count(host, request.attempt, status, body_bytes, stored, error)
+        is_trouble = not (request.may_be_absent and status is not None and 400 <= status < 500)
+        watch.count(host, request.attempt, status, body_bytes, stored, error, is_trouble=is_trouble)
     is_logged = _LOG.isEnabledFor(logging.DEBUG)
     is_wanted = watch is not None and watch.wants_values
     if not is_wanted and not is_logged:

@@ -54,6 +54,8 @@ class Request:
     cookies: CookieStore | None = None
     timeout_seconds: float | None = None  # in place of the configured total
     permit: Permit = field(default=no_permit, repr=False, compare=False)
+    # For its `watch`: a page that is not there, such as a robots.txt, is no trouble.
+    may_be_absent: bool = field(default=False, compare=False)
     watch: RequestWatch | None = field(default=None, repr=False, compare=False)
     attempt: int = field(default=1, compare=False)
 

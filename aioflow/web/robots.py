@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from aioflow.dataclass import dataclass
 from aioflow.pattern import pattern
-from aioflow.web.attempts import HttpAttempt, RequestWatch
 from aioflow.web.errors import (
     ConnectionFailedError,
     NotRecordedError,
@@ -98,37 +97,6 @@ class Rules:
             else:
                 return True
         return self._parser.can_fetch(url, "*")
-
-
-class _RobotsWatch:
-    """Watches requests for robots.txt: a host that has none is in no trouble."""
-
-    __slots__ = ("_watch",)
-
-    def __init__(self, watch: RequestWatch) -> None:
-        self._watch = watch
-
-    @property
-    def wants_values(self) -> bool:
-        return self._watch.wants_values
-
-    def count(
-        self,
-        host: str,
-        attempt: int,
-        status: int | None,
-        body_bytes: int | None,
-        stored: str | None,
-        error: WebError | None,
-        *,
-        is_trouble: bool = True,
-    ) -> None:
-        is_absent = status is not None and 400 <= status < 500
-        is_trouble = is_trouble and not is_absent
-        self._watch.count(host, attempt, status, body_bytes, stored, error, is_trouble=is_trouble)
-
-    def tell(self, attempt: HttpAttempt) -> None:
-        self._watch.tell(attempt)
 
 
 class RobotsFetcher:
@@ -255,8 +223,7 @@ class RobotsFetcher:
         try:
             for _ in range(REDIRECTS_AT_MOST + 1):
                 asked = Request(url, streamed=True, robots=False, urgent=True, permit=request.permit)
-                watch = None if request.watch is None else _RobotsWatch(request.watch)
-                asked = replace(asked, watch=watch, attempt=request.attempt)
+                asked = replace(asked, watch=request.watch, attempt=request.attempt, may_be_absent=True)
                 async with await self._reader.fetch(asked) as response:
                     if not 300 <= response.status < 400:
                         return await self._understand(response)
