@@ -54,6 +54,10 @@ def test_every_selector_is_an_xpath_where_the_wrapper_says_so() -> None:
     assert found == [("/a", 1, "One & only Price 10 20"), ("/b", 1, "Two Rooms 3")]
 
 
+def test_a_dot_alone_is_the_item_itself() -> None:
+    assert rows(field("text", "."), each="//li/a") == [("One & only",), ("Two",)]
+
+
 def test_all_last_and_documents() -> None:
     (row,) = rows(
         field("all", "//li/a", "all", "join"),

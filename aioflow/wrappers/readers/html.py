@@ -258,7 +258,7 @@ class _Selecting:
 
 
 # No CSS begins so, but for a comment.
-_PATH = pattern(r"\s*(?:\.{0,2}/(?!\*)|\()")
+_PATH = pattern(r"\s*(?:\.{0,2}/(?!\*)|\(|\.{1,2}\s*$)")
 _NO_SELECTOR = Selector("")
 
 
