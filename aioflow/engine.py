@@ -13,27 +13,27 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
-from aioflow.account import RunAccount
-from aioflow.analysis.check import check
-from aioflow.budget import Budget
-from aioflow.context import RunInfo
+from aioflow.authoring.context import RunInfo
+from aioflow.authoring.operator import Registry
+from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.services import Services
+from aioflow.compiler.check import check
+from aioflow.compiler.graph import Graph
+from aioflow.compiler.readiness import check_readiness, store_of
+from aioflow.config.masking import masked_logger
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
-from aioflow.events import Listener
-from aioflow.graph import Graph
-from aioflow.journal import is_wanted, log_event
-from aioflow.masking import masked_logger
-from aioflow.operator import Registry
 from aioflow.plan import Plan, Program
-from aioflow.plugins import load_operators
-from aioflow.readiness import check_readiness, store_of
 from aioflow.relation import Record, Relation
-from aioflow.results import RunStream
-from aioflow.rows import RowsIn
-from aioflow.running import Run, RunsUnderWay, wait_through
-from aioflow.services import Services
-from aioflow.session import MODES, Mode, Session
-from aioflow.spill import Memory
-from aioflow.statistics import RunStatistics
+from aioflow.runtime.account import RunAccount
+from aioflow.runtime.budget import Budget
+from aioflow.runtime.events import Listener
+from aioflow.runtime.journal import is_wanted, log_event
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.results import RunStream
+from aioflow.runtime.run import Run, RunsUnderWay, wait_through
+from aioflow.runtime.session import MODES, Mode, Session
+from aioflow.runtime.statistics import RunStatistics
+from aioflow.values.coercion import RowsIn
 
 Runnable: TypeAlias = Program | Plan
 
@@ -95,8 +95,8 @@ class Engine:
     operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
     outside world and has neither MAX_DEPTH nor ONCE. Of one firing whose failure ERRORS may take, `hold_rows`
     results are held at most; beyond, they leave, and a failure ends the run. `configuration` holds the tables
-    that services read (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by
-    class. `clock` tells when a run started, for those who test what takes days.
+    that services read (`http`, `host`, …; see `aioflow.config.configuration`); `services` stands in for
+    services, by class. `clock` tells when a run started, for those who test what takes days.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from aioflow.config.masking import mask, mask_quoted
 from aioflow.dataclass import dataclass
-from aioflow.masking import mask, mask_quoted
 from aioflow.source import Span
 
 

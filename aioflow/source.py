@@ -6,9 +6,9 @@ from bisect import bisect_right
 from dataclasses import field
 from functools import cached_property
 
+from aioflow.config.masking import mask_line
 from aioflow.dataclass import dataclass
-from aioflow.display import visible_lines
-from aioflow.masking import mask_line
+from aioflow.values.display import visible_lines
 
 _LOOKED_AT_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message

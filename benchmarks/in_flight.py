@@ -16,7 +16,8 @@ from statistics import median
 import aioflow
 from aioflow import Engine
 from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import resident_megabytes, run_apart
+from aioflow.bench.child import resident_megabytes
+from aioflow.bench.processes import run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
 
 PLAN = """

@@ -16,7 +16,8 @@ from time import perf_counter
 import aioflow
 from aioflow import Engine
 from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import peak_megabytes, run_apart
+from aioflow.bench.child import peak_megabytes
+from aioflow.bench.processes import run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
 
 DEFAULT_MEMORY_BYTES = 32 * 1024 * 1024  # of an Engine

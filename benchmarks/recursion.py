@@ -18,7 +18,8 @@ from typing import Any
 import aioflow
 from aioflow import Engine, function
 from aioflow.bench import Bench, Curve, at_most, experiment
-from aioflow.bench.processes import measure_apart, resident_megabytes
+from aioflow.bench.child import resident_megabytes
+from aioflow.bench.processes import measure_apart
 from aioflow.benchmarks.growth import claim_growth, curve
 
 PLANS = {

@@ -15,7 +15,8 @@ from collections.abc import AsyncGenerator
 import aioflow
 from aioflow import Engine
 from aioflow.bench import Bench, experiment
-from aioflow.bench.processes import resident_megabytes, run_apart
+from aioflow.bench.child import resident_megabytes
+from aioflow.bench.processes import run_apart
 from aioflow.benchmarks.contenders import sample_all
 from aioflow.plan import Program
 

@@ -17,7 +17,8 @@ from time import process_time
 import aioflow
 from aioflow import Engine
 from aioflow.bench import Bench, experiment
-from aioflow.bench.processes import peak_megabytes, run_apart
+from aioflow.bench.child import peak_megabytes
+from aioflow.bench.processes import run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
 from aioflow.plan import Program
 

@@ -17,7 +17,7 @@ from aioflow.benchmarks.simulated_sites import (
 from aioflow.benchmarks.web_jobs import contributions, houses, houses_by_page
 from aioflow.benchmarks.web_runs import WORKERS
 from aioflow.benchmarks.workers import WORKERS as WORKER_COUNTS
-from aioflow.session import MODES
+from aioflow.runtime.session import MODES
 
 # The paper tells 1,852 ms for a page and one of its houses, and 3,204 ms for a page and all six of them.
 # Lognormal latencies with these figures have about these means.

@@ -101,7 +101,7 @@ LATE = (
     "aioflow.web.client",
     "aioflow.web.transport",
     "aioflow.wrappers.calls",
-    "aioflow.wrappers.readers.html",
+    "aioflow.wrappers.readers.html.reader",
 )
 
 

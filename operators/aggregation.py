@@ -11,7 +11,8 @@ from aioflow.operators.accumulators import SMALL, Accumulator, Collected, Distin
 from aioflow.operators.keyed import keys_of
 from aioflow.operators.nesting import embedded
 from aioflow.relation import Batch, Value, picker
-from aioflow.spill import KeyedRows, Memory, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeyedRows, RowBuffer
 
 PACKED = "relation"
 _STATE_BYTES = 500  # about what one function keeps of a group, and its part of the key

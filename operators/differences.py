@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
+from aioflow.authoring.operator import Settings, StoreUse
+from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Attributes
-from aioflow.operator import Settings, StoreUse
 from aioflow.operators.held import when_ended
 from aioflow.operators.quantities import Duration, PositiveCount, Share
-from aioflow.quantities import count_text
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state import (
     APART_SECONDS,
     CONFIRMING_RUNS,
@@ -32,6 +31,7 @@ from aioflow.state import (
     changed_schema,
     open_difference,
 )
+from aioflow.values.quantities import count_text
 
 T = TypeVar("T")
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from aioflow import Context, Schema, Stream, operator
+from aioflow.authoring.operator import Settings
+from aioflow.authoring.services import ServiceHost
 from aioflow.messages import (
     BodyTemplate,
     Delivery,
@@ -16,11 +18,9 @@ from aioflow.messages import (
     Recipients,
     Subject,
 )
-from aioflow.operator import Settings
-from aioflow.operators.encoding import cell, json_text
 from aioflow.operators.posting import check_each, fires, poster, posts, told, told_together
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
+from aioflow.values.cells import cell, json_text
 
 _DRAFTED = (
     *("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each", "names", "headings"),

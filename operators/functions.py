@@ -7,13 +7,12 @@ from contextlib import closing
 from typing import cast
 
 from aioflow import Context, Schema, SettingError, Stream, map_concurrently, operator
+from aioflow.authoring.function import Function, FunctionName
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Aggregates, Attributes
-from aioflow.function import Function, FunctionName
-from aioflow.operator import Settings
 from aioflow.operators.aggregation import PACKED, Calls, KeptGroups, RunningGroups, Whole
 from aioflow.operators.declared import DeclaredSchema
-from aioflow.operators.dependent_join import DependentJoin
-from aioflow.operators.function_calls import FunctionCalls
+from aioflow.operators.function_calls import DependentJoin, FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
 from aioflow.relation import UNTOLD, Batch, Type

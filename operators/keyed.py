@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from aioflow import Row, Stream, interleave
 from aioflow.relation import Batch, identities, value_identities
-from aioflow.spill import KeyedRows, KeySet, Memory
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeyedRows, KeySet
 
 Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the form in which they compare
 Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a right row beside the equality

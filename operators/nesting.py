@@ -19,14 +19,15 @@ from aioflow import (
     Stream,
     operator,
 )
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
-from aioflow.operator import Settings
 from aioflow.operators.declared import DeclaredSchema
-from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
-from aioflow.rows import Declaration, relation_of, row_of_mapping
-from aioflow.spill import KeyedRows, Memory, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeyedRows, RowBuffer
+from aioflow.values.coercion import Declaration, relation_of, row_of_mapping
 
 _PIECE_ROWS = 1024
 

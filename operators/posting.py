@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 from aioflow import AioflowError, Context, Schema, SettingError, Stream, interleave
+from aioflow.authoring.operator import Firing, Settings, StoreUse
 from aioflow.messages import Delivery, Letters, ShortMessages
-from aioflow.operator import Firing, Settings, StoreUse
 from aioflow.relation import UNTOLD, Batch, Row
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 
 Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
 

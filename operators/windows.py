@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from math import floor, inf
 
 from aioflow import Context, Row, Schema, SettingError, Stream, operator
+from aioflow.authoring.operator import Settings
 from aioflow.dataclass import dataclass
-from aioflow.operator import Settings
 from aioflow.operators.quantities import Positive, PositiveCount
 from aioflow.relation import Batch
-from aioflow.spill import Memory, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import RowBuffer
 
 _SCHEMA = Schema.of(window="relation", start="date", end="date")
 

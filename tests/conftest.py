@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from aioflow import masking
+from aioflow.config import masking
 
 # A loaded machine is no failure.
 settings.register_profile("aioflow", deadline=None)

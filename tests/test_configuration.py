@@ -1,4 +1,4 @@
-"""Settings: layers, types, tables, mistakes; what `aioflow.configuration` promises to services."""
+"""Settings: layers, types, tables, mistakes; what `aioflow.config.configuration` promises to services."""
 
 import os
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 
-from aioflow import configuration as reading
-from aioflow.configuration import Configuration, as_configuration, read_configuration
+from aioflow.config import configuration as reading
+from aioflow.config.configuration import Configuration, as_configuration, read_configuration
+from aioflow.config.sections import MODES, Section, Setting, at_least
 from aioflow.errors import InputError
-from aioflow.section import MODES, Section, Setting, at_least
-from aioflow.session import MODES as ENGINE_MODES
+from aioflow.runtime.session import MODES as ENGINE_MODES
 
 
 @dataclass(frozen=True)

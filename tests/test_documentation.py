@@ -15,12 +15,12 @@ import pytest
 import aioflow
 import aioflow.testing
 from aioflow import Record, function
-from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
+from aioflow.authoring.operator import registry
+from aioflow.authoring.plugins import load_operators
 from aioflow.cli.app import app
-from aioflow.cli.reference import by_family
-from aioflow.operator import registry
-from aioflow.plugins import load_operators
-from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
+from aioflow.cli.commands.ops import by_family
+from aioflow.compiler.resolution import UNIVERSAL_OPTIONS
+from aioflow.runtime.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.clocks import PATIENCE_SECONDS

@@ -11,11 +11,11 @@ import pytest
 
 import aioflow
 from aioflow import Context, Engine, InputError, PlanError, Record, RunError, Stream, loads, operator
+from aioflow.authoring.function import function
+from aioflow.authoring.operator import same_as_input
 from aioflow.errors import DeadlineError, DepthError
-from aioflow.function import function
-from aioflow.operator import same_as_input
-from aioflow.session import MODES, Mode
-from aioflow.statistics import RunStatistics
+from aioflow.runtime.session import MODES, Mode
+from aioflow.runtime.statistics import RunStatistics
 from aioflow.testing import Script, assert_nothing_left, run
 
 PASS = 'PLAN p { INPUT: numbers OUTPUT: out BODY { select (numbers, "n >= 0" : out) } }'

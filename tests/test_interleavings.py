@@ -7,7 +7,7 @@ from asyncio import Future
 
 import pytest
 
-from aioflow.stream import Stream
+from aioflow.runtime.stream import Stream
 from tests.interleavings import digest, interleaving, problems
 from tests.reference_plans import REFERENCES, Reference
 

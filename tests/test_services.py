@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 
 from aioflow import Context, Engine, Row, RunError, Stream, loads, operator
-from aioflow.operator import same_as_input
-from aioflow.services import Scope, ServiceHost, Services
+from aioflow.authoring.operator import same_as_input
+from aioflow.authoring.services import Scope, ServiceHost, Services
 
 opened: list[str] = []
 closed: list[str] = []

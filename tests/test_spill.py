@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.errors import ClosedError
-from aioflow.memory import Memory
 from aioflow.relation import Relation, Row, Schema, identity
-from aioflow.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
 
 LIMITS = [1, 2_000, 1 << 20]
 values = st.one_of(

@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from aioflow.memory import Memory
-from aioflow.outlet import Outlet
 from aioflow.relation import Row, Schema
-from aioflow.reordered import SchemaMismatchError
-from aioflow.stream import Stream, interleave
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.outlet import Outlet, SchemaMismatchError
+from aioflow.runtime.stream import Stream, interleave
 from aioflow.testing import run
 
 N = Schema.of("n")

@@ -13,9 +13,9 @@ from anyio import to_thread
 
 import aioflow
 from aioflow import AioflowError, Context, Row, Stream, To, same_as_input
+from aioflow.authoring.operator import Registry, describe
+from aioflow.authoring.plugins import load_operators
 from aioflow.engine import Engine
-from aioflow.operator import Registry, describe
-from aioflow.plugins import load_operators
 from aioflow.relation import Relation, Schema
 from aioflow.testing import (
     Answer,

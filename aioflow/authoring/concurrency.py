@@ -10,11 +10,11 @@ from inspect import isasyncgenfunction
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from aioflow.context import Context, Release
+from aioflow.authoring.context import Context, Release
 from aioflow.errors import ReleasedError, RunError
 from aioflow.relation import Batch, Row
-from aioflow.spill import RowBuffer
-from aioflow.stream import Stream
+from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.stream import Stream
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from aioflow.dataclass import dataclass
-from aioflow.events import StepEvent
 from aioflow.plan import Item
 from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
-from aioflow.spill import Memory
+from aioflow.runtime.events import StepEvent
+from aioflow.runtime.memory import Memory
 from aioflow.wholeness import Marks
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class Context:
 
     @property
     def memory(self) -> Memory:
-        """The account on which the structures of `aioflow.spill` keep rows."""
+        """The account on which the structures of `aioflow.runtime.spill` keep rows."""
         return self._step.memory
 
     @property
@@ -249,7 +249,7 @@ class Context:
         return self._step.permit(source, label)
 
     def service(self, kind: type[T]) -> T:
-        """What operators share through their engine or run, by its class (`aioflow.services`)."""
+        """What operators share through their engine or run, by its class (`aioflow.authoring.services`)."""
         return cast(T, self._step.service(kind))
 
     def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:

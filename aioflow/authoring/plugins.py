@@ -9,9 +9,9 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from aioflow.authoring.operator import Registry, registry
 from aioflow.errors import AioflowError, InputError
 from aioflow.installed import installed
-from aioflow.operator import Registry, registry
 
 ENTRY_POINT_GROUP = "aioflow.operators"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from aioflow.context import RunInfo
+from aioflow.authoring.context import RunInfo
 from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:

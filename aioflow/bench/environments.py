@@ -15,9 +15,9 @@ from pathlib import Path
 from shutil import rmtree
 
 from aioflow.bench.processes import ProcessError, run_silently
+from aioflow.config.folders import cache_folder
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
-from aioflow.folders import cache_folder
 
 _STAMP = "installed"
 # Results are published: neither where packages came from nor where things lie on this machine is told.

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from aioflow.bench.results import Finding
-from aioflow.quantities import duration_text
+from aioflow.values.quantities import duration_text
 
 
 class Progress:

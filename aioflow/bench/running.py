@@ -24,8 +24,8 @@ from aioflow.bench.machine import (
     usual_collections,
 )
 from aioflow.bench.results import Finding, Results
+from aioflow.config.masking import mask
 from aioflow.errors import AioflowError, InputError, suggestion
-from aioflow.masking import mask
 
 PACKAGE = "aioflow.benchmarks"
 

@@ -11,9 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from aioflow.cli.benching import bench
-from aioflow.cli.ending import guarded
-from aioflow.cli.notifying import notifications
+from aioflow.cli.commands.bench_options import bench
+from aioflow.cli.commands.notify import notifications
+from aioflow.cli.commands.outbox_options import outbox
+from aioflow.cli.commands.suspects_options import suspects
+from aioflow.cli.exit import guarded
 from aioflow.cli.options import (
     AllowEmpty,
     AppendTo,
@@ -45,8 +47,6 @@ from aioflow.cli.options import (
     Verbose,
     Workers,
 )
-from aioflow.cli.outbox import outbox
-from aioflow.cli.suspects import suspects
 from aioflow.errors import InputError
 from aioflow.version import __version__
 
@@ -114,9 +114,9 @@ def run(
 
     With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
     """
+    from aioflow.cli.commands.run import RunOptions, run_plan
     from aioflow.cli.config import database_options, web_options
-    from aioflow.cli.logs import LogOptions
-    from aioflow.cli.run import RunOptions, run_plan
+    from aioflow.cli.output.logs import LogOptions
 
     options = RunOptions(
         *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
@@ -138,7 +138,7 @@ def check(
     ops: Modules = None,
 ) -> None:
     """Find every mistake in plans without running them."""
-    from aioflow.cli.checking import check_files
+    from aioflow.cli.commands.check import check_files
     from aioflow.cli.config import effective_settings
 
     modules = {module: None for path in plans for module in effective_settings({"ops": ops}, path).ops}
@@ -156,7 +156,7 @@ def fmt(
     ] = False,
 ) -> None:
     """Format plans in place."""
-    from aioflow.cli.formatting import format_files
+    from aioflow.cli.commands.fmt import format_files
 
     sys.exit(format_files(files, check_only=check))
 
@@ -174,8 +174,8 @@ def graph(
     ops: Modules = None,
 ) -> None:
     """Draw a plan as a graph."""
+    from aioflow.cli.commands.graph import draw_plan
     from aioflow.cli.config import effective_settings
-    from aioflow.cli.graphing import draw_plan
 
     modules = effective_settings({"ops": ops}, plan_path).ops
     draw_plan(plan_path, plan, format, file, all_plans=all, modules=modules)
@@ -204,9 +204,9 @@ def explain(
     replay: Replay = None,
 ) -> None:
     """Show a plan as it will run: steps, schemas, buffers, permits, effects and tail calls."""
+    from aioflow.cli.commands.explain import explain_plan
+    from aioflow.cli.commands.run import RunOptions
     from aioflow.cli.config import database_options, web_configuration, web_options
-    from aioflow.cli.explaining import explain_plan
-    from aioflow.cli.run import RunOptions
 
     options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
@@ -247,9 +247,9 @@ def fetch(
     log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Make one request as a plan would, and tell all about its answer, or why it was refused."""
+    from aioflow.cli.commands.fetch import FetchOptions, fetch_url
     from aioflow.cli.config import web_configuration, web_options
-    from aioflow.cli.fetching import FetchOptions, fetch_url
-    from aioflow.cli.logs import LogOptions, logged
+    from aioflow.cli.output.logs import LogOptions, logged
 
     options = FetchOptions(url, method, header or (), data, head, output, body, json)
     with logged(LogOptions(verbose, log_file, log_format)):
@@ -268,8 +268,8 @@ def shell(
     replay: Replay = None,
 ) -> None:
     """Try selectors on a page, and build a wrapper from those that work."""
+    from aioflow.cli.commands.shell import run_shell
     from aioflow.cli.config import web_configuration, web_options
-    from aioflow.cli.terminal import run_shell
 
     sys.exit(run_shell(page, web_configuration(web_options(offline, cache, record, replay))))
 
@@ -319,9 +319,9 @@ def wrapper_test(
     log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Show the tuples that a wrapper reads in a page, where each came from, and what was missing."""
+    from aioflow.cli.commands.wrapper_test import WrapperTest, run_test
     from aioflow.cli.config import web_configuration, web_options
-    from aioflow.cli.logs import LogOptions, logged
-    from aioflow.cli.wrapper_test import WrapperTest, run_test
+    from aioflow.cli.output.logs import LogOptions, logged
 
     test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
     given = {"ops": ops, **web_options(offline, cache, record, replay)}
@@ -339,8 +339,8 @@ def wrapper_list(
     ops: Modules = None,
 ) -> None:
     """List the wrappers of a plan file, or of those in this folder: inputs, request and fields."""
+    from aioflow.cli.commands.wrapper_list import list_wrappers
     from aioflow.cli.config import effective_settings
-    from aioflow.cli.wrapper_files import list_wrappers
 
     list_wrappers(plan_path, as_json=json, modules=effective_settings({"ops": ops}, plan_path).ops)
 
@@ -355,8 +355,8 @@ def ops(
     modules: Modules = None,
 ) -> None:
     """List the operators, or show the reference of one."""
+    from aioflow.cli.commands.ops import show_operators
     from aioflow.cli.config import effective_settings
-    from aioflow.cli.reference import show_operators
 
     show_operators(name, markdown=markdown, modules=effective_settings({"ops": modules}).ops)
 

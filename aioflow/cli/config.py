@@ -1,4 +1,4 @@
-"""The settings that a command works with: its options, then all that `aioflow.configuration` reads.
+"""The settings that a command works with: its options, then all that `aioflow.config.configuration` reads.
 
 `aioflow config` shows them.
 """
@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aioflow.cli.ending import colours
-from aioflow.cli.paint import print_json
-from aioflow.configuration import DEFAULT, Configuration, read_configuration
+from aioflow.cli.exit import colours
+from aioflow.cli.output.colour import print_json
+from aioflow.config.configuration import DEFAULT, Configuration, read_configuration
+from aioflow.config.folders import shown_path
+from aioflow.config.sections import ENGINE_ARGUMENTS, Place, Setting
 from aioflow.errors import InputError
-from aioflow.folders import shown_path
 from aioflow.pattern import pattern
-from aioflow.section import ENGINE_ARGUMENTS, Place, Setting
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
 _NAMED_URL = pattern(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from aioflow.cli.config import database_options, effective_settings
-from aioflow.configuration import Configuration
+from aioflow.config.configuration import Configuration
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.state.databases import Databases

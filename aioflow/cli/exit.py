@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, TextIO, TypeVar
 
-from aioflow.display import visible_lines
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets
 from aioflow.errors import (
     AioflowError,
     Diagnostic,
@@ -24,7 +25,7 @@ from aioflow.errors import (
     PlanError,
     SettingError,
 )
-from aioflow.secrets import Secrets, mask
+from aioflow.values.display import visible_lines
 
 OK: Final = 0
 FAILED: Final = 1

@@ -11,15 +11,15 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aioflow.cli.ending import os_error_text
+from aioflow.cli.exit import os_error_text
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, SettingError
 from aioflow.plan import Program
 from aioflow.relation import Row, Value
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import WebSettings
 from aioflow.wrappers.media import check_is_text
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.reader import Found, PageHead
 from aioflow.wrappers.registry import compiled, reader, reader_names
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def explain(extraction: Extraction, page: Page) -> list[Found]:
 
 def wrapper_of(program: Program, name: str) -> Wrapper:
     """A wrapper of a program that has no mistakes."""
+    from aioflow.wrappers.inheritance import resolve, text_named
     from aioflow.wrappers.language import WrapperText
-    from aioflow.wrappers.resolving import resolve, text_named
 
     text = text_named(name, program)
     assert isinstance(text, WrapperText)

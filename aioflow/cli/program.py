@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aioflow.authoring.operator import Registry
 from aioflow.errors import PlanError
-from aioflow.operator import Registry
 from aioflow.plan import Program
 
 
 def load_modules(modules: Sequence[str]) -> Registry:
     """The operators there are, with those of the user's modules."""
-    from aioflow.plugins import load_operators
+    from aioflow.authoring.plugins import load_operators
 
     return load_operators(modules)
 
 
 def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: bool = False) -> Program:
     """The plan of a file with all that it uses; a PlanError has the mistakes of the rest as well."""
-    from aioflow.analysis.check import check_rest
+    from aioflow.compiler.check import check_rest
     from aioflow.language import load
 
     try:
@@ -29,7 +29,7 @@ def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: b
 
 def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:
     """A plan that has no mistakes, and the operators that it may use."""
-    from aioflow.analysis.check import check
+    from aioflow.compiler.check import check
 
     registry = load_modules(modules)
     program = load_program(path, plan, registry)

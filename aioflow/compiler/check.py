@@ -1,44 +1,153 @@
-"""Finds every mistake in a program before anything runs, and warns of what looks like one."""
+"""Finds every mistake in a program before anything runs, and warns of what looks like one.
+
+What never ends must not stand where something waits for its end.
+
+What a mistaken statement must have meant, so that one mistake is not reported again as others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from aioflow.analysis.callgraph import CallGraph
-from aioflow.analysis.damage import Damage
-from aioflow.analysis.declarations import (
+from aioflow.authoring.operator import Operator, Registry
+from aioflow.compiler.callgraph import CallGraph
+from aioflow.compiler.damage import Damage
+from aioflow.compiler.declarations import (
+    check_commits,
     check_declarations,
     check_emitted,
     check_given,
+    check_levels,
     check_once,
     check_references,
     check_required,
     warn_of_unused_parameters,
 )
-from aioflow.analysis.endless import check_endless
-from aioflow.analysis.findings import Findings
-from aioflow.analysis.infer import Activation, Inference, reachable
-from aioflow.analysis.naming import check_names
-from aioflow.analysis.reachability import (
+from aioflow.compiler.findings import Findings
+from aioflow.compiler.inference import Activation, Inference, reachable
+from aioflow.compiler.naming import check_names
+from aioflow.compiler.reachability import (
     Subject,
     needs_tuples,
     plans_with_effects,
     warn_of_one_sided_waits,
     warn_of_unused,
 )
-from aioflow.analysis.recursions import check_commits, check_levels
-from aioflow.analysis.repair import supply_missing_colons, without_excess
-from aioflow.analysis.resolve import Resolved, Target, find_target, resolve_statement
-from aioflow.analysis.shared_tables import check_tables
-from aioflow.analysis.stores import check_stores, warn_of_late_acts
-from aioflow.analysis.wiring import Wiring
+from aioflow.compiler.resolution import (
+    Resolved,
+    Target,
+    find_target,
+    input_limits,
+    output_names,
+    resolve_statement,
+)
+from aioflow.compiler.stores import ResolvedOf, check_stores, check_tables, warn_of_late_acts
+from aioflow.compiler.wiring import Wiring, variables
 from aioflow.errors import Diagnostic, PlanError, suggestion
-from aioflow.operator import Operator, Registry
-from aioflow.plan import Plan, Program, Statement
+from aioflow.plan import Plan, Program, Statement, Variable
 from aioflow.relation import Schema
+
+
+def check_endless(roots: Sequence[Activation], resolved_of: ResolvedOf, findings: Findings) -> None:
+    """ERRORS has results held until a firing has ended, so a statement that has it must end."""
+    inside = _endless_inside(roots, resolved_of)
+    for root in roots:
+        for index, statement in enumerate(resolved_of(root.plan)):
+            if statement is None or not (statement.errors or statement.skip_errors):
+                continue
+            call = root.calls.get(index)
+            found = _endless(root, index, statement) if call is None else inside.get(call)
+            if found:
+                message = f"{found} never ends, so that ERRORS would hold its results for ever"
+                findings.at(root.plan, index)(Diagnostic(message, statement.statement.name_span))
+
+
+def _endless_inside(roots: Sequence[Activation], resolved_of: ResolvedOf) -> dict[Activation, str]:
+    """The calls in which something never ends, with the nearest statement that does not."""
+    found: dict[Activation, str] = {}
+    callers: dict[Activation, list[Activation]] = {}
+    for activation in reachable(roots):
+        for callee in activation.calls.values():
+            callers.setdefault(callee, []).append(activation)
+        for index, statement in enumerate(resolved_of(activation.plan)):
+            if statement is not None and (name := _endless(activation, index, statement)):
+                found[activation] = f"in {activation.plan.name}, {name}"
+                break
+    pending = deque(found)
+    while pending:
+        callee = pending.popleft()
+        for caller in callers.get(callee, ()):
+            if caller not in found:
+                found[caller] = found[callee]
+                pending.append(caller)
+    return found
+
+
+def _endless(activation: Activation, index: int, statement: Resolved) -> str | None:
+    bound = activation.bound.get(index)
+    operator = statement.target
+    if bound is None or not isinstance(operator, Operator) or not operator.has("endless", bound):
+        return None
+    return operator.name
+
+
+def supply_missing_colons(
+    plan: Plan, target_of: Callable[[Statement], Target | None], findings: Findings
+) -> Plan:
+    """The plan with arguments that must have been meant as outputs made so; each is reported.
+
+    That is so when a statement has no outputs, and the last of its arguments are read elsewhere
+    while nothing produces them.
+    """
+    candidates = [index for index, each in enumerate(plan.statements) if each.arguments and not each.outputs]
+    if not candidates:
+        return plan
+    wiring = Wiring(plan)
+    statements = list(plan.statements)
+    for index in candidates:
+        target = target_of(statements[index])
+        missing = _meant_as_outputs(statements[index], index, target, wiring) if target else 0
+        if missing:
+            arguments = statements[index].arguments
+            outputs = tuple(each for each in arguments[-missing:] if isinstance(each, Variable))
+            statements[index] = replace(statements[index], arguments=arguments[:-missing], outputs=outputs)
+            first = outputs[0]
+            message = f"a ':' is missing before {first.name!r}: it is used as an output"
+            findings.at(plan, index)(Diagnostic(message, first.span))
+    is_whole = all(one is other for one, other in zip(statements, plan.statements, strict=True))
+    return plan if is_whole else replace(plan, statements=tuple(statements))
+
+
+def _meant_as_outputs(statement: Statement, index: int, target: Target, wiring: Wiring) -> int:
+    trailing = 0
+    for argument in reversed(statement.arguments):
+        if not isinstance(argument, Variable) or argument.name in wiring.producers:
+            break
+        if all(use.statement == index for use in wiring.uses[argument.name]):
+            break
+        trailing += 1
+    fewest, most = input_limits(target)
+    left = len(variables(statement)) - trailing
+    fits = fewest <= left and (most is None or left <= most)
+    return trailing if fits and trailing <= len(output_names(target)) else 0
+
+
+def without_excess(plan: Plan, target_of: Callable[[Statement], Target | None]) -> Plan:
+    """The plan without the variables that stand where their statements take none."""
+    return replace(plan, statements=tuple(_trimmed(each, target_of(each)) for each in plan.statements))
+
+
+def _trimmed(statement: Statement, target: Target | None) -> Statement:
+    given = variables(statement)
+    most = input_limits(target)[1] if target else None
+    if most is None or len(given) <= most:
+        return statement
+    settings = tuple(each for each in statement.arguments if not isinstance(each, Variable))
+    return replace(statement, arguments=(*given[:most], *settings))
 
 
 def check(

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-from aioflow.analysis.findings import Place
-from aioflow.analysis.wiring import HEADER
+from aioflow.compiler.findings import Place
+from aioflow.compiler.wiring import HEADER
 from aioflow.errors import Diagnostic
 from aioflow.pattern import pattern
 from aioflow.plan import NAME_PATTERN, Item, Plan, Program, Statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from aioflow.analysis.wiring import HEADER
+from aioflow.compiler.wiring import HEADER
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, Suggestions
 from aioflow.plan import Plan, Program, Statement

@@ -9,15 +9,15 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from aioflow.analysis.parameters import UNKNOWN, place_before_substitution, substitute
-from aioflow.analysis.resolve import Resolved, not_positive, option_span
+from aioflow.authoring.operator import Operator, Settings, Trait
+from aioflow.authoring.setting import SettingPort
+from aioflow.compiler.parameters import UNKNOWN, place_before_substitution, substitute
+from aioflow.compiler.resolution import Resolved, not_positive, option_span
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError, SettingError
-from aioflow.operator import Operator, Settings, Trait
 from aioflow.pattern import pattern
 from aioflow.plan import Constant
 from aioflow.relation import Schema
-from aioflow.setting import SettingPort
 from aioflow.source import Span
 
 _Result = TypeVar("_Result")

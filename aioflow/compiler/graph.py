@@ -10,21 +10,20 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from aioflow.analysis.callgraph import CallGraph
-from aioflow.analysis.declarations import Keys, keys_of
-from aioflow.analysis.fitting import has_trait
-from aioflow.analysis.infer import Inference
-from aioflow.analysis.parameters import Scope, substitute
-from aioflow.analysis.resolve import Resolved, resolve_statement
-from aioflow.analysis.stores import ReadBack, reads_after_writes, store_use
-from aioflow.analysis.wiring import topological_order
+from aioflow.authoring.operator import Operator, Registry
+from aioflow.compiler.callgraph import CallGraph
+from aioflow.compiler.declarations import Keys, keys_of
+from aioflow.compiler.fitting import has_trait
+from aioflow.compiler.inference import Inference
+from aioflow.compiler.parameters import Scope, substitute
+from aioflow.compiler.resolution import Resolved, resolve_statement
+from aioflow.compiler.step import Schemas, Step, TailCalls
+from aioflow.compiler.stores import ReadBack, reads_after_writes, store_use
+from aioflow.compiler.wiring import topological_order
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError
-from aioflow.operator import Operator, Registry
 from aioflow.plan import Plan, Program
 from aioflow.relation import Schema
-from aioflow.step import Schemas, Step
-from aioflow.tail import TailCalls
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
 Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]

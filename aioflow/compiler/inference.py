@@ -13,14 +13,14 @@ from dataclasses import field
 from itertools import chain
 from typing import Any, Final, Literal
 
-from aioflow.analysis.callgraph import CallGraph
-from aioflow.analysis.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
-from aioflow.analysis.parameters import UNKNOWN, Scope
-from aioflow.analysis.resolve import Resolved, resolve_statement
-from aioflow.analysis.wiring import Wiring, variables
+from aioflow.authoring.operator import Registry, Settings
+from aioflow.compiler.callgraph import CallGraph
+from aioflow.compiler.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
+from aioflow.compiler.parameters import UNKNOWN, Scope
+from aioflow.compiler.resolution import Resolved, resolve_statement
+from aioflow.compiler.wiring import Wiring, variables
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
-from aioflow.operator import Registry, Settings
 from aioflow.plan import InputDeclaration, Plan, Program, Variable
 from aioflow.relation import Schema
 

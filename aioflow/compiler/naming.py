@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
-from aioflow.analysis.cycles import cycles
-from aioflow.analysis.findings import Findings, named
-from aioflow.analysis.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
+from aioflow.compiler.callgraph import cycles
+from aioflow.compiler.findings import Findings, named
+from aioflow.compiler.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
 from aioflow.errors import Diagnostic
 from aioflow.plan import Statement, Variable
 from aioflow.source import Span

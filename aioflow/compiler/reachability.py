@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
-from aioflow.analysis.findings import Findings
-from aioflow.analysis.infer import Activation
-from aioflow.analysis.resolve import Resolved
-from aioflow.analysis.wiring import HEADER, Producer, Wiring, topological_order, upstream
+from aioflow.authoring.operator import Operator
+from aioflow.compiler.findings import Findings
+from aioflow.compiler.inference import Activation
+from aioflow.compiler.resolution import Resolved
+from aioflow.compiler.wiring import HEADER, Producer, Wiring, topological_order, upstream
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
-from aioflow.operator import Operator
 from aioflow.plan import Plan
 from aioflow.source import Span
 

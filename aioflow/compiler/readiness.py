@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aioflow.analysis.infer import Activation, reachable
-from aioflow.analysis.stores import store_use, written_store
+from aioflow.authoring.operator import Operator, StoreUse
+from aioflow.authoring.services import ServiceHost
+from aioflow.compiler.graph import Graph
+from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.stores import store_use, written_store
 from aioflow.errors import Diagnostic, PlanError
-from aioflow.graph import Graph
-from aioflow.operator import Operator, StoreUse
-from aioflow.services import ServiceHost
 
 
 def check_readiness(graph: Graph, host: ServiceHost) -> None:

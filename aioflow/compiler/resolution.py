@@ -11,10 +11,10 @@ from dataclasses import field
 from itertools import chain
 from typing import TypeAlias
 
-from aioflow.analysis.parameters import substitute
+from aioflow.authoring.operator import Operator, Registry
+from aioflow.compiler.parameters import substitute
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, suggestion
-from aioflow.operator import Operator, Registry
 from aioflow.plan import (
     Constant,
     Option,

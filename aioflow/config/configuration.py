@@ -13,11 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aioflow.dataclass import dataclass
-from aioflow.errors import InputError, suggestion
-from aioflow.folders import config_folder, shown_path
-from aioflow.installed import installed
-from aioflow.section import (
+from aioflow.config.folders import config_folder, shown_path
+from aioflow.config.sections import (
     ENGINE,
     ENGINE_ARGUMENTS,
     PLANS,
@@ -28,6 +25,9 @@ from aioflow.section import (
     is_sensitive,
     without_userinfo,
 )
+from aioflow.dataclass import dataclass
+from aioflow.errors import InputError, suggestion
+from aioflow.installed import installed
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """The one place that knows what must not be shown: values of secrets however they are written, and user-info.
 
-Where secrets come from is for `aioflow.secrets`.
+Where secrets come from is for `aioflow.config.secrets`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Secrets by reference: plans and settings say `secret:NAME`; the value stands elsewhere and is never shown.
 
 It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TOML file of the user's own.
-How it is kept from being shown is for `aioflow.masking`, whose functions are imported from here.
+How it is kept from being shown is for `aioflow.config.masking`, whose functions are imported from here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from aioflow.config.folders import config_folder, shown_path
+from aioflow.config.masking import MASK, conceal, mask, mask_values, masked, shows_secret
 from aioflow.errors import InputError, suggestion
-from aioflow.folders import config_folder, shown_path
-from aioflow.masking import MASK, conceal, mask, mask_values, masked, shows_secret
 from aioflow.pattern import pattern
 
 __all__ = [

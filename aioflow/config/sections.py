@@ -1,6 +1,6 @@
 """Tables of the configuration as services declare them: a frozen dataclass says keys, types and defaults.
 
-Which files and variables are read is for `aioflow.configuration`.
+Which files and variables are read is for `aioflow.config.configuration`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from aioflow.config.masking import MASK
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.pattern import pattern
-from aioflow.quantities import byte_count, byte_text, seconds
-from aioflow.secrets import MASK
+from aioflow.values.quantities import byte_count, byte_text, seconds
 
 T = TypeVar("T")
 # ("workers",), ("http", "rate"), ("host", "example.org", "headers", "Accept")

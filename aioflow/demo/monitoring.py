@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioflow.dataclass import dataclass
-from aioflow.demo.modes import WORKERS
 from aioflow.demo.running import Site
-from aioflow.demo.timeline import Timeline
+from aioflow.demo.timeline import WORKERS, Timeline
 from aioflow.language.loader import LIBRARY
 
 if TYPE_CHECKING:

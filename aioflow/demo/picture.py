@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from aioflow.demo.modes import HOUSES, PAGES
-from aioflow.demo.timeline import KINDS, Kind, Outcome, lanes_of
+from aioflow.demo.timeline import HOUSES, KINDS, PAGES, Kind, Outcome, lanes_of
 
 _WIDTH = 960.0
 _LEFT, _RIGHT = 36.0, 30.0

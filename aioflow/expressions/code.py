@@ -1,15 +1,18 @@
-"""A compiled expression: a closure over column positions, and what is known of its results."""
+"""A compiled expression: a closure over column positions, and what is known of its results.
+
+What the setting kinds share: the constant must be text, and an unbound one must not be called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from aioflow.dataclass import dataclass
-from aioflow.expressions.literals import write_literal
-from aioflow.expressions.syntax import Literal, Name, Node
-from aioflow.relation import Row, Type, Value, type_of_value
+from aioflow.errors import SettingError
+from aioflow.expressions.syntax import Literal, Name, Node, write_literal
+from aioflow.relation import Row, Schema, Type, Value, type_of_value
 
 Evaluate: TypeAlias = Callable[[Row], Value]
 
@@ -44,3 +47,31 @@ def constant(value: Value, node: Node) -> Code:
 
 def column(position: int, kind: Type | None, node: Node) -> Code:
     return Code(itemgetter(position), kind, node, position=position)
+
+
+_Result = TypeVar("_Result")
+
+
+def text_of(value: Any, kind_name: str) -> str:
+    """The text of a setting; a SettingError when the constant is something else."""
+    if isinstance(value, str):
+        return value
+    shown = "null" if value is None else repr(value)
+    raise SettingError(f"must be {kind_name} in quotes, not {shown}")
+
+
+def first_schema(inputs: Sequence[Schema | None]) -> Schema | None:
+    return inputs[0] if inputs else None
+
+
+def unbound(*arguments: Any) -> NoReturn:
+    """Stands in for the closures of what was bound while the schema was not known."""
+    raise TypeError("this setting was bound without a schema: it was checked, but cannot be evaluated")
+
+
+def shallow(build: Callable[[], _Result]) -> _Result:
+    """What `build` makes; when the caller's stack is nearly used up, a message and no traceback."""
+    try:
+        return build()
+    except RecursionError:
+        raise SettingError("the expression is nested too deeply") from None

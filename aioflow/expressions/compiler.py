@@ -7,10 +7,21 @@ from typing import Any
 
 from aioflow.errors import SettingError
 from aioflow.expressions.arithmetic import arithmetic, check_number, concatenation, result_type
-from aioflow.expressions.choices import between, case, membership
 from aioflow.expressions.code import Code, Evaluate, column, constant
-from aioflow.expressions.comparison import all_of, any_of, boolean, comparable, comparison, is_value, negation
-from aioflow.expressions.counters import Counters
+from aioflow.expressions.comparison import (
+    all_of,
+    any_of,
+    between,
+    boolean,
+    case,
+    comparable,
+    comparison,
+    is_value,
+    membership,
+    negation,
+    text_condition,
+)
+from aioflow.expressions.operations import negate
 from aioflow.expressions.scope import Scope
 from aioflow.expressions.syntax import (
     And,
@@ -31,9 +42,8 @@ from aioflow.expressions.syntax import (
     Not,
     Or,
 )
-from aioflow.expressions.texts import text_condition
-from aioflow.expressions.values import negate
 from aioflow.relation import Row, Type, Value
+from aioflow.values.counters import Counters
 
 
 class Compiler:

@@ -10,7 +10,8 @@ from math import gcd, isnan
 from typing import Any
 
 from aioflow.errors import SettingError
-from aioflow.expressions.counters import (
+from aioflow.relation import Type, Value, decimal_of, since_epoch, type_of_value
+from aioflow.values.counters import (
     DATE_OUT_OF_RANGE,
     DIVISION_BY_ZERO,
     NOT_A_DATE,
@@ -19,8 +20,7 @@ from aioflow.expressions.counters import (
     UNLIKE_KINDS,
     Counters,
 )
-from aioflow.expressions.reading import midnight, read_date, read_number
-from aioflow.relation import Type, Value, decimal_of, since_epoch, type_of_value
+from aioflow.values.text import midnight, read_date, read_number
 
 # The classes that Python compares and adds as we mean it. Decimals are not among them: they do not mix
 # with floats, and their NaN raises.

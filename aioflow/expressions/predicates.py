@@ -1,140 +1,297 @@
-"""Conditions as predicates: only whether they are true matters, so null and false need not be told apart.
+"""Predicates of the common shape "column compared with a constant", for rows and for whole batches.
 
-`truth(compiler, node, wanted)` is the test whether the expression is `wanted` (true, or false inside `not`).
+They are written out one by one, since a call through `operator.lt` costs more than the comparison. Only
+values of the classes that Python compares as we mean it take the short way; all others go to `slow`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from aioflow.expressions.comparison import COMPLEMENT, FLIPPED, comparable, comparison
-from aioflow.expressions.shapes import (
-    NUMBER_SHAPES,
-    TEXT_SHAPES,
-    Truth,
-    all_true,
-    any_true,
-    is_not_null,
-    is_null,
-    number_between,
-    number_test,
-    text_test,
-)
-from aioflow.expressions.syntax import And, Between, Comparison, In, Is, Like, Matches, Node, Not, Or
-from aioflow.expressions.texts import text_truth
-from aioflow.expressions.values import PLAIN_NUMBERS, compare, is_nan
-from aioflow.relation import Predicate, Value
+from aioflow.dataclass import dataclass
+from aioflow.expressions.operations import PLAIN_NUMBERS
+from aioflow.relation import Batch, Predicate, Row
 
-if TYPE_CHECKING:
-    from aioflow.expressions.code import Code
-    from aioflow.expressions.compiler import Compiler
+Filter: TypeAlias = Callable[[Batch], Batch]
+Slow: TypeAlias = Callable[[Any], bool]
 
 
-def truth(compiler: Compiler, node: Node, wanted: bool = True) -> Truth:
-    """The test whether a condition is `wanted`."""
-    if isinstance(node, Not):
-        return truth(compiler, node.operand, not wanted)
-    if isinstance(node, And | Or):
-        parts = tuple(truth(compiler, part, wanted) for part in node.parts)
-        return all_true(parts) if isinstance(node, And) == wanted else any_true(parts)
-    if isinstance(node, Comparison):
-        return _comparison_truth(compiler, node, wanted)
-    shaped = _shaped(compiler, node, wanted)
-    if shaped is not None:
-        return shaped
-    evaluate = compiler.condition(node).evaluate
-    return Truth(lambda row: evaluate(row) is wanted)
+@dataclass(frozen=True)
+class Truth:
+    """Whether a condition is true for a row: as a predicate, and as a filter of batches if that is faster."""
+
+    predicate: Predicate
+    filter: Filter | None = None
+
+    @property
+    def rows(self) -> Filter:
+        """The rows of a batch for which it is true."""
+        if self.filter is not None:
+            return self.filter
+        predicate = self.predicate
+        return lambda batch: [row for row in batch if predicate(row)]
 
 
-def _comparison_truth(compiler: Compiler, node: Comparison, wanted: bool) -> Truth:
-    sign = node.sign if wanted else COMPLEMENT[node.sign]
-    left, right = comparable(node.sign, compiler.value(node.left), compiler.value(node.right), node.offset)
-    return compared(compiler, sign, left, right)
+# `for value in (row[position],)` is compiled to a plain assignment; `:=` would make a cell of it.
 
 
-def compared(compiler: Compiler, sign: str, left: Code, right: Code) -> Truth:
-    """The test whether `left sign right`, in its fastest form."""
-    if left.constant and right.position is not None:
-        sign, left, right = FLIPPED[sign], right, left
-    counters = compiler.counters
-    if left.position is None or not right.constant or right.value is None:
-        evaluate = comparison(sign, left, right, counters)
-        # Null is as good as false where only the truth matters.
-        return Truth(cast("Predicate", evaluate))
-    constant = right.value
+def number_equal(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value == number if value.__class__ in PLAIN_NUMBERS else slow(value)
 
-    def slow(value: Value) -> bool:
-        return value is not None and compare(sign, value, constant, counters) is True
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value == number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
 
-    if constant.__class__ in PLAIN_NUMBERS and not is_nan(constant):
-        return NUMBER_SHAPES[sign](left.position, constant, slow)
-    if constant.__class__ is str and sign in TEXT_SHAPES:
-        return TEXT_SHAPES[sign](left.position, constant, slow)
-    position = left.position
-    return Truth(lambda row: slow(row[position]))
+    return Truth(predicate, keep)
 
 
-def _between_truth(compiler: Compiler, node: Between, wanted: bool) -> Truth | None:
-    operand, low, high = (compiler.value(part) for part in (node.operand, node.low, node.high))
-    if operand.position is None:
-        return None  # it is to be computed once only
-    _, low = comparable(">=", operand, low, node.offset)
-    _, high = comparable("<=", operand, high, node.offset)
-    limits = low.value, high.value
-    if wanted and {type(limit) for limit in limits} <= PLAIN_NUMBERS:
-        return _number_between(compiler, operand.position, limits)
-    if wanted:
-        return all_true((compared(compiler, ">=", operand, low), compared(compiler, "<=", operand, high)))
-    return any_true((compared(compiler, "<", operand, low), compared(compiler, ">", operand, high)))
+def number_unequal(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value != number if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value != number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
 
 
-def _number_between(compiler: Compiler, position: int, limits: tuple[Value, Value]) -> Truth:
-    low, high = limits
-    counters = compiler.counters
+def number_less(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value < number if value.__class__ in PLAIN_NUMBERS else slow(value)
 
-    def slow(value: Value) -> bool:
-        if value is None:
-            return False
-        return bool(compare(">=", value, low, counters) and compare("<=", value, high, counters))
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value < number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
 
-    if is_nan(low) or is_nan(high):
-        return Truth(lambda row: slow(row[position]))
-    return number_between(position, low, high, slow)
-
-
-def _shaped(compiler: Compiler, node: Node, wanted: bool) -> Truth | None:
-    if isinstance(node, Is) and node.value is None:
-        operand = compiler.value(node.operand)
-        if operand.position is not None:
-            return is_null(operand.position) if node.negated != wanted else is_not_null(operand.position)
-    if isinstance(node, Between):
-        return _between_truth(compiler, node, wanted)
-    if isinstance(node, Like | Matches):
-        return text_truth(compiler, node, wanted)
-    if isinstance(node, In):
-        return _membership_truth(compiler, node, wanted)
-    return None
+    return Truth(predicate, keep)
 
 
-def _membership_truth(compiler: Compiler, node: In, wanted: bool) -> Truth | None:
-    """The test whether a column is among constants of one kind, or is not; None for other forms."""
-    operand = compiler.value(node.operand)
-    choices = [comparable("=", operand, compiler.value(choice), choice.offset)[1] for choice in node.choices]
-    classes = {choice.value.__class__ for choice in choices}
-    if operand.position is None or not all(choice.constant for choice in choices):
-        return None
-    values = frozenset(choice.value for choice in choices)
-    counters = compiler.counters
+def number_at_most(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value <= number if value.__class__ in PLAIN_NUMBERS else slow(value)
 
-    def slow(value: Value) -> bool:
-        if value is None:
-            return False
-        equal = [compare("=", value, choice, counters) for choice in values]
-        return True in equal if wanted else not any(result is not False for result in equal)
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value <= number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
 
-    test = values.__contains__ if wanted else lambda value: value not in values
-    if classes == {str}:
-        return text_test(operand.position, test, slow)
-    if classes <= PLAIN_NUMBERS and not any(map(is_nan, values)):
-        return number_test(operand.position, test, slow)
-    return None
+    return Truth(predicate, keep)
+
+
+# NaN is greater than every number here, hence `not <=`.
+
+
+def number_greater(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return not value <= number if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (not value <= number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+def number_at_least(position: int, number: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return not value < number if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (not value < number if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+def number_between(position: int, low: Any, high: Any, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return low <= value <= high if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (low <= value <= high if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+NUMBER_SHAPES = {
+    "=": number_equal,
+    "!=": number_unequal,
+    "<": number_less,
+    "<=": number_at_most,
+    ">": number_greater,
+    ">=": number_at_least,
+}
+
+
+def text_equal(position: int, text: str, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value == text if value.__class__ is str else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value == text if value.__class__ is str else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+def text_unequal(position: int, text: str, slow: Slow) -> Truth:
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return value != text if value.__class__ is str else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (value != text if value.__class__ is str else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+TEXT_SHAPES = {"=": text_equal, "!=": text_unequal}
+
+
+def text_test(position: int, test: Callable[[str], bool], slow: Slow) -> Truth:
+    """A test of a text column, as `like` and `in` make them."""
+
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return test(value) if value.__class__ is str else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (test(value) if value.__class__ is str else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+def number_test(position: int, test: Callable[[Any], bool], slow: Slow) -> Truth:
+    """A test of a number column, as `in` makes it."""
+
+    def predicate(row: Row) -> bool:
+        value = row[position]
+        return test(value) if value.__class__ in PLAIN_NUMBERS else slow(value)
+
+    def keep(batch: Batch) -> Batch:
+        return [
+            row
+            for row in batch
+            for value in (row[position],)
+            if (test(value) if value.__class__ in PLAIN_NUMBERS else slow(value))
+        ]
+
+    return Truth(predicate, keep)
+
+
+def is_null(position: int) -> Truth:
+    def keep(batch: Batch) -> Batch:
+        return [row for row in batch if row[position] is None]
+
+    return Truth(lambda row: row[position] is None, keep)
+
+
+def is_not_null(position: int) -> Truth:
+    def keep(batch: Batch) -> Batch:
+        return [row for row in batch if row[position] is not None]
+
+    return Truth(lambda row: row[position] is not None, keep)
+
+
+def all_true(parts: tuple[Truth, ...]) -> Truth:
+    """Rows for which all parts are true; the filters run one after the other."""
+    predicates = tuple(part.predicate for part in parts)
+    if not any(part.filter for part in parts):
+        return Truth(_and(predicates))
+    filters = tuple(part.rows for part in parts)
+
+    def keep(batch: Batch) -> Batch:
+        for each in filters:
+            batch = each(batch)
+        return batch
+
+    return Truth(_and(predicates), keep)
+
+
+def _and(predicates: tuple[Predicate, ...]) -> Predicate:
+    first, second, *rest = predicates
+    if not rest:
+        return lambda row: first(row) and second(row)
+    if len(rest) == 1:
+        third = rest[0]
+        return lambda row: first(row) and second(row) and third(row)
+
+    def every(row: Row) -> bool:
+        for predicate in predicates:  # noqa: SIM110  # all() with a generator costs twice as much
+            if not predicate(row):
+                return False
+        return True
+
+    return every
+
+
+def any_true(parts: tuple[Truth, ...]) -> Truth:
+    """Rows for which one of the parts is true."""
+    predicates = tuple(part.predicate for part in parts)
+    first, second, *rest = predicates
+    if not rest:
+        return Truth(
+            lambda row: first(row) or second(row),
+            lambda batch: [row for row in batch if first(row) or second(row)],
+        )
+
+    def some(row: Row) -> bool:
+        for predicate in predicates:  # noqa: SIM110
+            if predicate(row):
+                return True
+        return False
+
+    return Truth(some)

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
-from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
-from aioflow.expressions.code import Evaluate
+from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
-from aioflow.expressions.counters import Counters
-from aioflow.expressions.lists import parse_sort_keys
+from aioflow.expressions.operations import is_nan, kind_of
+from aioflow.expressions.parser import parse_sort_keys
 from aioflow.expressions.scope import InputScope
-from aioflow.expressions.values import is_nan, kind_of
 from aioflow.relation import Row, Schema, Type, Value, decimal_of, since_epoch
+from aioflow.values.counters import Counters
 
 # Kinds in the order in which they sort where a column mixes them. A NaN is greater than every number.
 _RANKS = {Type.BOOLEAN: 1, Type.NUMBER: 2, Type.DATE: 4, Type.CHAR: 5, Type.DOCUMENT: 6, Type.RELATION: 7}

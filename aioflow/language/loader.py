@@ -9,14 +9,14 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from aioflow.configuration import FILE_NAME, read_configuration
+from aioflow.config.configuration import FILE_NAME, read_configuration
+from aioflow.config.sections import PLANS
 from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language.decoding import SIZE_AT_MOST
-from aioflow.language.kinds import item_kinds
+from aioflow.language.item_kinds import item_kinds
 from aioflow.language.parser import read_text
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
-from aioflow.section import PLANS
 from aioflow.source import Span
 
 # The name of the plan of a program that has none; no text can call it.

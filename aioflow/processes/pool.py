@@ -15,9 +15,9 @@ from contextlib import suppress
 from threading import Lock, Timer
 from typing import Any, BinaryIO, ClassVar, TypeVar, cast
 
+from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.errors import ProcessError
 from aioflow.processes.frames import Call, Limits, Outcome, pickled_work, receive_outcome, send_call
-from aioflow.services import Scope, ServiceHost
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from aioflow.authoring.services import AccountEntry
+from aioflow.config.masking import masked
 from aioflow.dataclass import dataclass
 from aioflow.errors import OperatorError, PlanError, message_of
-from aioflow.events import Outcome
-from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import masked
-from aioflow.services import AccountEntry
+from aioflow.runtime.events import Outcome
+from aioflow.values.quantities import count_text, duration_text
 from aioflow.version import __version__
 from aioflow.wholeness import WHOLE, Marks, Reason
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.failures import FailureSink
-from aioflow.outlet import Outlet, Target
-from aioflow.session import Session
-from aioflow.signals import Completion, Signal, Watch
-from aioflow.step import Step
-from aioflow.stream import Stream
+from aioflow.compiler.step import Step
+from aioflow.runtime.failures import FailureSink
+from aioflow.runtime.outlet import Outlet, Target
+from aioflow.runtime.session import Session
+from aioflow.runtime.signals import Completion, Signal, Watch
+from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 
-from aioflow.threads import WorkerThreads
+from aioflow.runtime.threads import WorkerThreads
 
 # Most blocking functions return in a moment, cancelled or not: only who waits for longer is told why.
 PATIENCE_SECONDS = 1.0

@@ -1,27 +1,66 @@
-"""Calls of plans: each a group of steps with a colour of its own, wired straight to its caller's streams."""
+"""Calls of plans: each a group of steps with a colour of its own, wired straight to its caller's streams.
+
+How the steps of a called plan come to read what its caller writes, without anything in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aioflow.context import Position
-from aioflow.events import CallEnded, CallStarted
-from aioflow.executor import OperatorStep
-from aioflow.failures import CallFailures, FailureSink
-from aioflow.gate import Gate
-from aioflow.graph import Routine
-from aioflow.handover import hand_over
-from aioflow.inline import InlineStep
-from aioflow.loop import Loop
-from aioflow.once import EntryStream
-from aioflow.outlet import Outlet, Target, Vouched, has_readers, is_needed, nobody_needs
+from aioflow.authoring.context import Position
+from aioflow.compiler.graph import Routine
+from aioflow.compiler.step import Step
 from aioflow.plan import Plan
-from aioflow.recursion import CutOff, LevelShare, Once, Recursion, Turn, too_deep, unbounded
-from aioflow.session import Session
-from aioflow.signals import Completion, EndWatch, Signal, Watch
-from aioflow.step import Step
-from aioflow.stream import Stream
+from aioflow.runtime.activation import Gate
+from aioflow.runtime.events import CallEnded, CallStarted
+from aioflow.runtime.failures import CallFailures, FailureSink
+from aioflow.runtime.inline_step import InlineStep
+from aioflow.runtime.operator_step import OperatorStep
+from aioflow.runtime.outlet import Outlet, Target, Vouched, has_readers, is_needed, nobody_needs
+from aioflow.runtime.recursion import (
+    CutOff,
+    EntryStream,
+    LevelShare,
+    Once,
+    Recursion,
+    Turn,
+    too_deep,
+    unbounded,
+)
+from aioflow.runtime.session import Session
+from aioflow.runtime.signals import Completion, EndWatch, Signal, Watch
+from aioflow.runtime.stream import Stream
+from aioflow.runtime.tail_loop import Loop
 from aioflow.wholeness import WHOLE, Marks
+
+
+def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
+    """Let others read what one stream was to read, from its first row on."""
+    stream.listener = None
+    if not targets:
+        stream.discard()
+        return
+    # A stream that must see every row stays between: when all readers have left, so does it.
+    relay = Outlet(targets)
+    if isinstance(stream, EntryStream):
+        relay.on_unread = lambda: stream.let_go() if relay.unread else None
+    if not any(target.reads for target in targets):  # they have left before it began
+        stream.close()
+        relay.end()
+        return
+    if stream.schema is not None:
+        relay.open(stream.schema)
+    if isinstance(stream, EntryStream):
+        stream.forward_to(relay)
+        return
+    for source in tuple(stream.sources):
+        source.replace(stream, targets)
+    while (batch := stream.take()) is not None:
+        relay.push(batch)
+    relay.mark(stream.marks)
+    relay.end(dead=stream.dead)
+    stream.sources.clear()
+    stream.release()
 
 
 class Surroundings:

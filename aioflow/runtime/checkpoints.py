@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
-from aioflow.session import Session
+from aioflow.runtime.session import Session
 
 INTERVAL_SECONDS = 1.0
 _SHORTEST_LOOK_SECONDS = 0.001

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from aioflow.analysis.fitting import FAILED_CALL, FAILURE
+from aioflow.authoring.operator import BatchFunction
+from aioflow.compiler.fitting import FAILED_CALL, FAILURE
+from aioflow.config.masking import mask
 from aioflow.errors import OperatorError, SettingError, message_of
-from aioflow.masking import mask
-from aioflow.operator import BatchFunction
-from aioflow.outlet import Outlet
 from aioflow.relation import Batch, Relation, Row, Schema
-from aioflow.spill import Memory, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.outlet import Outlet
+from aioflow.runtime.spill import RowBuffer
 from aioflow.wholeness import Marks
 
 _TURN_ROWS = 1024

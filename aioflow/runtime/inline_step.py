@@ -10,13 +10,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from aioflow.failures import batch_error, operator_error
-from aioflow.outlet import Outlet, Space, Target, when_freed
+from aioflow.compiler.step import Counted, Step
 from aioflow.relation import UNTOLD, Batch, Row, Schema
-from aioflow.session import Session
-from aioflow.signals import Completion
-from aioflow.step import Counted, Step
-from aioflow.stream import Stream
+from aioflow.runtime.failures import batch_error, operator_error
+from aioflow.runtime.outlet import Outlet, Space, Target, when_freed
+from aioflow.runtime.session import Session
+from aioflow.runtime.signals import Completion
+from aioflow.runtime.stream import Stream
 from aioflow.wholeness import Marks
 
 _DEEPEST = 12

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from aioflow.events import (
+from aioflow.config.masking import mask
+from aioflow.runtime.events import (
     CallEnded,
     CallStarted,
     Event,
@@ -20,8 +21,7 @@ from aioflow.events import (
     TupleFailed,
     Warned,
 )
-from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import mask
+from aioflow.values.quantities import count_text, duration_text
 
 _LOG: Final = logging.getLogger("aioflow.engine")
 # A logger of their own, for whoever shows the warnings of a run in another way.

@@ -10,23 +10,22 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from aioflow.analysis.fitting import FAILED_RELATION, FAILURE
-from aioflow.context import DEAD, END, Context, Position, Release, To
+from aioflow.authoring.context import DEAD, END, Context, Position, Release, To
+from aioflow.authoring.operator import BatchFunction
+from aioflow.compiler.fitting import FAILED_RELATION, FAILURE
+from aioflow.compiler.step import Bound, Step
 from aioflow.errors import ReleasedError, RunError, message_of
-from aioflow.events import StepEnded, StepStarted, TupleFailed
-from aioflow.failures import FailureSink, HeldResults, describe, failed_row, operator_error
-from aioflow.gate import Gate
-from aioflow.host import Host
-from aioflow.operator import BatchFunction
-from aioflow.outlet import Outlet, nobody_needs
 from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
-from aioflow.session import Session
-from aioflow.signals import Completion
-from aioflow.spill import RowBuffer
-from aioflow.step import Bound, Step
-from aioflow.stream import Stream
+from aioflow.runtime.activation import Gate
+from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
+from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
+from aioflow.runtime.outlet import Outlet, nobody_needs
+from aioflow.runtime.session import Session
+from aioflow.runtime.signals import Completion
+from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.step_host import Host, rows_of
+from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks, partial
-from aioflow.yielded import rows_of
 
 
 class OperatorStep(Gate):

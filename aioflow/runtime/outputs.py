@@ -7,10 +7,10 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Batch, Row, Schema
-from aioflow.reordered import Reordered
-from aioflow.spill import Memory, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.outlet import Outlet, Reordered, Space, Target
+from aioflow.runtime.spill import RowBuffer
 from aioflow.wholeness import WHOLE, Marks
 
 

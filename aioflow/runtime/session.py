@@ -10,17 +10,17 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.budget import Budget, Permits
-from aioflow.context import RunInfo
+from aioflow.authoring.context import RunInfo
+from aioflow.authoring.services import Services
+from aioflow.compiler.graph import Graph
+from aioflow.compiler.step import Step
+from aioflow.config.masking import mask
 from aioflow.dataclass import dataclass
-from aioflow.events import Event, Listener, Warned
-from aioflow.graph import Graph
-from aioflow.masking import mask
 from aioflow.relation import Row, Schema
-from aioflow.services import Services
-from aioflow.spill import Memory
-from aioflow.step import Step
-from aioflow.stream import Stream
+from aioflow.runtime.budget import Budget, Permits
+from aioflow.runtime.events import Event, Listener, Warned
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.stream import Stream
 
 Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
 MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")

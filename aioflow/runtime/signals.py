@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import Row, Schema
+from aioflow.runtime.outlet import Outlet, Space, Target
 from aioflow.wholeness import WHOLE, Marks
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aioflow.dataclass import dataclass
-from aioflow.session import Active, Session, Totals
+from aioflow.runtime.session import Active, Session, Totals
 from aioflow.wholeness import Marks
 
 

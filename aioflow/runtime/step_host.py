@@ -1,24 +1,28 @@
-"""What the engine offers to the operator of one step, behind its Context."""
+"""What the engine offers to the operator of one step, behind its Context.
+
+What an operator may yield, made into rows.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from aioflow.budget import Permits
-from aioflow.context import Position, RunInfo
-from aioflow.events import FiringEnded, FiringStarted, StepEvent
-from aioflow.memory import Memory
-from aioflow.outlet import Outlet
+from aioflow.authoring.context import Position, RunInfo
+from aioflow.compiler.step import Step
 from aioflow.plan import Item
 from aioflow.processes.frames import Limits, UnimportableError
-from aioflow.relation import Row, Schema
-from aioflow.session import Session, Totals
-from aioflow.step import Step
-from aioflow.threads import BlockingCall
+from aioflow.relation import Batch, Row, Schema
+from aioflow.runtime.budget import Permits
+from aioflow.runtime.events import FiringEnded, FiringStarted, StepEvent
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.outlet import Outlet
+from aioflow.runtime.session import Session, Totals
+from aioflow.runtime.threads import BlockingCall
+from aioflow.values.coercion import row_of_mapping
 from aioflow.wholeness import Marks
 
 
@@ -246,3 +250,26 @@ class Firing:
         if self._was_left:
             for permits in left:
                 permits.leave()
+
+
+def rows_of(item: Any, outlet: Outlet, operator: str) -> Batch:
+    """Rows from what an operator yielded: a row, a list of rows, or a mapping."""
+    rows = item if isinstance(item, list) else [item]
+    if rows and isinstance(rows[0], Mapping):
+        if outlet.schema is None:
+            outlet.open(Schema(tuple(rows[0])))
+        assert outlet.schema is not None
+        return [row_of_mapping(outlet.schema, mapping) for mapping in rows]
+    if rows and not isinstance(rows[0], tuple):
+        raise TypeError(f"{operator} yields {rows[0]!r}: a row is a tuple, a mapping, or a list of these")
+    if outlet.schema is None and rows:
+        raise TypeError(
+            f"{operator} yields tuples without saying their attributes: give @operator a schema rule, "
+            "or yield mappings or a Schema first"
+        )
+    if rows and outlet.schema is not None and len(rows[0]) != len(outlet.schema):
+        raise TypeError(
+            f"{operator} yields a row of {len(rows[0])} values, but its schema has {len(outlet.schema)} "
+            f"attributes: {', '.join(outlet.schema.names)}"
+        )
+    return rows

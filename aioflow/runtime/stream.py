@@ -15,10 +15,10 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from aioflow.errors import BEING_READ, CLOSED_EARLY, ClosedError, InputError
-from aioflow.outlet import Outlet, Space, Target
 from aioflow.relation import UNTOLD, Batch, Record, Row, Schema
-from aioflow.reordered import Reordered, SchemaMismatchError
-from aioflow.spill import Memory, RowBuffer, RowQueue
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.outlet import Outlet, Reordered, SchemaMismatchError, Space, Target
+from aioflow.runtime.spill import RowBuffer, RowQueue
 from aioflow.wholeness import WHOLE, Marks
 
 _HELD_ROWS = 256

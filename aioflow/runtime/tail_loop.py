@@ -11,16 +11,15 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
+from aioflow.compiler.graph import Routine
+from aioflow.compiler.step import Bound, Step
 from aioflow.dataclass import dataclass
-from aioflow.failures import batch_error, operator_error
-from aioflow.graph import Routine
-from aioflow.outlet import Outlet, Space, Target, nobody_needs, when_freed
-from aioflow.recursion import Once, Recursion, too_deep
 from aioflow.relation import Row, Schema
-from aioflow.reordered import Reordered
-from aioflow.session import Session, Totals
-from aioflow.signals import Completion
-from aioflow.step import Bound, Step
+from aioflow.runtime.failures import batch_error, operator_error
+from aioflow.runtime.outlet import Outlet, Reordered, Space, Target, nobody_needs, when_freed
+from aioflow.runtime.recursion import Once, Recursion, too_deep
+from aioflow.runtime.session import Session, Totals
+from aioflow.runtime.signals import Completion
 from aioflow.wholeness import Marks
 
 _LEVELS_AT_ONCE = 256

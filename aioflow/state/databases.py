@@ -1,25 +1,106 @@
-"""Databases by name: what the configuration says of them, which driver speaks to each, and who may write."""
+"""Databases by name: what the configuration says of them, which driver speaks to each, and who may write.
+
+`[database.NAME]` of the configuration.
+
+URLs of databases: which parts of one must not be seen, and how it may be shown.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from aioflow.configuration import as_configuration
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
+from aioflow.config.folders import data_folder, shown_path
+from aioflow.config.masking import conceal
+from aioflow.config.secrets import Secrets
+from aioflow.config.sections import Section, more_than_nothing
+from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError, InputError, suggestion
-from aioflow.folders import data_folder, shown_path
 from aioflow.installed import installed
-from aioflow.secrets import Secrets, conceal
-from aioflow.services import Scope, ServiceHost
 from aioflow.state.driver import Address, Connection, Driver
-from aioflow.state.settings import DATABASE, DatabaseSettings
-from aioflow.state.urls import url_parts
+
+# Options by which a driver would take a password, or where to find one.
+_PASSWORDS = frozenset({"password", "passfile", "sslpassword"})
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
+_SERVER = re.compile(
+    r"//(?:(?P<user>[^/?#]*)@)?(?P<hosts>[^/?#@]*)(?P<path>[^?#@]*)(?:\?(?P<query>[^#@]*))?(?:#[^@]*)?",
+    re.DOTALL,
+)
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:]*)(:\d*)?")
+
+
+@dataclass(frozen=True)
+class UrlParts:
+    """What a URL shows of itself: neither users nor options; and the passwords that stand in it."""
+
+    shown: str
+    passwords: tuple[str, ...] = ()
+
+
+def url_parts(url: str) -> UrlParts:
+    """The parts of a URL; an InputError, which never repeats any of it, ends the sentence "must be …"."""
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        raise InputError("a URL, like 'sqlite:houses.db' or 'postgresql://user@host/name'")
+    rest = url[scheme.end() :]
+    if scheme[0].lower() == "sqlite:" or not rest.startswith("//"):
+        return UrlParts(url)
+    found = _SERVER.fullmatch(rest)
+    if found is None or not all(map(_HOST.fullmatch, found["hosts"].split(","))):
+        raise InputError(
+            "a URL like 'postgresql://user@host:5432/name', with signs such as @ / ? # in its parts "
+            "written as %40 %2F %3F %23"
+        )
+    options = parse_qsl(found["query"] or "")
+    passwords = [value for name, value in options if name.lower() in _PASSWORDS]
+    if password := (found["user"] or "").partition(":")[2]:
+        passwords += [password, unquote(password)]
+    return UrlParts(f"{scheme[0]}//{found['hosts']}{found['path']}", tuple(passwords))
+
+
+_SECRET = re.compile(r"secret:[A-Za-z_][\w-]*")
+
+
+@dataclass(frozen=True)
+class DatabaseSettings:
+    """A database that plans can name."""
+
+    url: str = ""
+    password: str = ""  # by reference: secret:NAME
+    wait_seconds: float = 600.0  # for another run that writes, or for a server that is away
+
+
+def _url(text: str) -> str:
+    if url_parts(text).passwords:
+        raise InputError(
+            "a URL without a password: write password = 'secret:NAME' beside it, or give the whole URL as "
+            "'secret:NAME'"
+        )
+    return text
+
+
+def _password(text: str) -> str:
+    if not _SECRET.fullmatch(text):
+        raise InputError("'secret:NAME', with the NAME of a secret")
+    return text
+
+
+DATABASE = Section(
+    "database",
+    DatabaseSettings,
+    named=True,
+    refine={"url": _url, "password": _password, "wait_seconds": more_than_nothing("a time")},
+)
+
 
 ENTRY_POINTS = "aioflow.databases"
 DEFAULT = "default"
@@ -123,7 +204,7 @@ class Databases:
 
     async def prepare(self, connection: Connection, address: Address, warn: Callable[[str], None]) -> None:
         """Make sure that a database has aioflow's own tables, in the version that we know."""
-        from aioflow.state.own_tables import prepare
+        from aioflow.state.system_tables import prepare
 
         wait_seconds = self.settings(address.name).wait_seconds
         await prepare(connection, driver_for(address.url), address, warn, wait_seconds=wait_seconds)

@@ -1,9 +1,9 @@
 """What a database must be able to do: the interface that a driver implements.
 
 A driver is found by the scheme of a database's URL: the name of its entry point among `aioflow.databases`
-(`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that
-went in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name`
-and values bound by `Dialect.placeholder`.
+(`sqlite = "aioflow.state.sqlite.driver:SQLITE"`). Values that come out are the language's own, equal to those
+that went in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by
+`quote_name` and values bound by `Dialect.placeholder`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from aioflow.dataclass import dataclass
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, DamagedError, DisconnectedError, DiskFullError, StateError
-from aioflow.state.own_tables import HEALTH, from_stamp, stamp
-from aioflow.state.patience import Patience
+from aioflow.state.lock_wait import Patience
+from aioflow.state.system_tables import HEALTH, from_stamp, stamp
 
 KEPT_RUNS = 200  # of each baseline
 _COLUMNS = "baseline, run_id, ended, row_count, page_count, nulls, is_good"

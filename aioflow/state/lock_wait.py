@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from aioflow.masking import masked_logger
-from aioflow.quantities import duration_text
+from aioflow.config.masking import masked_logger
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, StateError
+from aioflow.values.quantities import duration_text
 
 _LOG = masked_logger("aioflow.state")
 _SHORTEST_SECONDS = 0.02

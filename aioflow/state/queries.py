@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import TypeAlias
 
-from aioflow.context import Context
+from aioflow.authoring.context import Context
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import Address, Connection, quote_name
-from aioflow.state.parameters import Sql
+from aioflow.state.sql_text import Sql
 from aioflow.state.tables import missing_table
 from aioflow.state.transaction import Transaction
 

@@ -14,7 +14,7 @@ from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.relation import Row, Schema, picker
 from aioflow.state.driver import Dialect
-from aioflow.state.own_tables import HEALTH, HELD, OUTBOX, RUNS, SUSPECTS
+from aioflow.state.system_tables import HEALTH, HELD, OUTBOX, RUNS, SUSPECTS
 
 _OURS = frozenset({"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"})
 _OUTSIDE = frozenset({"attach", "detach", "vacuum"})

@@ -1,18 +1,24 @@
-"""Rows that wait for the transaction of their run: in memory up to the engine's limit, then on disk."""
+"""Rows that wait for the transaction of their run: in memory up to the engine's limit, then on disk.
+
+What a statement wants to write: staged while the run goes on, applied in the run's transaction.
+"""
 
 from __future__ import annotations
 
 import errno
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain
+from types import NoneType
+from typing import Protocol
 
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Schema
-from aioflow.spill import RowBuffer
-from aioflow.state.driver import ColumnNeed
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import RowBuffer
+from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import DiskFullError
-from aioflow.state.values import observe
+from aioflow.values.json import KNOWN, LARGEST_INTEGER, SMALLEST_INTEGER, base_class, ends
 
 
 class StagedRows:
@@ -71,3 +77,59 @@ class StagedRows:
 def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
     """The rows of buffers, batch by batch; they can be walked again and again."""
     return chain.from_iterable(buffer.batches() for buffer in buffers)
+
+
+class Write(Protocol):
+    """The writes of one statement (in one call of its plan)."""
+
+    @property
+    def where(self) -> str:
+        """The statement, for messages."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether it means something only when the statement has ended, as the contents of a whole table."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is staged, or all of it forgotten: a run without writes takes no lock."""
+        ...
+
+    def seal(self) -> None:
+        """What is staged now is to be applied; what comes later is for another time."""
+        ...
+
+    async def apply(self, connection: Connection) -> None:
+        """Write what was sealed and is not forgotten: all of it again, after the transaction was lost."""
+        ...
+
+    def forget(self) -> None:
+        """What was applied needs never be applied again: let go of it."""
+        ...
+
+    def close(self) -> None:
+        """Release everything, applied or not."""
+        ...
+
+
+def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
+    """Add what the values of a batch need to the needs of their columns, one for each attribute, in order.
+
+    An empty list is filled first.
+    """
+    if not needs:
+        needs.extend(map(ColumnNeed, schema.names, schema.types))
+    for need, column in zip(needs, zip(*batch, strict=True), strict=False):
+        classes = set(map(type, column))
+        if int in classes:
+            least, most = ends(column, classes)
+            need.largest = max(need.largest or 0, -least, most)
+            need.is_wide = need.is_wide or least < SMALLEST_INTEGER or most > LARGEST_INTEGER
+        if datetime in classes:
+            need.zoned |= {value.tzinfo is not None for value in column if isinstance(value, datetime)}
+        if not classes <= KNOWN:
+            classes = {kind if kind in KNOWN else base_class(kind) for kind in classes}
+        classes.discard(NoneType)
+        need.classes |= classes

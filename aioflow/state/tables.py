@@ -1,4 +1,9 @@
-"""The tables that plans write to: made from a relation's attributes, checked against them, given keys."""
+"""The tables that plans write to: made from a relation's attributes, checked against them, given keys.
+
+What the statements of a run make of one table: they agree on its attributes before anything is written.
+
+The checker finds this where it knows the schemas; here it is found where only the run tells them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,13 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, ClassVar
 
+from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.memory import Memory
 from aioflow.relation import Document, Relation, Schema, Type
-from aioflow.spill import RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
-from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError, DiskFullError
+from aioflow.state.errors import CommitError, ConflictError, DatabaseError, DisconnectedError, DiskFullError
 
 OWN_PREFIX = "aioflow_"
 _RESERVED = (OWN_PREFIX, "sqlite_")
@@ -216,3 +222,38 @@ async def _expect_unique(connection: Connection, table: str, key: Sequence[str])
         raise ConflictError(
             f"{', '.join(key)} cannot be the key of the table {table!r}: it has {count} rows with {shown}"
         )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The attributes that a statement gives a table; one that `evolves` it may add to those of others."""
+
+    where: str
+    table: str
+    names: tuple[str, ...]
+    evolves: bool = False
+
+
+class Shapes:
+    """The shapes that a run has met, by table; equal ones once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool, frozenset[str]], Shape] = {}
+        self._tables: dict[str, list[Shape]] = {}
+
+    def add(self, shape: Shape) -> None:
+        """A statement is going to write; a CommitError when another one makes something else of the table."""
+        key = (shape.table, shape.evolves, frozenset(shape.names))
+        if key in self._known:
+            return
+        for other in self._tables.get(shape.table, ()):
+            lacking = sorted(set(other.names) - set(shape.names))
+            added = sorted(set(shape.names) - set(other.names))
+            if (lacking and not other.evolves) or (added and not shape.evolves):
+                raise CommitError(
+                    f"unlike relations for the table {shape.table!r}: {shape.where} gives it "
+                    f"{', '.join(shape.names)}, {other.where} {', '.join(other.names)}; "
+                    "nothing of this run was stored"
+                )
+        self._known[key] = shape
+        self._tables.setdefault(shape.table, []).append(shape)

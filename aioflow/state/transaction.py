@@ -14,20 +14,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
 
-from aioflow.context import Context, Position, RunInfo
+from aioflow.authoring.context import Context, Position, RunInfo
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
-from aioflow.services import AccountEntry, Scope, ServiceHost
+from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
-from aioflow.state.finishing import to_the_end
-from aioflow.state.moments import moment
-from aioflow.state.own_tables import note_run, was_committed
-from aioflow.state.patience import Patience
-from aioflow.state.shapes import Shape, Shapes
-from aioflow.state.versions import META
-from aioflow.state.writes import Write
+from aioflow.state.lock_wait import Patience
+from aioflow.state.shielded import to_the_end
+from aioflow.state.staged import Write
+from aioflow.state.system_tables import META, note_run, was_committed
+from aioflow.state.tables import Shape, Shapes
 
 AfterCommit: TypeAlias = Callable[[], Awaitable[None]]
 

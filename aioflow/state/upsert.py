@@ -16,12 +16,12 @@ from math import isinf
 from typing import TypeAlias
 
 from aioflow.relation import Batch, Row, Value, identity, picker
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
 from aioflow.state.staged import batches_of
 from aioflow.state.tables import quoted
-from aioflow.state.values import LARGEST_INTEGER, SMALLEST_INTEGER, has_wide
+from aioflow.values.json import LARGEST_INTEGER, SMALLEST_INTEGER, has_wide
 
 Nulls: TypeAlias = tuple[bool, ...]  # which attributes of a key are null
 

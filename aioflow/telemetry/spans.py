@@ -19,12 +19,11 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from aioflow.config.masking import mask
 from aioflow.dataclass import dataclass
-from aioflow.events import Event, RunEnded, RunStarted, StepEnded, StepEvent, StepStarted, TupleFailed
-from aioflow.secrets import mask
+from aioflow.runtime.events import Event, RunEnded, RunStarted, StepEnded, StepEvent, StepStarted, TupleFailed
 from aioflow.version import __version__
-from aioflow.web.attempts import HttpAttempt
-from aioflow.web.traffic import RequestEnded
+from aioflow.web.traffic import HttpAttempt, RequestEnded
 
 _ERROR_STATUSES = 400
 

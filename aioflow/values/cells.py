@@ -16,10 +16,10 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
 
-from aioflow import Document, Relation, Row, SettingError
+from aioflow.errors import SettingError
 from aioflow.files import neutral
-from aioflow.relation import Type, Value, type_of_value
-from aioflow.rows import relation_of
+from aioflow.relation import Document, Relation, Row, Type, Value, type_of_value
+from aioflow.values.coercion import relation_of
 
 _LONGEST_NUMBER = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?", re.ASCII)

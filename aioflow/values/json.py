@@ -1,4 +1,4 @@
-"""The values of the language as JSON text, without loss, and what columns must hold to take them.
+"""The values of the language as JSON text, without loss, for stores of them.
 
 What JSON has no form for is an object with one key that begins with `$`: values are never objects themselves.
 """
@@ -17,15 +17,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from aioflow.errors import SettingError
-from aioflow.relation import Batch, Document, Relation, Row, Schema, Type, Value, type_of_value
-from aioflow.state.driver import ColumnNeed
-from aioflow.state.errors import DatabaseError
+from aioflow.relation import Document, Relation, Row, Schema, Type, Value, type_of_value
 
 SMALLEST_INTEGER, LARGEST_INTEGER = -(1 << 63), (1 << 63) - 1
 
 # A subclass before its base: every bool is an int, and every datetime a date.
 _BASES: tuple[type[Any], ...] = (bool, str, int, float, Decimal, datetime, date, Relation, Document)
-_KNOWN = frozenset({*_BASES, NoneType})
+KNOWN = frozenset({*_BASES, NoneType})
 # Python refuses to read and write longer integers in decimal, since that takes quadratic time.
 _MOST_DECIMAL_BITS = 12_000
 
@@ -35,7 +33,7 @@ _MOST_DECIMAL_BITS = 12_000
 
 def encode_json(value: Value) -> str:
     """A value as JSON text, which `decode_json` reads as an equal one; a SettingError if it is no value."""
-    if type(value) not in _KNOWN:
+    if type(value) not in KNOWN:
         type_of_value(value)
     try:
         text = _dumps(value)
@@ -75,7 +73,7 @@ def _relation_fields(relation: Relation) -> dict[str, Any]:
 def _known_rows(relation: Relation) -> list[Row]:
     """Return the rows; a SettingError if there is something in them that is no value."""
     rows = list(relation.rows)
-    for kind in set(map(type, chain.from_iterable(rows))) - _KNOWN:
+    for kind in set(map(type, chain.from_iterable(rows))) - KNOWN:
         base_class(kind)
     return rows
 
@@ -129,19 +127,19 @@ def encode_date(value: date) -> str:
 
 
 def decode_json(text: str | bytes) -> Value:
-    """The value that a text of `encode_json` stands for; a DatabaseError when it is no such text."""
+    """The value that a text of `encode_json` stands for; a ValueError when it is no such text."""
     try:
         value = json.loads(text, object_hook=_untagged)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise _not_ours(text) from error
-    if type(value) not in _KNOWN:
+    if type(value) not in KNOWN:
         raise _not_ours(text)
     return value
 
 
-def _not_ours(text: str | bytes) -> DatabaseError:
+def _not_ours(text: str | bytes) -> ValueError:
     shown = repr(text if len(text) <= 60 else text[:60])
-    return DatabaseError(f"{shown} is no value that aioflow stored, or one that a newer aioflow did")
+    return ValueError(f"{shown} is no value that aioflow stored, or one that a newer aioflow did")
 
 
 def _untagged(found: dict[str, Any]) -> Any:
@@ -187,7 +185,7 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 }
 
 
-# --- what columns must hold ---------------------------------------------------------------------
+# --- classes and integers of a column ---------------------------------------------------------------------
 
 
 def base_class(kind: type[Any]) -> type[Any]:
@@ -199,27 +197,6 @@ def base_class(kind: type[Any]) -> type[Any]:
         f"a value of type {kind.__name__!r} cannot be stored "
         "(char, number, boolean, date, relation, document or null)"
     )
-
-
-def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
-    """Add what the values of a batch need to the needs of their columns, one for each attribute, in order.
-
-    An empty list is filled first.
-    """
-    if not needs:
-        needs.extend(map(ColumnNeed, schema.names, schema.types))
-    for need, column in zip(needs, zip(*batch, strict=True), strict=False):
-        classes = set(map(type, column))
-        if int in classes:
-            least, most = ends(column, classes)
-            need.largest = max(need.largest or 0, -least, most)
-            need.is_wide = need.is_wide or least < SMALLEST_INTEGER or most > LARGEST_INTEGER
-        if datetime in classes:
-            need.zoned |= {value.tzinfo is not None for value in column if isinstance(value, datetime)}
-        if not classes <= _KNOWN:
-            classes = {kind if kind in _KNOWN else base_class(kind) for kind in classes}
-        classes.discard(NoneType)
-        need.classes |= classes
 
 
 def has_wide(column: Sequence[Value], classes: Set[type[Any]]) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from aioflow.errors import SettingError
-from aioflow.expressions.counters import BAD_PATTERN, TEXT_TOO_LONG, UncomputableError
+from aioflow.values.counters import BAD_PATTERN, TEXT_TOO_LONG, UncomputableError
 
 LONGEST_PATTERN = 10_000
 # Matching costs at most about (size of the compiled pattern) x (length of the text) steps; this many take

@@ -13,11 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from aioflow.config.folders import cache_folder
+from aioflow.config.masking import masked_logger, shows_secret
 from aioflow.dataclass import dataclass
-from aioflow.folders import cache_folder
-from aioflow.masking import masked_logger
-from aioflow.secrets import shows_secret
-from aioflow.web.attempts import note_attempt
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
@@ -33,9 +31,9 @@ from aioflow.web.freshness import (
     to_keep,
     varying,
 )
-from aioflow.web.headers import personal
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+from aioflow.web.http import BodyStream, Fetcher, Request, Response, personal
 from aioflow.web.settings import HttpSettings, WebSettings
+from aioflow.web.traffic import note_attempt
 from aioflow.web.urls import has_host, host_key, origin, resolve, without_userinfo
 
 _LOG = masked_logger("aioflow.web")

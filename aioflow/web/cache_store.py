@@ -19,8 +19,8 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aioflow.config.folders import shown_path
 from aioflow.dataclass import dataclass
-from aioflow.folders import shown_path
 from aioflow.web.errors import WebError
 from aioflow.web.freshness import Kept
 from aioflow.web.settings import KIBIBYTE

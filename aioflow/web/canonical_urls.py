@@ -2,17 +2,28 @@
 
 w3lib's canonicalize_url leaves default ports, dot segments and names in other scripts as they are; the query
 is made as there.
+
+Registrable domains by the Public Suffix List: `example.co.uk` of `www.example.co.uk`.
+
+The list comes with publicsuffixlist, which needs nothing else and asks no network; tldextract would bring
+requests and filelock, and fetches the list unless told not to.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from ipaddress import IPv6Address
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, quote_from_bytes, unquote, unquote_to_bytes, urlsplit, urlunsplit
 
 from aioflow.dataclass import dataclass
 from aioflow.pattern import pattern
 from aioflow.web.urls import BLANK, LEFT_OUT, NO_ESCAPE
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 _HOST = pattern(r"(?!.*\.\.)[a-z0-9_-][a-z0-9._-]{0,252}")
@@ -137,3 +148,21 @@ def _unescaped(text: str) -> bytes:
 
 def _escaped(data: bytes) -> str:
     return quote_from_bytes(data, safe=" ").replace(" ", "+")
+
+
+def registrable_domain(host: str) -> str | None:
+    """The domain under which a host stands; None for an address, a public suffix, and a name without dots.
+
+    `host` is in lower case and ASCII. All of the list counts, as for browsers: also suffixes of companies.
+    """
+    labels = host.split(".")
+    if ":" in host or labels[-1].isdecimal() or not all(labels):
+        return None
+    return _suffixes().privatesuffix(host)
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    from publicsuffixlist import PublicSuffixList  # late: few plans ask, and the list takes its time
+
+    return PublicSuffixList()

@@ -9,25 +9,24 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.folders import shown_path
+from aioflow.config.masking import masked_logger
+from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.folders import shown_path
-from aioflow.masking import masked_logger
-from aioflow.secrets import Secrets
-from aioflow.services import Scope, ServiceHost
-from aioflow.web.configuration import web_settings
+from aioflow.web.bodies import HoldingFetcher
+from aioflow.web.coalescing import SharedFetcher
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
-from aioflow.web.holding import HoldingFetcher
+from aioflow.web.host_queue import TurnFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.redirects import RedirectFetcher
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
-from aioflow.web.settings import WebSettings
-from aioflow.web.shared import SharedFetcher
+from aioflow.web.settings import WebSettings, web_settings
 from aioflow.web.statistics import SourceStatistics, Statistics
-from aioflow.web.turns import TurnFetcher
 from aioflow.web.urls import without_userinfo
 
 # What few programs need, and aiohttp, which takes its time to load, is imported when it is.

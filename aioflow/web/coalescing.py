@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from aioflow.web.cookies import CookieStore
-from aioflow.web.messages import BodyStream, Fetcher, Hold, Request, Response
+from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import MEBIBYTE
 
 # How much of a streamed answer is read for those who wait; a larger one is asked for by each.

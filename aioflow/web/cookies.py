@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aioflow.pattern import pattern
-from aioflow.web.headers import find_header
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response, find_header
 from aioflow.web.urls import has_host, host_key
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import TypeAlias
 
 from aioflow.dataclass import dataclass
-from aioflow.web.headers import find_header
+from aioflow.web.http import find_header
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Directives: TypeAlias = Mapping[str, str]

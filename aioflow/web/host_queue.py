@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-from aioflow.masking import masked_logger
-from aioflow.secrets import mask
-from aioflow.web.attempts import ShownUrl, note_attempt
+from aioflow.config.masking import mask, masked_logger
 from aioflow.web.errors import CircuitOpenError, WebError
-from aioflow.web.hosts import Host, Hosts
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response, Timing
-from aioflow.web.rate import Place
+from aioflow.web.hosts import Host, Hosts, Place
+from aioflow.web.http import BodyStream, Fetcher, Request, Response, Timing
 from aioflow.web.retry_after import retry_after_seconds
+from aioflow.web.traffic import ShownUrl, note_attempt
 from aioflow.web.urls import without_userinfo
 
 # Statuses whose `Retry-After` speaks of the host, not of this one request.

@@ -6,10 +6,9 @@ from dataclasses import replace
 from string import printable
 from urllib.parse import quote, urlsplit
 
-from aioflow.secrets import mask, shows_secret
+from aioflow.config.masking import mask, shows_secret
 from aioflow.web.errors import BadResponseError, RequestRefusedError, WebError
-from aioflow.web.headers import framing, harmless
-from aioflow.web.messages import SAFE_METHODS, Fetcher, Request, Response
+from aioflow.web.http import SAFE_METHODS, Fetcher, Request, Response, framing, harmless
 from aioflow.web.settings import WebSettings
 from aioflow.web.urls import host_key, origin, resolve, shown_host, without_userinfo
 

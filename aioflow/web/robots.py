@@ -21,7 +21,7 @@ from aioflow.web.errors import (
     status_text,
 )
 from aioflow.web.hosts import Host, Hosts
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.urls import origin, resolve, without_userinfo
 
 KEPT_SECONDS = 24 * 3600.0

@@ -14,10 +14,20 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioflow.secrets import Secrets, conceal
+from aioflow.config.masking import conceal
+from aioflow.config.secrets import Secrets
 from aioflow.web.addresses import AddressGuard
+from aioflow.web.aiohttp_errors import FAULTS, too_much_header, web_error
 from aioflow.web.bodies import Body, cut
-from aioflow.web.connections import Exchange, GuardedResolver, ProxyTargets, open_session
+from aioflow.web.connections import (
+    Exchange,
+    GuardedResolver,
+    Origin,
+    Origins,
+    ProxyTargets,
+    basic,
+    open_session,
+)
 from aioflow.web.errors import (
     AddressRefusedError,
     BadResponseError,
@@ -25,9 +35,7 @@ from aioflow.web.errors import (
     RequestRefusedError,
     ResponseTimeoutError,
 )
-from aioflow.web.faults import FAULTS, too_much_header, web_error
-from aioflow.web.messages import Request, Response
-from aioflow.web.origins import Origin, Origins, basic
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import MEBIBYTE, WebSettings
 from aioflow.web.urls import target, without_userinfo
 

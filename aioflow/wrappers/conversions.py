@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.counters import UncomputableError
-from aioflow.expressions.patterns import Pattern, compiled
-from aioflow.expressions.reading import read_date, to_text
 from aioflow.relation import Document, Type, Value, type_of_value
+from aioflow.values.counters import UncomputableError
+from aioflow.values.patterns import Pattern, compiled
+from aioflow.values.text import read_date, to_text
 from aioflow.wrappers.dates import date_reader
 from aioflow.wrappers.definition import Processing
-from aioflow.wrappers.loop_time import check, weigh
+from aioflow.wrappers.loop_fairness import check, weigh
 from aioflow.wrappers.numbers import number_reader
 from aioflow.wrappers.page import Page
 

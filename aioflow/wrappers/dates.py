@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 from aioflow.errors import SettingError
-from aioflow.expressions.reading import read_date
 from aioflow.pattern import pattern
 from aioflow.relation import Value
+from aioflow.values.text import read_date
 
 _MONTHS = [
     "january",

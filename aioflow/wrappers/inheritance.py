@@ -20,9 +20,9 @@ from aioflow.wrappers.definition import (
     WrapperInput,
     whole_path,
 )
-from aioflow.wrappers.kept import Kept
+from aioflow.wrappers.identity_cache import Kept
 from aioflow.wrappers.language import WrapperText, parse_wrapper
-from aioflow.wrappers.language.pieces import Directive, PagingText, ReaderChoice, Removal, RequestLine
+from aioflow.wrappers.language.wrapper_text import Directive, PagingText, ReaderChoice, Removal, RequestLine
 
 DEFAULT_READER = "html"
 MOST_PAGES = 1000

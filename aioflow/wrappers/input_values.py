@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from aioflow.relation import Document, Relation, Type, Value
+from aioflow.values.coercion import shown
 from aioflow.web.errors import RequestRefusedError
-from aioflow.wrappers.fitting import shown
 
 
 def refused(message: str) -> RequestRefusedError:

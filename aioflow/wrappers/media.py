@@ -12,12 +12,12 @@ from codecs import getincrementaldecoder
 
 from aioflow.dataclass import dataclass
 from aioflow.pattern import pattern
-from aioflow.quantities import count_text
+from aioflow.values.quantities import count_text
 from aioflow.web.errors import BinaryPageError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import detect
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from aioflow.wrappers.registry import reader
 
 SNIFFED_BYTES = 1024

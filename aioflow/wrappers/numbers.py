@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.reading import LONGEST_NUMBER, exact_number, read_number
 from aioflow.pattern import pattern
 from aioflow.relation import Value
+from aioflow.values.text import LONGEST_NUMBER, exact_number, read_number
 
 Number: TypeAlias = int | float | Decimal
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from aioflow.relation import Value
 from aioflow.web.urls import Base
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 
 # What servers say of pages that they know nothing of.
 _SAY_NOTHING = ("", "text/plain", "application/octet-stream", "binary/octet-stream")

@@ -7,16 +7,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from time import thread_time
 
-from aioflow.context import Context
+from aioflow.authoring.context import Context
 from aioflow.dataclass import dataclass
 from aioflow.errors import ProcessError
-from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Value
-from aioflow.web.messages import Response
+from aioflow.values.quantities import byte_text
+from aioflow.web.http import Response
 from aioflow.web.settings import HttpSettings
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.loop_time import HeavyPageError, on_the_loop
-from aioflow.wrappers.reading import Extractor, PageHead, Reading
+from aioflow.wrappers.loop_fairness import HeavyPageError, on_the_loop
+from aioflow.wrappers.readers.reader import Extractor, PageHead, Reading
 from aioflow.wrappers.registry import compiled
 
 # What is read bit by bit, in bits that do not keep the loop waiting.

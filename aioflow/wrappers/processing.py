@@ -23,7 +23,7 @@ from aioflow.wrappers.conversions import (
     word_named,
 )
 from aioflow.wrappers.definition import Field, Processing
-from aioflow.wrappers.loop_time import check
+from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page
 
 Matches: TypeAlias = Literal["first", "last", "all"]

@@ -8,16 +8,15 @@ from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from aioflow.authoring.function import parse_attributes
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.function import parse_attributes
 from aioflow.relation import Batch, Row, Schema, Type, Value
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.values.coercion import Fitting, row_of_mapping, shown, value_of
 from aioflow.web.errors import ExtractionError
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.wrappers.definition import WrapperInput
-from aioflow.wrappers.fitting import Fitting, shown
-from aioflow.wrappers.values import misfit
+from aioflow.wrappers.input_values import misfit
 
 if TYPE_CHECKING:
     from aioflow.wrappers.health import Tally
@@ -61,7 +60,7 @@ class Web:
         return await self._answer(replace(request, **open_ones) if open_ones else request)
 
     async def _answer(self, request: Request) -> Response:
-        from aioflow.wrappers.answers import accepted
+        from aioflow.wrappers.calls import accepted
 
         response = accepted(await self._send(request))
         if self._tally is not None:

@@ -7,8 +7,8 @@ from typing import Any
 from aioflow.errors import SettingError, suggestion
 from aioflow.installed import installed
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.kept import Kept
-from aioflow.wrappers.reading import ENTRY_POINTS, Extractor, Reader
+from aioflow.wrappers.identity_cache import Kept
+from aioflow.wrappers.readers.reader import ENTRY_POINTS, Extractor, Reader
 
 _readers: dict[str, Reader] = {}
 

@@ -1,4 +1,7 @@
-"""The setting by which a statement names a wrapper: found and fitted to the tuples when a plan is checked."""
+"""The setting by which a statement names a wrapper: found and fitted to the tuples when a plan is checked.
+
+The kind of items that wrappers are: `WRAPPER name (inputs) LIKE other { … }`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from contextlib import suppress
 from typing import Any, ClassVar, TypeAlias
 
 from aioflow.errors import SettingError, suggestion
+from aioflow.language.item_kinds import ItemKind
 from aioflow.plan import Program
 from aioflow.relation import Schema
+from aioflow.source import Span
+from aioflow.values.coercion import can_fit
 from aioflow.wrappers.definition import Wrapper
-from aioflow.wrappers.fitting import can_fit
+from aioflow.wrappers.language import WrapperText, parse_item
 from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrapper_names
 
 AnyWrapper: TypeAlias = Wrapper | PythonWrapper
@@ -35,7 +41,7 @@ def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
     if not isinstance(name, str):
         raise SettingError(f"must be the name of a wrapper, not {name!r}")
     if program is not None and program.item("wrapper", name) is not None:
-        from aioflow.wrappers.resolving import resolve
+        from aioflow.wrappers.inheritance import resolve
 
         found = resolve(name, program)
         _prepare(found)
@@ -75,3 +81,11 @@ def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:
                 f"wrapper {wrapper.name!r} needs the attribute {given.name!r} as a {given.type}, "
                 f"and it is a {known}"
             )
+
+
+def parse(name: str, header: str, body: str, header_span: Span, body_span: Span) -> WrapperText:
+    """What the text of a wrapper says; a PlanError lists every mistake in it."""
+    return parse_item(name, header_span, body_span, header_is_scanned=True)
+
+
+KIND = ItemKind("WRAPPER", parse)

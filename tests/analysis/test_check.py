@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aioflow.analysis.check import check
+from aioflow.compiler.check import check
 from aioflow.errors import Diagnostic, PlanError
 from aioflow.language import parse
 from aioflow.plan import InputDeclaration, Option, Parameter, Plan, Program, Setting, Statement, Variable

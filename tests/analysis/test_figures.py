@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator
 
-from aioflow.analysis.check import check
+from aioflow.authoring.operator import Registry, describe
+from aioflow.authoring.plugins import load_operators
+from aioflow.compiler.check import check
 from aioflow.language import parse
-from aioflow.operator import Registry, describe
 from aioflow.plan import Plan, Program
-from aioflow.plugins import load_operators
 from aioflow.relation import Row
-from aioflow.stream import Stream
+from aioflow.runtime.stream import Stream
 
 FIGURE_5 = """\
 PLAN example_plan

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aioflow.analysis.infer import Inference, reachable
-from aioflow.analysis.parameters import UNKNOWN, Scope
-from aioflow.operator import Registry, describe
+from aioflow.authoring.operator import Registry, describe
+from aioflow.compiler.inference import Inference, reachable
+from aioflow.compiler.parameters import UNKNOWN, Scope
 from aioflow.plan import (
     InputDeclaration,
     Option,
@@ -18,7 +18,7 @@ from aioflow.plan import (
     Variable,
 )
 from aioflow.relation import Schema, Type
-from aioflow.stream import Stream
+from aioflow.runtime.stream import Stream
 from tests.analysis.bad_plans.fakes import fakes, load
 from tests.clocks import effort_at_most
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import pytest
 
 from aioflow import Engine, PlanError, Row, Schema, SettingError, Stream, load, operator
+from aioflow.authoring.function import parse_attributes
+from aioflow.authoring.operator import Settings
 from aioflow.errors import Diagnostic, suggestion
-from aioflow.function import parse_attributes
 from aioflow.language import item_kind
-from aioflow.language.kinds import item_kinds
-from aioflow.operator import Settings
+from aioflow.language.item_kinds import item_kinds
 from aioflow.plan import Program
 from aioflow.source import Span
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from aioflow.analysis.check import check, check_rest
+from aioflow.authoring.plugins import load_operators
+from aioflow.compiler.check import check, check_rest
 from aioflow.errors import PlanError
 from aioflow.language import loads
-from aioflow.plugins import load_operators
 
 
 class Kind(NamedTuple):

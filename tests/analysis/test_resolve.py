@@ -2,8 +2,8 @@
 
 import pytest
 
-from aioflow.analysis.parameters import UNKNOWN, Scope, complete, place_before_substitution
-from aioflow.analysis.resolve import Resolved, resolve_statement, signature, substitute
+from aioflow.compiler.parameters import UNKNOWN, Scope, complete, place_before_substitution, substitute
+from aioflow.compiler.resolution import Resolved, resolve_statement, signature
 from aioflow.errors import Diagnostic, SettingError
 from aioflow.plan import (
     InputDeclaration,

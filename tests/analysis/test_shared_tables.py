@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from aioflow import Engine, loads
-from aioflow.analysis.check import check
+from aioflow.authoring.plugins import load_operators
+from aioflow.compiler.check import check
 from aioflow.errors import AioflowError
-from aioflow.plugins import load_operators
 
 HEADER = "INPUT: a (x number, y char), b (x number, z char), c (y char, x number), d"
 

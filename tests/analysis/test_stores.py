@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 import pytest
 
 from aioflow import Context, Engine, PlanError, Row, Stream, loads, operator
-from aioflow.graph import Graph
-from aioflow.operator import Registry, Settings, StoreUse, registry, same_as_input
+from aioflow.authoring.operator import Registry, Settings, StoreUse, registry, same_as_input
+from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.services import ServiceHost
+from aioflow.compiler.graph import Graph
 from aioflow.plan import Plan
-from aioflow.plugins import load_operators
-from aioflow.services import ServiceHost
 
 
 @operator(

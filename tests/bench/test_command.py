@@ -17,7 +17,7 @@ from aioflow.bench.processes import ROOT
 from aioflow.bench.progress import Progress
 from aioflow.bench.results import Finding
 from aioflow.bench.storing import load, save
-from aioflow.cli.benching import bench
+from aioflow.cli.commands.bench_options import bench
 from tests.bench.made_up import made_up_results
 from tests.bench.packages import FAILING, HEADING, WORKING, package
 from tests.clocks import PATIENCE_SECONDS
@@ -42,7 +42,7 @@ COMMAND = """
 import sys
 from aioflow.bench import running
 running.PACKAGE = "stopped"
-from aioflow.cli.benching import bench
+from aioflow.cli.commands.bench_options import bench
 bench(prog_name="aioflow bench")
 """
 

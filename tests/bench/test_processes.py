@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from aioflow.bench.child import resident_megabytes
 from aioflow.bench.processes import (
     ROOT,
     ProcessError,
     collections_apart,
     measure_apart,
     profiles_to,
-    resident_megabytes,
     run_apart,
     run_command,
     run_silently,

@@ -11,7 +11,7 @@ import pytest
 
 import aioflow as package
 from aioflow.cli.app import app, app_for
-from aioflow.cli.explaining import _COLUMNS
+from aioflow.cli.commands.explain import _COLUMNS
 from tests.cli.conftest import PLANS, Ended
 from tests.cli.program import aioflow, environment
 

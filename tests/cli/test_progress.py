@@ -5,8 +5,8 @@ import re
 from io import StringIO
 
 from aioflow import loads
-from aioflow.cli.progress import FIRST_SECONDS, Progress, labels_of, render_steps
-from aioflow.statistics import StepStatistics
+from aioflow.cli.output.progress import FIRST_SECONDS, Progress, labels_of, render_steps
+from aioflow.runtime.statistics import StepStatistics
 from aioflow.testing import run
 
 PLAN = """

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from aioflow import loads
+from aioflow.cli.commands.shell import Shell, completions, names_in
+from aioflow.cli.output.colour import Paint
 from aioflow.cli.pages import Browser, Page, reader_for, saved_page
-from aioflow.cli.paint import Paint
-from aioflow.cli.shell import Shell
-from aioflow.cli.terminal import completions, names_in
 from aioflow.errors import InputError
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from tests.cli.conftest import Ended
 from tests.cli.program import AIOFLOW, aioflow, environment, own_folders
 from tests.cli.site import HOUSES, Site, houses_page, served

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from aioflow.cli.holds import held
+from aioflow.cli.output.progress import held
 from aioflow.web.statistics import SourceStatistics
 from tests.cli.program import AIOFLOW, environment, own_folders
 from tests.cli.site import served

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioflow.cli.trace import Trace
+from aioflow.cli.output.trace import Trace
 from aioflow.errors import InputError
-from aioflow.events import (
+from aioflow.runtime.events import (
     CallEnded,
     CallStarted,
     Event,

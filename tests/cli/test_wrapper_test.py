@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioflow.cli.paint import Paint
-from aioflow.cli.wrapper_test import highlighted
-from aioflow.wrappers.reading import Found
+from aioflow.cli.commands.wrapper_test import highlighted
+from aioflow.cli.output.colour import Paint
+from aioflow.wrappers.readers.reader import Found
 from tests.cli.conftest import Ended
 from tests.cli.program import aioflow
 from tests.cli.site import Site, houses_page, served

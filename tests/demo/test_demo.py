@@ -9,10 +9,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
 from aioflow.demo.picture import run_picture
-from aioflow.demo.timeline import Outcome, RequestSpan, Timeline, kind_of, lanes_of
-from aioflow.events import FiringEnded, FiringStarted
+from aioflow.demo.timeline import (
+    HOUSES,
+    PAGES,
+    WORKERS,
+    DemoMode,
+    Outcome,
+    RequestSpan,
+    Timeline,
+    demo_modes,
+    kind_of,
+    lanes_of,
+)
+from aioflow.runtime.events import FiringEnded, FiringStarted
 from tests.clocks import PATIENCE_SECONDS
 
 # In one process, so that it is run once.

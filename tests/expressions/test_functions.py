@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from aioflow.expressions.calls import all_functions
-from aioflow.expressions.functions import Function
+from aioflow.expressions.functions.table import Function
 from aioflow.relation import Document, Relation, Schema, Value
 from tests.expressions.tools import counted, holds, value
 

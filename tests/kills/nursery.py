@@ -18,14 +18,14 @@ from tests.kills.commands import NEWER_TABLES, SABOTAGE
 
 _WARM = (
     "aioflow.cli.app",
-    "aioflow.cli.outbox_commands",
-    "aioflow.cli.run",
+    "aioflow.cli.commands.outbox",
+    "aioflow.cli.commands.run",
     "aioflow.engine",
-    "aioflow.messages.email",
-    "aioflow.messages.notify",
-    "aioflow.messages.phone",
-    "aioflow.state.postgres",
-    "aioflow.state.sqlite",
+    "aioflow.messages.email.channel",
+    "aioflow.messages.chat.channel",
+    "aioflow.messages.sms.channel",
+    "aioflow.state.postgres.driver",
+    "aioflow.state.sqlite.driver",
     "aiohttp",
     "aiosmtplib",
     "asyncpg",
@@ -73,7 +73,7 @@ def _settle(wish: Mapping[str, Any]) -> None:
 
 def _obey_kill_wish() -> None:
     """What a fresh process does when it imports `moments`."""
-    from aioflow.state import moments
+    from aioflow.state import crash_points as moments
 
     if moments.VARIABLE in os.environ:
         moments._watcher = moments._killer(os.environ[moments.VARIABLE])
@@ -106,7 +106,7 @@ def _become(environment: Mapping[str, str]) -> None:
 
 def _move_outbox_out_of_the_transaction() -> None:
     """Messages are written in a transaction of their own, after that of the run."""
-    from aioflow.messages import outbox
+    from aioflow.messages.outbox import service as outbox
     from aioflow.state.databases import Databases
     from aioflow.state.driver import Connection
 
@@ -143,7 +143,7 @@ def _move_outbox_out_of_the_transaction() -> None:
 
 def _have_newer_tables() -> None:
     """As if this were the next version of aioflow, which knows one more column."""
-    from aioflow.state.own_tables import OWN_TABLES
+    from aioflow.state.system_tables import OWN_TABLES
 
     newer = (*OWN_TABLES.migrations, ("ALTER TABLE aioflow_runs ADD COLUMN remark text",))
     object.__setattr__(OWN_TABLES, "migrations", newer)  # others hold the object itself

@@ -10,14 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from aioflow.messages.channels import Channels
-from aioflow.messages.courier import Courier
-from aioflow.messages.message import Delivery, Message
-from aioflow.messages.outbox_rows import Entry
-from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
+from aioflow.messages.outbox.courier import Courier
+from aioflow.messages.outbox.message import Delivery, Message
+from aioflow.messages.outbox.rows import Entry
+from aioflow.messages.outbox.settings import OutboxSettings
+from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.state.databases import driver_for
 from aioflow.state.driver import Address, Connection
-from aioflow.state.own_tables import OUTBOX, prepare, stamp
+from aioflow.state.system_tables import OUTBOX, prepare, stamp
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SETTINGS = OutboxSettings(lease_seconds=100, retry_base_seconds=10, retry_most_seconds=600, most_attempts=5)

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow import Row, Schema
-from aioflow.messages.changes import word_diff
-from aioflow.messages.composing import (
+from aioflow.messages.content.short_text import Wording
+from aioflow.messages.content.tables import (
     Excerpt,
     html_message,
     html_sections,
     html_table,
     text_message,
     text_table,
+    word_diff,
 )
-from aioflow.messages.lines import Wording
 
 CHANGED = Schema.of("house", "address", "price", "about", "old-address", "old-price", "old-about", "changes")
 ABOUT = (

@@ -19,11 +19,24 @@ from hypothesis import strategies as st
 
 from aioflow import Document, Relation, Row, Schema, SettingError
 from aioflow.files import neutral
-from aioflow.messages.attachments import Encoding, TooLargeError, make_file
-from aioflow.messages.composing import Excerpt, html_message, html_table, text_message, text_table, value_text
-from aioflow.messages.sandbox import Budget, RowsView, RowView
-from aioflow.messages.templates import BodyTemplate, HtmlTemplate, TemplateError, identifiers, safe_links
-from aioflow.operators.encoding import cell, json_text
+from aioflow.messages.content.attachments import Encoding, TooLargeError, make_file
+from aioflow.messages.content.sandbox import Budget, RowsView, RowView
+from aioflow.messages.content.tables import (
+    Excerpt,
+    html_message,
+    html_table,
+    text_message,
+    text_table,
+    value_text,
+)
+from aioflow.messages.content.templates import (
+    BodyTemplate,
+    HtmlTemplate,
+    TemplateError,
+    identifiers,
+    safe_links,
+)
+from aioflow.values.cells import cell, json_text
 
 HOUSES = Schema.of("address", "price", "house-url")
 ENCODING = Encoding(cell, json_text)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from aioflow.messages.backoff import shown
-from aioflow.messages.message import Delivery, DeliveryError, Message
-from aioflow.messages.outbox_rows import Account
-from aioflow.secrets import Secret
-from aioflow.state.moments import watch
+from aioflow.config.secrets import Secret
+from aioflow.messages.outbox.attempt import shown
+from aioflow.messages.outbox.message import Delivery, DeliveryError, Message
+from aioflow.messages.outbox.rows import Account
+from aioflow.state.crash_points import watch
 from tests.messages.posts import NOON, SETTINGS, Changed, failing, opened_post
 
 MAIN = Account("test", "main")

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aioflow.configuration import as_configuration, read_configuration
+from aioflow.config.configuration import as_configuration, read_configuration
 from aioflow.errors import InputError
-from aioflow.messages.email import EmailChannel
-from aioflow.messages.email_settings import EMAIL, Account, EmailAccounts, SmtpAddress
-from aioflow.messages.mailboxes import Mailbox, read_mailbox
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.mime import Mail, one_line
-from aioflow.state.moments import watch
+from aioflow.messages.email.addresses import Mailbox, read_mailbox
+from aioflow.messages.email.channel import EmailChannel
+from aioflow.messages.email.mime import Mail, one_line
+from aioflow.messages.email.settings import EMAIL, Account, EmailAccounts, SmtpAddress
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.state.crash_points import watch
 from tests.messages.mails import account, channel, mail
 from tests.servers.smtp import SmtpServer
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, loads
-from aioflow.messages.outbox_rows import Entry
+from aioflow.messages.outbox.rows import Entry
 from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
@@ -31,7 +31,7 @@ STEPS: list[Step] = ["CONNECT", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DAT
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AIOFLOW_SECRET_MAIL", "sesame")
-    monkeypatch.setattr("aioflow.messages.courier.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("aioflow.messages.outbox.courier.GRACE_SECONDS", 0.1)
     return tmp_path / "test.db"
 
 

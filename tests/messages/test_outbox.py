@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
-from aioflow.messages.courier import Courier, Report
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.outbox import Outbox, report_warnings
-from aioflow.messages.outbox_rows import Account, Waiting
-from aioflow.operator import Registry, StoreUse, describe
-from aioflow.plugins import load_operators
+from aioflow.authoring.operator import Registry, StoreUse, describe
+from aioflow.authoring.plugins import load_operators
+from aioflow.messages.outbox.courier import Courier, Report
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.messages.outbox.rows import Account, Waiting
+from aioflow.messages.outbox.service import Outbox, report_warnings
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
 
@@ -176,7 +176,7 @@ async def test_a_run_may_leave_deliveries_to_others(database_url: str, channel: 
 async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
     tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr("aioflow.runtime.checkpoints.INTERVAL_SECONDS", 0.05)
     url = f"sqlite:{tmp_path / 'test.db'}"
     arrived = asyncio.Event()
 
@@ -202,7 +202,7 @@ async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
 async def test_a_message_that_is_under_way_when_a_streaming_run_ends_goes_once(
     tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr("aioflow.runtime.checkpoints.INTERVAL_SECONDS", 0.05)
     url = f"sqlite:{tmp_path / 'test.db'}"
     arrived, stopped = asyncio.Event(), asyncio.Event()
 

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from aioflow import Relation
-from aioflow.cli.formats import present
-from aioflow.messages.attachments import Encoding, make_file
-from aioflow.messages.composing import value_text
-from aioflow.messages.drafts import FileKind
-from aioflow.messages.lines import Wording
-from aioflow.messages.templates import BodyTemplate
-from aioflow.operators.encoding import cell, json_text
+from aioflow.cli.output.formats import present
+from aioflow.messages.content.attachments import Encoding, FileKind, make_file
+from aioflow.messages.content.short_text import Wording
+from aioflow.messages.content.tables import value_text
+from aioflow.messages.content.templates import BodyTemplate
 from aioflow.relation import Record, Schema
-from aioflow.state.values import decode_json, encode_json
+from aioflow.values.cells import cell, json_text
+from aioflow.values.json import decode_json, encode_json
 from tests.operators.running import NO_MEMORY, out, run
 
 TAGS = Relation.of_values(["One", None, 2])

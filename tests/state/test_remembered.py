@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Row, identities
+from aioflow.runtime.memory import Memory
+from aioflow.state.diff.snapshot import Remembered, SameKeyError
 from aioflow.state.errors import DiskFullError
-from aioflow.state.remembered import Remembered, SameKeyError
 from tests.operators.running import VALUES, bag
 
 

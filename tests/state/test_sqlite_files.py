@@ -18,7 +18,7 @@ import pytest
 from aioflow.relation import Batch, Schema
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, ConflictError, DamagedError, DatabaseError, DiskFullError
-from aioflow.state.sqlite import SQLITE
+from aioflow.state.sqlite.driver import SQLITE
 from aioflow.testing import VirtualLoop
 from tests.state.driver_cases import ENDLESS, make, read_table, store
 from tests.state.test_sqlite import address_of, connected, elsewhere

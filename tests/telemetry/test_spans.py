@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from aioflow import Engine, RunError, function, loads
-from aioflow.secrets import Secret
+from aioflow.config.secrets import Secret
 from aioflow.telemetry import trace_runs
 from aioflow.testing import ScriptedSite, run
 from aioflow.web import Client, ConnectionFailedError

@@ -21,11 +21,11 @@ from aioflow.web.errors import (
     RobotsRefusedError,
     WebError,
 )
+from aioflow.web.host_queue import TurnFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Answer, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from aioflow import secrets
+from aioflow.config import secrets
 from aioflow.web import cache_store
 from aioflow.web.cache import CacheFetcher, CacheStatistics, cache_path
 from aioflow.web.cache_store import PIECE_BYTES, CacheError, CacheStore
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import MEBIBYTE, HostSettings, HttpSettings, WebSettings
 from tests.web.scripted import Answer, Chunks, Script, answer
 

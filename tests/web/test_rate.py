@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from aioflow.testing import run
 from aioflow.web.errors import ConnectionFailedError, WebError
-from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
-from aioflow.web.rate import Pace
+from aioflow.web.host_queue import TurnFetcher
+from aioflow.web.hosts import Hosts, Pace
+from aioflow.web.http import Request, Response
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Site, answer
 
 

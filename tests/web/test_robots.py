@@ -24,11 +24,11 @@ from aioflow.web.errors import (
     SiteDownError,
     WebError,
 )
+from aioflow.web.host_queue import TurnFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.robots import RobotsFetcher, lines_for, parse, product_token
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Answer, Chunks, Script, Site, answer, redirect
 
 A = "http://a.example"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from aioflow.testing import assert_nothing_left, run
-from aioflow.web import shared
+from aioflow.web import coalescing as shared
+from aioflow.web.coalescing import SharedFetcher
 from aioflow.web.cookies import CookieStore
 from aioflow.web.errors import ConnectionFailedError, HttpStatusError
-from aioflow.web.messages import Request, Response
-from aioflow.web.shared import SharedFetcher
+from aioflow.web.http import Request, Response
 from tests.web.scripted import Chunks, Script, answer
 
 URL = "http://a.test/"

@@ -10,10 +10,10 @@ import pytest
 
 from aioflow.testing import VirtualLoop, assert_nothing_left, run
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError, ConnectionFailedError, WebError
+from aioflow.web.host_queue import TurnFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import BodyStream, Permit, Request, Response, Timing
+from aioflow.web.http import BodyStream, Permit, Request, Response, Timing
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Chunks, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"

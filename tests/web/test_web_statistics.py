@@ -17,8 +17,9 @@ from aioflow.web.errors import (
     ResponseTimeoutError,
     WebError,
 )
+from aioflow.web.host_queue import TurnFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
@@ -30,7 +31,6 @@ from aioflow.web.statistics import (
     Statistics,
     summarize,
 )
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Answer, Chunks, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"

@@ -16,7 +16,7 @@ from aioflow import Engine, RunError, loads
 from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 from aioflow.wrappers.numbers import number_reader
-from aioflow.wrappers.readers.xml_path import compile_xpath
+from aioflow.wrappers.readers.xml.path import compile_xpath
 
 SITE = "http://homes.example"
 TYPES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from aioflow.testing import run
-from aioflow.wrappers.pauses import STRETCH_SECONDS, TURNS, Pauses
+from aioflow.wrappers.loop_fairness import STRETCH_SECONDS, TURNS, Pauses
 
 
 def test_a_stretch_of_work_is_followed_by_turns_for_others() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from aioflow.errors import SettingError
 from aioflow.wrappers import Extraction, compiled, reader, reader_names, register_reader
-from aioflow.wrappers.kept import Kept
+from aioflow.wrappers.identity_cache import Kept
 from aioflow.wrappers.registry import forget_reader
 from tests.wrappers.tiny_reader import TinyReader, tiny_reader  # noqa: F401  # registers it for each test
 

@@ -21,9 +21,9 @@ from aioflow.bench.wording import (
     p_text,
     quantity,
 )
-from aioflow.cli.ending import FAILED, OK, tell
+from aioflow.cli.exit import FAILED, OK, tell
 from aioflow.errors import InputError
-from aioflow.quantities import count_text
+from aioflow.values.quantities import count_text
 
 if TYPE_CHECKING:
     from aioflow.bench.comparing import Change

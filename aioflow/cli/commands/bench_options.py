@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from aioflow.cli.ending import guarded
+from aioflow.cli.exit import guarded
 
 RESULTS_FILE = "bench-results.json"
 
@@ -59,7 +59,7 @@ def bench_run(
     ] = None,
 ) -> None:
     """Run experiments and keep what they find. Exit status 1: one failed, or a goal was missed."""
-    from aioflow.cli.bench_commands import profile_experiments, run_and_keep
+    from aioflow.cli.commands.bench import profile_experiments, run_and_keep
 
     if profile:
         sys.exit(profile_experiments(names or (), output, quick=quick))
@@ -70,7 +70,7 @@ def bench_run(
 @guarded
 def bench_list() -> None:
     """List the experiments and their questions."""
-    from aioflow.cli.bench_commands import list_experiments
+    from aioflow.cli.commands.bench import list_experiments
 
     list_experiments()
 
@@ -88,7 +88,7 @@ def bench_report(
     ] = None,
 ) -> None:
     """Make one page of results, with tables and plots; it fetches nothing."""
-    from aioflow.cli.bench_commands import write_report
+    from aioflow.cli.commands.bench import write_report
 
     write_report(results, output, as_markdown=None if format is None else format is ReportFormat.MARKDOWN)
 
@@ -104,6 +104,6 @@ def bench_compare(
     ] = False,
 ) -> None:
     """Say what became significantly faster or slower. Exit status 1: something became worse."""
-    from aioflow.cli.bench_commands import compare_files
+    from aioflow.cli.commands.bench import compare_files
 
     sys.exit(compare_files(before, after, everything=all, force=force))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioflow.cli.ending import BAD_INPUT, OK, report, show_diagnostics
-from aioflow.cli.paint import print_json
+from aioflow.authoring.operator import Registry
+from aioflow.cli.exit import BAD_INPUT, OK, report, show_diagnostics
+from aioflow.cli.output.colour import print_json
 from aioflow.cli.program import load_modules, load_program
+from aioflow.config.secrets import Secrets
 from aioflow.errors import Diagnostic, InputError, PlanError
-from aioflow.operator import Registry
-from aioflow.secrets import Secrets
 
 
 def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:
@@ -35,7 +35,7 @@ def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) 
 
 
 def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
-    from aioflow.analysis.check import check
+    from aioflow.compiler.check import check
 
     # A file of plans for others to use need not have a main plan: all of its plans are checked.
     return check(load_program(path, None, registry, any_plan=True), registry)

@@ -7,25 +7,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aioflow.analysis.infer import Activation, reachable
-from aioflow.analysis.stores import store_use
+from aioflow.cli.commands.run import RunOptions, progress_of, stream_arguments
 from aioflow.cli.config import engine_defaults
-from aioflow.cli.ending import colours
+from aioflow.cli.exit import colours
 from aioflow.cli.inputs import read_parameters
-from aioflow.cli.logs import logged
-from aioflow.cli.loop import run_interruptibly
+from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.output.logs import logged
 from aioflow.cli.program import load_checked
-from aioflow.cli.run import RunOptions, progress_of, stream_arguments
-from aioflow.configuration import Configuration
+from aioflow.compiler.graph import Graph, Routine
+from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.step import Step
+from aioflow.compiler.stores import store_use
+from aioflow.config.configuration import Configuration
 from aioflow.errors import SettingError
-from aioflow.graph import Graph, Routine
 from aioflow.plan import Plan, Program, Statement
-from aioflow.quantities import byte_text, count_text, duration_text
 from aioflow.relation import Schema
-from aioflow.step import Step
+from aioflow.values.quantities import byte_text, count_text, duration_text
 
 if TYPE_CHECKING:
-    from aioflow.statistics import RunStatistics, StepStatistics
+    from aioflow.runtime.statistics import RunStatistics, StepStatistics
 
 
 def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool) -> None:

@@ -10,20 +10,20 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
 
-from aioflow.cli.destination import Destination
-from aioflow.cli.ending import FAILED, OK, os_error_text, tell
-from aioflow.cli.loop import run_interruptibly
-from aioflow.cli.paint import Paint, print_json
-from aioflow.configuration import Configuration
+from aioflow.cli.exit import FAILED, OK, os_error_text, tell
+from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.output.colour import Paint, print_json
+from aioflow.cli.output.destination import Destination
+from aioflow.config.configuration import Configuration
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
-from aioflow.display import visible, visible_lines
 from aioflow.errors import InputError
-from aioflow.quantities import count_text, duration_text
-from aioflow.secrets import Secrets, mask
-from aioflow.web.configuration import web_settings
+from aioflow.values.display import visible, visible_lines
+from aioflow.values.quantities import count_text, duration_text
 from aioflow.web.errors import RequestRefusedError, WebError
-from aioflow.web.messages import SAFE_METHODS, Request, Response
-from aioflow.web.settings import WebSettings
+from aioflow.web.http import SAFE_METHODS, Request, Response
+from aioflow.web.settings import WebSettings, web_settings
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.media import medium_of
 

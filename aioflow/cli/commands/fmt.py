@@ -1,13 +1,25 @@
-"""`aioflow fmt`: plans in their one form."""
+"""`aioflow fmt`: plans in their one form.
+
+What formatting changes in a text, as a unified difference.
+
+difflib alone takes time with the square of a text whose lines repeat, as those of plans do. Here a text and
+its formatted form are compared statement by statement: both have the same ones, in the same order.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Literal
 
-from aioflow.cli.destination import replace_file
-from aioflow.cli.ending import BAD_INPUT, FAILED, OK, colours, for_terminal, report
+from aioflow.cli.exit import BAD_INPUT, FAILED, OK, colours, for_terminal, report
+from aioflow.cli.output.destination import replace_file
 from aioflow.errors import AioflowError
+from aioflow.language.decoding import plain_text
+from aioflow.language.parser import read_text
+from aioflow.plan import Plan
 
 
 def format_files(paths: Sequence[str], *, check_only: bool) -> int:
@@ -40,7 +52,7 @@ def _format_file(path: str, *, check_only: bool) -> bool:
 
 
 def _show_difference(path: str, before: str, after: str) -> None:
-    from aioflow.language.difference import unified_difference
+    from aioflow.cli.commands.fmt import unified_difference
 
     codes = {"+": "32", "-": "31", "@": "36"}
     lines = list(unified_difference(before, after, path, f"{path} (formatted)"))
@@ -48,3 +60,92 @@ def _show_difference(path: str, before: str, after: str) -> None:
         line = for_terminal(each, sys.stdout)
         code = codes.get(line[:1]) if colours(sys.stdout) else None
         print(f"\x1b[{code}m{line}\x1b[0m" if code else line)
+
+
+Tag = Literal["replace", "delete", "insert", "equal"]
+Opcode = tuple[Tag, int, int, int, int]
+_TAGS: tuple[Tag, ...] = ("equal", "replace", "equal")
+
+
+def unified_difference(before: str, after: str, name: str, new_name: str) -> Iterator[str]:
+    """The lines of the difference between a text and its formatted form."""
+    before = plain_text(before)
+    old, new = _split(before), _split(after)
+    groups = list(_Aligned(old, new, _anchors(before, after)).get_grouped_opcodes())
+    if groups:
+        yield f"--- {name}"
+        yield f"+++ {new_name}"
+    for group in groups:
+        first, last = group[0], group[-1]
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+        for tag, start, end, new_start, new_end in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in old[start:end])
+            else:
+                yield from (f"-{line}" for line in old[start:end])
+                yield from (f"+{line}" for line in new[new_start:new_end])
+
+
+def _split(text: str) -> list[str]:
+    """The lines of a text as an editor counts them; `str.splitlines` knows more kinds of line ends."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _range(start: int, end: int) -> str:
+    """Lines as the format counts them: from 1, and an empty range after the line before it."""
+    return f"{start + (end > start)},{end - start}"
+
+
+def _anchors(before: str, after: str) -> list[tuple[int, int]]:
+    """Lines, counted from 0, on which the same item or statement begins in both texts."""
+    found = [(0, 0)]
+    for here, there in zip(_lines(before), _lines(after), strict=True):
+        # Of several on one line the first counts; a comment may have moved from behind one to before it.
+        if here > found[-1][0] and there > found[-1][1]:
+            found.append((here, there))
+    return found
+
+
+def _lines(text: str) -> list[int]:
+    plan_file, _ = read_text(text, "", contents=False)
+    spans = []
+    for entry in plan_file.entries:
+        spans.append(entry.span)
+        spans += [each.span for each in entry.statements] if isinstance(entry, Plan) else []
+    return [span.line - 1 for span in spans if span is not None]
+
+
+class _Aligned(SequenceMatcher[str]):
+    """Two lists of lines, cut at the same places; the standard library groups what differs."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str], cuts: Sequence[tuple[int, int]]) -> None:
+        super().__init__(None, [], [])
+        self._cuts = [*cuts, (len(old), len(new))]
+        self._old, self._new = old, new
+
+    def get_opcodes(self) -> list[Opcode]:
+        found: list[Opcode] = []
+        for (start, new_start), (end, new_end) in pairwise(self._cuts):
+            old, new = self._old[start:end], self._new[new_start:new_end]
+            first = _common(old, new)
+            last = _common(old[first:][::-1], new[first:][::-1])
+            cuts = ((0, 0), (first, first), (len(old) - last, len(new) - last), (len(old), len(new)))
+            for tag, (one, other) in zip(_TAGS, pairwise(cuts), strict=True):
+                if one != other:
+                    places = (start + one[0], start + other[0], new_start + one[1], new_start + other[1])
+                    _append(found, (tag, *places))
+        return found
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are the same at the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _append(found: list[Opcode], code: Opcode) -> None:
+    """Add a stretch, as one with the last if it is of the same kind."""
+    if found and found[-1][0] == code[0]:
+        _, start, _, new_start, _ = found.pop()
+        code = (code[0], start, code[2], new_start, code[4])
+    found.append(code)

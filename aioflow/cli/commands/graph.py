@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aioflow.cli.destination import replace_file
 from aioflow.cli.options import DrawingName
+from aioflow.cli.output.destination import replace_file
 from aioflow.cli.program import load_checked
 from aioflow.errors import InputError
 

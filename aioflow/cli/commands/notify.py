@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aioflow.cli.ending import BAD_INPUT, FAILED, OK, guarded, tell
+from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, tell
 from aioflow.dataclass import dataclass
-from aioflow.display import visible
 from aioflow.errors import InputError, suggestion
+from aioflow.values.display import visible
 
 if TYPE_CHECKING:
-    from aioflow.configuration import Configuration
+    from aioflow.config.configuration import Configuration
     from aioflow.messages.channels import Channels
-    from aioflow.messages.message import Channel, DeliveryError, Message
+    from aioflow.messages.outbox.message import Channel, DeliveryError, Message
 
 KINDS = ("notify", "phone", "email")
 _TITLE = "A test of aioflow"
@@ -98,7 +98,7 @@ def _list(accounts: list[_Account], configuration: Configuration) -> int:
 
 
 def _try_out(account: _Account, to: str | None, configuration: Configuration) -> int:
-    from aioflow.cli.loop import run_interruptibly
+    from aioflow.cli.interrupt import run_interruptibly
     from aioflow.messages.channels import Channels
 
     channels = Channels(configuration)
@@ -112,7 +112,7 @@ def _try_out(account: _Account, to: str | None, configuration: Configuration) ->
 
 
 async def _send_all(channels: Channels, account: _Account, contents: list[dict[str, Any]]) -> int:
-    from aioflow.messages.message import Message
+    from aioflow.messages.outbox.message import Message
 
     failures = 0
     try:
@@ -126,8 +126,8 @@ async def _send_all(channels: Channels, account: _Account, contents: list[dict[s
 
 
 async def _sent(channel: Channel, message: Message) -> bool:
-    from aioflow.messages.message import DeliveryError
-    from aioflow.secrets import mask
+    from aioflow.config.masking import mask
+    from aioflow.messages.outbox.message import DeliveryError
 
     to = message.content["to"]
     try:
@@ -166,7 +166,7 @@ def _now() -> Any:
 
 
 def _notify_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.notify_settings import NOTIFY
+    from aioflow.messages.chat.settings import NOTIFY
 
     if to is not None:
         raise InputError(f"--to {to}: whom {account} tells is said by its url")
@@ -175,7 +175,7 @@ def _notify_contents(configuration: Configuration, account: _Account, to: str | 
 
 
 def _phone_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.phone_settings import phone_number
+    from aioflow.messages.sms.settings import phone_number
 
     if to is None:
         raise InputError(f"say to which number {account} is to send, with --to +491511234567")
@@ -183,8 +183,8 @@ def _phone_contents(configuration: Configuration, account: _Account, to: str | N
 
 
 def _email_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.email_settings import EmailAccounts
-    from aioflow.messages.mailboxes import read_mailbox
+    from aioflow.messages.email.addresses import read_mailbox
+    from aioflow.messages.email.settings import EmailAccounts
 
     if to is None:
         raise InputError(f"say to whom {account} is to send, with --to somebody@example.org")

@@ -6,11 +6,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from aioflow.cli.ending import colours
+from aioflow.authoring.operator import InputPort, Operator, registry
+from aioflow.authoring.setting import SettingPort
+from aioflow.cli.exit import colours
 from aioflow.cli.program import load_modules
 from aioflow.errors import InputError, suggestion
-from aioflow.operator import InputPort, Operator, registry
-from aioflow.setting import SettingPort
 
 _FIRINGS = {
     "stream": "on rows as they come",

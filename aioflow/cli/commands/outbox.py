@@ -9,28 +9,27 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from aioflow.cli.ending import FAILED, OK, tell
-from aioflow.cli.loop import run_interruptibly
-from aioflow.cli.paint import print_json
-from aioflow.cli.place import Place, find_place
-from aioflow.cli.table import Table
+from aioflow.cli.database_option import Place, find_place
+from aioflow.cli.exit import FAILED, OK, tell
+from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.output.colour import print_json
+from aioflow.cli.output.formats import Table
+from aioflow.config.masking import mask
 from aioflow.errors import InputError
-from aioflow.messages.attempt import Outcome
 from aioflow.messages.channels import Channels
-from aioflow.messages.courier import Courier, Report
-from aioflow.messages.message import State
-from aioflow.messages.outbox_rows import Account, Entry, Held, Waiting
-from aioflow.messages.outbox_settings import OUTBOX
-from aioflow.messages.outbox_table import OutboxTable
-from aioflow.quantities import count_text, duration_text
+from aioflow.messages.outbox.attempt import Outcome
+from aioflow.messages.outbox.courier import Courier, Report
+from aioflow.messages.outbox.message import State
+from aioflow.messages.outbox.rows import Account, Entry, Held, Waiting
+from aioflow.messages.outbox.settings import OUTBOX
+from aioflow.messages.outbox.table import OutboxTable
 from aioflow.relation import Record, Row, Schema
-from aioflow.secrets import mask
 from aioflow.state.databases import DEFAULT
 from aioflow.state.driver import Address
 from aioflow.state.errors import VersionError
-from aioflow.state.finishing import to_the_end
-from aioflow.state.own_tables import OWN_TABLES
-from aioflow.state.versions import found_version
+from aioflow.state.shielded import to_the_end
+from aioflow.state.system_tables import OWN_TABLES, found_version
+from aioflow.values.quantities import count_text, duration_text
 
 T = TypeVar("T")
 
@@ -230,7 +229,7 @@ async def _key(table: OutboxTable, prefix: str) -> str:
 async def _patiently(place: Place, work: Callable[[], Awaitable[T]]) -> T:
     """Wait while a run is writing to the database."""
     from aioflow.state.errors import BusyError
-    from aioflow.state.patience import Patience
+    from aioflow.state.lock_wait import Patience
 
     patience = Patience(place.address, place.databases.settings(place.address.name).wait_seconds, _warn)
     while True:

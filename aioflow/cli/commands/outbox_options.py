@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aioflow.cli.ending import guarded
+from aioflow.cli.exit import guarded
 from aioflow.cli.options import (
     DatabaseName,
     LogFile,
@@ -34,7 +34,7 @@ def outbox_list(
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
 ) -> None:
     """List messages that wait, are just being delivered, or could not be delivered (dead)."""
-    from aioflow.cli.outbox_commands import list_messages
+    from aioflow.cli.commands.outbox import list_messages
 
     list_messages(db, plan_path, everything=all, as_json=json)
 
@@ -50,7 +50,7 @@ def outbox_retry(
     plan_file: PlanFile = None,
 ) -> None:
     """Have messages tried again from the beginning, at the next delivery."""
-    from aioflow.cli.outbox_commands import retry_messages
+    from aioflow.cli.commands.outbox import retry_messages
 
     sys.exit(retry_messages(db, plan_file, keys or (), all_dead=all_dead))
 
@@ -65,7 +65,7 @@ def outbox_drop(
     plan_file: PlanFile = None,
 ) -> None:
     """Have messages never tried again."""
-    from aioflow.cli.outbox_commands import drop_messages
+    from aioflow.cli.commands.outbox import drop_messages
 
     sys.exit(drop_messages(db, plan_file, keys))
 
@@ -83,8 +83,8 @@ def outbox_deliver(
     log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Deliver all messages that wait, now; with --watch whatever becomes due."""
-    from aioflow.cli.logs import LogOptions, logged
-    from aioflow.cli.outbox_commands import deliver_messages
+    from aioflow.cli.commands.outbox import deliver_messages
+    from aioflow.cli.output.logs import LogOptions, logged
 
     with logged(LogOptions(verbose, log_file, log_format)):
         sys.exit(deliver_messages(db, plan_path, watch=watch))

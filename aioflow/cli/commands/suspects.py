@@ -6,17 +6,17 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from aioflow.cli.ending import tell
-from aioflow.cli.loop import run_interruptibly
-from aioflow.cli.paint import print_json
-from aioflow.cli.place import Place, find_place
-from aioflow.cli.table import Table
+from aioflow.cli.database_option import Place, find_place
+from aioflow.cli.exit import tell
+from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.output.colour import print_json
+from aioflow.cli.output.formats import Table
 from aioflow.errors import InputError, suggestion
 from aioflow.relation import Record, Schema
+from aioflow.state.diff.suspects import Suspect, confirm_suspect, forget_suspect, read_suspects
 from aioflow.state.driver import Connection
-from aioflow.state.own_tables import are_there
-from aioflow.state.patience import Patience
-from aioflow.state.suspects import Suspect, confirm_suspect, forget_suspect, read_suspects
+from aioflow.state.lock_wait import Patience
+from aioflow.state.system_tables import are_there
 
 _COLUMNS = Schema(("table", "held back", "why", "since", "confirmed"))
 

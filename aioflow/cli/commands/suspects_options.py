@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from aioflow.cli.ending import guarded
+from aioflow.cli.exit import guarded
 from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 
 suspects = typer.Typer(
@@ -26,7 +26,7 @@ def suspects_list(
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each table.")] = False,
 ) -> None:
     """List what is held back from tables, and why."""
-    from aioflow.cli.suspect_commands import list_suspects
+    from aioflow.cli.commands.suspects import list_suspects
 
     list_suspects(db, plan_path, as_json=json)
 
@@ -43,7 +43,7 @@ def suspects_confirm(
     ] = False,
 ) -> None:
     """Say that what is held back now is true: the next whole run applies and tells it."""
-    from aioflow.cli.suspect_commands import confirm
+    from aioflow.cli.commands.suspects import confirm
 
     confirm(db, plan_file, table, quietly=quiet)
 
@@ -52,6 +52,6 @@ def suspects_confirm(
 @guarded
 def suspects_forget(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
     """Forget what is held back: if it is seen again, that counts as the first time."""
-    from aioflow.cli.suspect_commands import forget
+    from aioflow.cli.commands.suspects import forget
 
     forget(db, plan_file, table)

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from aioflow.cli.ending import os_error_text, tell
+from aioflow.cli.exit import os_error_text, tell
+from aioflow.cli.output.colour import Paint, print_json
 from aioflow.cli.pages import wrapper_of
-from aioflow.cli.paint import Paint, print_json
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language import load
 from aioflow.language.loader import SUFFIX
 from aioflow.plan import Program
 from aioflow.wrappers.definition import WrapperInput
-from aioflow.wrappers.naming import AnyWrapper
 from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrapper_names
+from aioflow.wrappers.wrapper_item import AnyWrapper
 
 _DEFINED = re.compile(r"^[ \t]*WRAPPER\s+([^\W\d][\w-]*)", re.MULTILINE | re.IGNORECASE)
 

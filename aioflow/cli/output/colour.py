@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any, TextIO
 
-from aioflow.cli.ending import colours
-from aioflow.display import visible_json
-from aioflow.secrets import masked
+from aioflow.cli.exit import colours
+from aioflow.config.masking import masked
+from aioflow.values.display import visible_json
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 

@@ -13,14 +13,15 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from aioflow.cli.ending import os_error_text, tell
+from aioflow.cli.exit import os_error_text, tell
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
-from aioflow.display import visible, visible_json
 from aioflow.errors import InputError
-from aioflow.secrets import Secrets, mask
+from aioflow.values.display import visible, visible_json
 
 if TYPE_CHECKING:
-    from aioflow.cli.progress import Progress
+    from aioflow.cli.output.progress import Progress
 
 REQUESTS: Final = "aioflow.web.requests"
 STATEMENTS: Final = "aioflow.log"

@@ -15,10 +15,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from aioflow.cli.ending import os_error_text
+from aioflow.cli.exit import os_error_text
+from aioflow.config.masking import masked
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.events import (
+from aioflow.runtime.events import (
     CallEnded,
     CallStarted,
     Event,
@@ -31,7 +32,6 @@ from aioflow.events import (
     TupleFailed,
     Warned,
 )
-from aioflow.masking import masked
 
 # What takes up threads: a statement's steps, its firings, or a plan's calls.
 Track: TypeAlias = tuple[str, int | None, str, str]

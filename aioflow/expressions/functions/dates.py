@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.counters import DATE_OUT_OF_RANGE, NOT_A_DATE, UncomputableError
-from aioflow.expressions.functions import expression_function
-from aioflow.expressions.reading import midnight
+from aioflow.expressions.functions.table import expression_function
 from aioflow.relation import since_epoch
+from aioflow.values.counters import DATE_OUT_OF_RANGE, NOT_A_DATE, UncomputableError
+from aioflow.values.text import midnight
 
 
 @expression_function("date", "date(value date) date", "date('2026-01-31T08:30') = date '2026-01-31'")

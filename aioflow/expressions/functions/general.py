@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aioflow.expressions.counters import NOT_A_BOOLEAN, NOT_A_RELATION, NOT_A_TEXT, UncomputableError
-from aioflow.expressions.functions import expression_function
-from aioflow.expressions.reading import to_text
-from aioflow.expressions.values import kind_of
+from aioflow.expressions.functions.table import expression_function
+from aioflow.expressions.operations import kind_of
 from aioflow.relation import Document, Relation, Value
+from aioflow.values.counters import NOT_A_BOOLEAN, NOT_A_RELATION, NOT_A_TEXT, UncomputableError
+from aioflow.values.text import to_text
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0"})

@@ -6,17 +6,17 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import TypeAlias
 
-from aioflow.expressions.counters import (
+from aioflow.expressions.functions.table import expression_function
+from aioflow.expressions.operations import calculate, same_arithmetic
+from aioflow.relation import Document, Value
+from aioflow.values.counters import (
     DIVISION_BY_ZERO,
     NOT_A_NUMBER,
     OUT_OF_RANGE,
     Counters,
     UncomputableError,
 )
-from aioflow.expressions.functions import expression_function
-from aioflow.expressions.reading import read_number
-from aioflow.expressions.values import calculate, same_arithmetic
-from aioflow.relation import Document, Value
+from aioflow.values.text import read_number
 
 Number: TypeAlias = int | float | Decimal
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from time import thread_time
 from typing import Any
 
-from aioflow.expressions.counters import PATTERN_TOO_SLOW, TEXT_TOO_LONG, UncomputableError
-from aioflow.expressions.functions import expression_function
-from aioflow.expressions.general_functions import char
-from aioflow.expressions.patterns import pattern_of
-from aioflow.expressions.reading import LONGEST_TEXT
+from aioflow.expressions.functions.general import char
+from aioflow.expressions.functions.table import expression_function
 from aioflow.relation import Value
+from aioflow.values.counters import PATTERN_TOO_SLOW, TEXT_TOO_LONG, UncomputableError
+from aioflow.values.patterns import pattern_of
+from aioflow.values.text import LONGEST_TEXT
 
 _LONGEST_SECONDS = 0.2  # of the processor: everything else waits meanwhile
 

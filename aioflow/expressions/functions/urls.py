@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from aioflow.expressions.counters import NOT_A_URL, UncomputableError
-from aioflow.expressions.functions import expression_function
+from aioflow.expressions.functions.table import expression_function
+from aioflow.values.counters import NOT_A_URL, UncomputableError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def _of_urls(function: Callable[P, T]) -> Callable[P, T]:
 @_of_urls
 def host(url: str) -> str:
     """The host, in lower case and ASCII, without port; null, and counted, for what is no URL with a host."""
-    from aioflow.web.canonical import url_parts
+    from aioflow.web.canonical_urls import url_parts
 
     return url_parts(url).host
 
@@ -51,8 +51,7 @@ def host(url: str) -> str:
 def domain(url: str) -> str | None:
     """The domain that somebody registered, by the Public Suffix List; null for addresses, names without dots
     and public suffixes themselves."""
-    from aioflow.web.canonical import url_parts
-    from aioflow.web.suffixes import registrable_domain
+    from aioflow.web.canonical_urls import registrable_domain, url_parts
 
     return registrable_domain(url_parts(url).host)
 
@@ -63,7 +62,7 @@ def domain(url: str) -> str | None:
 @_of_urls
 def path(url: str) -> str:
     """The path as it is written, `/` where a whole URL has none; also of a relative reference."""
-    from aioflow.web.canonical import reference_parts
+    from aioflow.web.canonical_urls import reference_parts
 
     return reference_parts(url).path
 
@@ -77,7 +76,7 @@ def path(url: str) -> str:
 @_of_urls
 def query_value(url: str, name: str) -> str | None:
     """The first value of a parameter of the query, without escapes; null if there is none."""
-    from aioflow.web.canonical import query_value, reference_parts
+    from aioflow.web.canonical_urls import query_value, reference_parts
 
     return query_value(reference_parts(url).query, name)
 
@@ -90,7 +89,7 @@ def query_value(url: str, name: str) -> str | None:
 @_of_urls
 def without_fragment(url: str) -> str:
     """The URL without `#` and what follows it; also a relative reference."""
-    from aioflow.web.canonical import reference_parts
+    from aioflow.web.canonical_urls import reference_parts
 
     reference_parts(url)
     return url.partition("#")[0]
@@ -106,7 +105,7 @@ def without_fragment(url: str) -> str:
 def canonical_url(url: str) -> str:
     """One form for all ways to write a URL: scheme and host in lower case, no default port, dot segments and
     fragment, escapes in one way, the query sorted."""
-    from aioflow.web.canonical import canonical
+    from aioflow.web.canonical_urls import canonical
 
     return canonical(url)
 

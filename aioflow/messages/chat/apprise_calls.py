@@ -12,13 +12,12 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from types import TracebackType
 
+from aioflow.config.masking import mask
 from aioflow.errors import MissingExtraError
-from aioflow.messages.apprise_child import Answer, Call
-from aioflow.messages.cutoff import if_cut_short
-from aioflow.messages.message import DeliveryError
-from aioflow.secrets import mask
-from aioflow.state.moments import VARIABLE as KILL_VARIABLE
-from aioflow.state.moments import moment
+from aioflow.messages.chat.apprise_child import Answer, Call
+from aioflow.messages.outbox.message import DeliveryError, if_cut_short
+from aioflow.state.crash_points import VARIABLE as KILL_VARIABLE
+from aioflow.state.crash_points import moment
 
 EXTRA = "notify"
 
@@ -92,7 +91,7 @@ class _Child:
             sys.executable,
             "-P",
             "-m",
-            "aioflow.messages.apprise_child",
+            "aioflow.messages.chat.apprise_child",
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from aioflow.configuration import as_configuration
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
+from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
-from aioflow.messages.accounts import choose
-from aioflow.messages.addresses import fill_in_address, referred_secrets
-from aioflow.messages.apprise_calls import AppriseCalls, check_installed
-from aioflow.messages.apprise_child import Answer, Call
-from aioflow.messages.message import DeliveryError, Message, text_of
-from aioflow.messages.notify_settings import NOTIFY, NotifySettings, has_password
-from aioflow.secrets import Secrets
-from aioflow.services import Scope, ServiceHost
+from aioflow.messages.accounts import choose, fill_in_address, referred_secrets
+from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
+from aioflow.messages.chat.apprise_child import Answer, Call
+from aioflow.messages.chat.settings import NOTIFY, NotifySettings, has_password
+from aioflow.messages.outbox.message import DeliveryError, Message, text_of
 from aioflow.web.retry_after import retry_after_seconds
 
 KIND = "notify"

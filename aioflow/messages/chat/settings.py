@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.section import Section, at_least, more_than_nothing
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
 _REFERENCE = re.compile(r"secret:[A-Za-z_][\w-]*")

@@ -11,14 +11,15 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
-from aioflow.files.formulas import neutral
-from aioflow.messages.drafts import FileKind
-from aioflow.quantities import byte_text
+from aioflow.files import neutral
 from aioflow.relation import Batch, Relation, Row, Schema, Value
+from aioflow.values.quantities import byte_text
+
+FileKind: TypeAlias = Literal["csv", "json", "xml"]
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Those of which all editions of XML say that they are names, so that every reader takes them.

@@ -20,7 +20,7 @@ from jinja2.utils import Cycler, Joiner, pass_context
 from jinja2.visitor import NodeTransformer
 from markupsafe import Markup, escape
 
-from aioflow.messages.composing import value_text
+from aioflow.messages.content.tables import value_text
 from aioflow.relation import Relation, Row, Schema, Value
 
 MOST_CHARACTERS = 1 << 20

@@ -19,7 +19,7 @@ from aioflow.relation import Schema, unknown_attribute
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-    from aioflow.messages.sandbox import Budget, Sandbox
+    from aioflow.messages.content.sandbox import Budget, Sandbox
 
 _FILE_NAME = "<template>"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -80,7 +80,7 @@ class BodyTemplate:
 
     def render(self, variables: Mapping[str, Any], budget: Budget) -> str:
         """The text with these variables; a TemplateError says in which line it went wrong."""
-        from aioflow.messages.sandbox import BUDGET, MOST_CHARACTERS
+        from aioflow.messages.content.sandbox import BUDGET, MOST_CHARACTERS
 
         pieces, size = [], 0
         try:
@@ -138,7 +138,7 @@ class BodyTemplate:
                         self._check_attribute(relations.get(source.name), attribute)
 
     def _check_attribute(self, schema: Schema | None, name: str) -> None:
-        from aioflow.messages.sandbox import attribute_of
+        from aioflow.messages.content.sandbox import attribute_of
 
         if schema is not None and attribute_of(schema, name) is None:
             if schema.open:
@@ -213,7 +213,7 @@ def _refused() -> Iterator[tuple[Any, str]]:
 
 @cache
 def _sandbox(html: bool) -> Sandbox:
-    from aioflow.messages.sandbox import Sandbox
+    from aioflow.messages.content.sandbox import Sandbox
 
     return Sandbox(html=html)
 
@@ -222,7 +222,7 @@ def _sandbox(html: bool) -> Sandbox:
 def _compiled(text: str, html: bool) -> Any:
     from jinja2 import Template
 
-    from aioflow.messages.sandbox import guarded
+    from aioflow.messages.content.sandbox import guarded
 
     sandbox = _sandbox(html)
     code = sandbox.compile(guarded(sandbox.parse(text)), filename=_FILE_NAME)

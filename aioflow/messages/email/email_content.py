@@ -1,15 +1,26 @@
-"""Letters: the content of mails, made of a statement's draft and its tuples when it fires."""
+"""Letters: the content of mails, made of a statement's draft and its tuples when it fires.
+
+Drafts: what a statement says of its mails, checked before it runs.
+
+Subjects of mails: with `{count}` or attributes in braces, or templates of Jinja2 as bodies are.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, islice, product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from aioflow.dataclass import dataclass
-from aioflow.messages.attachments import Encoding, TooLargeError, make_file
-from aioflow.messages.composing import (
+from aioflow.errors import SettingError
+from aioflow.expressions.template import Template
+from aioflow.messages.content.attachments import Encoding, FileKind, TooLargeError, make_file
+from aioflow.messages.content.tables import (
     Excerpt,
+    doubtful_html,
+    doubtful_subject,
+    doubtful_text,
     html_message,
     html_page,
     html_sections,
@@ -18,19 +29,158 @@ from aioflow.messages.composing import (
     text_sections,
     text_table,
 )
-from aioflow.messages.doubt import doubtful_html, doubtful_subject, doubtful_text
-from aioflow.messages.drafts import RECIPIENTS, Draft
-from aioflow.messages.email_settings import Account
-from aioflow.messages.mailboxes import AddressError, Mailbox, Recipients
-from aioflow.messages.mime import clean_text, one_line
-from aioflow.messages.subjects import COUNT
-from aioflow.messages.templates import BodyTemplate, identifiers
-from aioflow.quantities import byte_text
-from aioflow.relation import Batch, Row, Schema
-from aioflow.spill import RowBuffer
+from aioflow.messages.content.templates import BodyTemplate, HtmlTemplate, identifiers
+from aioflow.messages.email.addresses import AddressError, Mailbox, Recipients
+from aioflow.messages.email.mime import clean_text, one_line
+from aioflow.messages.email.settings import Account
+from aioflow.plan import NAME_PATTERN
+from aioflow.relation import Batch, Row, Schema, Type
+from aioflow.runtime.spill import RowBuffer
+from aioflow.values.quantities import byte_text, count_text
 
 if TYPE_CHECKING:
-    from aioflow.messages.sandbox import Budget
+    from aioflow.messages.content.sandbox import Budget
+
+
+# What the subject of a message for a whole relation may name.
+COUNT = Schema(("count",), (Type.NUMBER,))
+_MARKS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject; `template` is None where it is not Jinja's.
+
+    A text with `{{ … }}` or `{% … %}` is Jinja's, unless it has a placeholder, `{count}`: beside one,
+    doubled braces are braces.
+    """
+
+    kind_name: ClassVar[str] = "a template"
+
+    text: str
+    schema: Schema | None
+    template: BodyTemplate | None
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Subject:
+        plain = Template.bind(value, inputs)
+        is_template = _MARKS.search(plain.text) is not None and "{" not in _MARKS.sub("", plain.text)
+        return cls(plain.text, plain.schema, BodyTemplate.bind(value, inputs) if is_template else None)
+
+    def check(self, *, each: bool, relations: Mapping[str, Schema | None]) -> None:
+        """Look for names that do not exist; a SettingError tells the first."""
+        if self.template is not None:
+            self.template.check(each=each, relations=relations, table=False)
+        else:
+            Template(self.text, self.schema if each else COUNT).formatter()
+
+    def of_row(self, schema: Schema, row: Row) -> str:
+        """The text of one without Jinja, as it stands where a value has no text of that form."""
+        text = Template(self.text, schema).formatter().row(row)
+        return self.text if text is None else text
+
+
+T = TypeVar("T")
+
+
+RECIPIENTS = ("to", "cc", "bcc")
+_RESERVED = ("count", "table", "row")
+
+
+class Headings(tuple[str, ...]):
+    """The headings of several relations: `"New, Changed, Gone"`, or a list."""
+
+    __slots__ = ()
+    kind_name: ClassVar[str] = "a list of headings"
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Headings:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            raise SettingError(f"must be {cls.kind_name}, not {value!r}")
+        return cls(text.strip() for text in texts)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """All that a statement says about its mails, beside the tuples themselves."""
+
+    to: Recipients
+    subject: Subject
+    cc: Recipients | None = None
+    bcc: Recipients | None = None
+    reply_to: Recipients | None = None
+    body: BodyTemplate | None = None
+    body_html: HtmlTemplate | None = None
+    attach: Sequence[FileKind] = ()
+    each: bool = False
+    names: Sequence[str] = ()
+    headings: Sequence[str] = ()
+
+    @property
+    def takes_recipients_from_data(self) -> bool:
+        return any(each is not None and each.from_data for each in (self.to, self.cc, self.bcc))
+
+    def check(self, schemas: Sequence[Schema | None]) -> None:
+        """Look for mistakes before anything runs; a SettingError names the setting."""
+        self._check_relations(len(schemas))
+        for name in (*RECIPIENTS, "reply_to"):
+            self._check_recipients(name)
+        relations = self.named(schemas)
+        for name in ("subject", "body", "body_html"):
+            template: Subject | BodyTemplate | None = getattr(self, name)
+            if template is not None:
+                _naming(name, template.check, each=self.each, relations=relations)
+
+    def named(self, relations: Sequence[T]) -> dict[str, T]:
+        """Relations by the names that templates have for them; a single one is also called `rows`."""
+        names = [name.replace("-", "_") for name in self.names]
+        found = {name: each for name, each in zip(names, relations, strict=True) if name not in _RESERVED}
+        return found | ({"rows": relations[0]} if len(relations) == 1 else {})
+
+    def heading(self, place: int) -> str:
+        """The heading of a relation: by default its name, for several of them."""
+        if self.headings:
+            return self.headings[place]
+        return self.names[place].replace("-", " ").replace("_", " ").capitalize() if self.names[1:] else ""
+
+    def _check_relations(self, count: int) -> None:
+        if self.each and count > 1:
+            raise SettingError("with EACH there is a message for each tuple of one relation", setting="each")
+        for name in ("names", "headings"):
+            given: Sequence[str] = getattr(self, name)
+            if given and len(given) != count:
+                told = f"{count_text(len(given), name[:-1])} for {count_text(count, 'relation')}"
+                raise SettingError(told, setting=name)
+        for place, name in enumerate(self.names):
+            if not re.fullmatch(NAME_PATTERN, name):
+                raise SettingError(f"{name!r} is no name", setting="names")
+            if name in self.names[:place]:
+                raise SettingError(f"two of the relations are called {name!r}: set NAMES", setting="names")
+
+    def _check_recipients(self, name: str) -> None:
+        given: Recipients | None = getattr(self, name)
+        if given is None:
+            return
+        if given.from_data and name == "reply_to":
+            raise SettingError("answers do not go to addresses from data", setting=name, offset=given.offset)
+        if given.from_data and not self.each:
+            raise SettingError(
+                f"{given.from_data[0].text!r} takes an address from each tuple: say EACH for a message each",
+                setting=name,
+                offset=given.offset,
+            )
+        if name == "reply_to" and len(given.constant) != 1:
+            raise SettingError("answers go to one address", setting=name)
+
+
+def _naming(name: str, check: Callable[..., Any], **arguments: Any) -> None:
+    try:
+        check(**arguments)
+    except SettingError as error:
+        error.setting = name
+        raise
+
 
 # The variables of a template.
 Variables: TypeAlias = Callable[["Budget"], Mapping[str, Any]]
@@ -180,7 +330,7 @@ def _table(
 
 
 def _filled(template: BodyTemplate, variables: Variables, table: str | None = None) -> str:
-    from aioflow.messages.sandbox import Budget
+    from aioflow.messages.content.sandbox import Budget
 
     budget = Budget()
     given = {} if table is None else {"table": table}
@@ -189,7 +339,7 @@ def _filled(template: BodyTemplate, variables: Variables, table: str | None = No
 
 def _relation_variables(relations: Mapping[str, Kept], count: int) -> Variables:
     def variables(budget: Budget) -> Mapping[str, Any]:
-        from aioflow.messages.sandbox import RowsView
+        from aioflow.messages.content.sandbox import RowsView
 
         def walked(schema: Schema, rows: RowBuffer) -> RowsView:
             return RowsView(schema, lambda: chain.from_iterable(rows.batches()), len(rows), budget)
@@ -201,7 +351,7 @@ def _relation_variables(relations: Mapping[str, Kept], count: int) -> Variables:
 
 def _tuple_variables(schema: Schema, row: Row) -> Variables:
     def variables(budget: Budget) -> Mapping[str, Any]:
-        from aioflow.messages.sandbox import RowView
+        from aioflow.messages.content.sandbox import RowView
 
         values = RowView(schema, row, budget)
         return {name: values[attribute] for name, attribute in identifiers(schema).items()} | {"row": values}

@@ -14,8 +14,8 @@ from email.utils import format_datetime
 from typing import Any
 
 from aioflow.dataclass import dataclass
-from aioflow.messages.mailboxes import UNSAFE, AddressError, Mailbox, read_mailbox
-from aioflow.messages.message import Message
+from aioflow.messages.email.addresses import UNSAFE, AddressError, Mailbox, read_mailbox
+from aioflow.messages.outbox.message import Message
 
 _END = b"\r\n"
 _MOST_SUBJECT_CHARACTERS = 500

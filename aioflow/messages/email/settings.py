@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from aioflow.configuration import Configuration, as_configuration
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import Configuration, as_configuration
+from aioflow.config.secrets import PREFIX, Secrets, check_name
+from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError
 from aioflow.messages.accounts import choose
-from aioflow.messages.mailboxes import Mailbox, read_domain, read_mailbox
-from aioflow.secrets import PREFIX, Secrets, check_name
-from aioflow.section import Section, at_least, more_than_nothing
-from aioflow.services import Scope, ServiceHost
+from aioflow.messages.email.addresses import Mailbox, read_domain, read_mailbox
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 

@@ -15,13 +15,12 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aioflow.config.folders import shown_path
+from aioflow.config.masking import mask
 from aioflow.dataclass import dataclass
-from aioflow.folders import shown_path
-from aioflow.messages.cutoff import if_cut_short
-from aioflow.messages.email_settings import Account, SmtpAddress
-from aioflow.messages.message import DeliveryError
-from aioflow.secrets import mask
-from aioflow.state.moments import moment
+from aioflow.messages.email.settings import Account, SmtpAddress
+from aioflow.messages.outbox.message import DeliveryError, if_cut_short
+from aioflow.state.crash_points import moment
 
 if TYPE_CHECKING:
     from aiosmtplib import SMTP, SMTPResponse

@@ -19,18 +19,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from aioflow.dataclass import dataclass
-from aioflow.messages.attempt import Attempt, Desk, Outcome
 from aioflow.messages.channels import Channels, NoChannel
-from aioflow.messages.cutoff import Cutoff
-from aioflow.messages.message import Channel
-from aioflow.messages.outbox_rows import Account, Held, Waiting
-from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import OutboxTable
-from aioflow.quantities import count_text, duration_text
+from aioflow.messages.outbox.attempt import Attempt, Desk, Outcome
+from aioflow.messages.outbox.message import Channel, Cutoff
+from aioflow.messages.outbox.rows import Account, Held, Waiting
+from aioflow.messages.outbox.settings import OutboxSettings
+from aioflow.messages.outbox.table import OutboxTable
+from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
-from aioflow.state.moments import moment
-from aioflow.state.patience import Patience
+from aioflow.state.lock_wait import Patience
+from aioflow.values.quantities import count_text, duration_text
 
 _ACCOUNTS_AT_ONCE = 16
 # An account where nothing arrives is left alone for a while, instead of trying all that waits for it.

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any, cast, get_args
 
 from aioflow.dataclass import dataclass
-from aioflow.messages.message import Delivery, Message
+from aioflow.messages.outbox.message import Delivery, Message
 from aioflow.relation import Row
-from aioflow.state.own_tables import from_stamp
+from aioflow.state.system_tables import from_stamp
 
 DAMAGED = "damaged in the database"
 

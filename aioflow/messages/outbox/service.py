@@ -7,24 +7,24 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from aioflow.configuration import as_configuration
-from aioflow.context import RunInfo
-from aioflow.memory import Memory, row_size
+from aioflow.authoring.context import RunInfo
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
 from aioflow.messages.channels import Channels
-from aioflow.messages.courier import Courier, Report
-from aioflow.messages.message import Delivery
-from aioflow.messages.outbox_settings import OUTBOX, OutboxSettings
-from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
-from aioflow.quantities import count_text, duration_text
+from aioflow.messages.outbox.courier import Courier, Report
+from aioflow.messages.outbox.message import Delivery
+from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
+from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.relation import Batch, Schema
-from aioflow.services import AccountEntry, Scope, ServiceHost
+from aioflow.runtime.memory import Memory, row_size
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
-from aioflow.state.finishing import to_the_end
-from aioflow.state.own_tables import OUTBOX as TABLE
-from aioflow.state.own_tables import are_there, stamp
+from aioflow.state.shielded import to_the_end
 from aioflow.state.staged import StagedRows, batches_of
+from aioflow.state.system_tables import OUTBOX as TABLE
+from aioflow.state.system_tables import are_there, stamp
 from aioflow.state.transaction import Transaction
+from aioflow.values.quantities import count_text, duration_text
 
 _MEMORY_BYTES = 8 * 1024 * 1024
 _BATCH_BYTES = 64 * 1024

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.dataclass import dataclass
-from aioflow.section import Section, at_least, more_than_nothing
 
 
 @dataclass(frozen=True)

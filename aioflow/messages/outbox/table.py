@@ -14,8 +14,8 @@ from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, TypeVar, get_args
 
-from aioflow.messages.message import Message, State
-from aioflow.messages.outbox_rows import (
+from aioflow.messages.outbox.message import Message, State
+from aioflow.messages.outbox.rows import (
     DAMAGED,
     Account,
     Entry,
@@ -29,7 +29,7 @@ from aioflow.messages.outbox_rows import (
 from aioflow.relation import Row, Schema
 from aioflow.state.driver import Connection, Dialect
 from aioflow.state.errors import DisconnectedError, StateError
-from aioflow.state.own_tables import OUTBOX, stamp
+from aioflow.state.system_tables import OUTBOX, stamp
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]

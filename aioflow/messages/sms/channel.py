@@ -7,19 +7,18 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from aioflow.configuration import as_configuration
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
+from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
-from aioflow.messages.accounts import choose
-from aioflow.messages.addresses import fill_in_address
-from aioflow.messages.apprise_calls import AppriseCalls, check_installed
-from aioflow.messages.apprise_child import Call
-from aioflow.messages.gateway import Gateway, Text
-from aioflow.messages.message import DeliveryError, Message, text_of
-from aioflow.messages.notify import answered, unknown_secrets
-from aioflow.messages.notify_settings import has_password
-from aioflow.messages.phone_settings import PHONE, PhoneSettings
-from aioflow.secrets import Secrets
-from aioflow.services import Scope, ServiceHost
+from aioflow.messages.accounts import choose, fill_in_address
+from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
+from aioflow.messages.chat.apprise_child import Call
+from aioflow.messages.chat.channel import answered, unknown_secrets
+from aioflow.messages.chat.settings import has_password
+from aioflow.messages.outbox.message import DeliveryError, Message, text_of
+from aioflow.messages.sms.gateway import Gateway, Text
+from aioflow.messages.sms.settings import PHONE, PhoneSettings
 
 KIND = "phone"
 _EXAMPLE = 'url = "https://gateway.example/send"'

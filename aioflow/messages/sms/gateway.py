@@ -12,13 +12,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
-from aioflow.messages.addresses import fill_in_address
-from aioflow.messages.cutoff import if_cut_short
-from aioflow.messages.message import DeliveryError
-from aioflow.messages.phone_settings import PhoneSettings
-from aioflow.secrets import Secrets, mask
-from aioflow.state.moments import moment
+from aioflow.messages.accounts import fill_in_address
+from aioflow.messages.outbox.message import DeliveryError, if_cut_short
+from aioflow.messages.sms.settings import PhoneSettings
+from aioflow.state.crash_points import moment
 from aioflow.version import __version__
 
 if TYPE_CHECKING:

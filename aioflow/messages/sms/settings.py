@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Literal
 
+from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.section import Section, at_least, more_than_nothing
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
 _METHOD = re.compile(r"[A-Z]+")

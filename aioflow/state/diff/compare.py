@@ -13,18 +13,17 @@ from itertools import chain, compress
 
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
-from aioflow.spill import KeyedRows, KeySet, RowBuffer
-from aioflow.state.diff_write import DiffWrite
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer
+from aioflow.state.diff.judgement import Absence, Found, Judgement
+from aioflow.state.diff.snapshot import Remembered, SameKeyError, StoredRows, key_text
+from aioflow.state.diff.spec import CHANGES, OLD, Wish, changed_schema
+from aioflow.state.diff.suspects import NEW, Suspect, fingerprint, read_held, read_suspect
+from aioflow.state.diff.write import DiffWrite
 from aioflow.state.driver import Connection
 from aioflow.state.errors import ConflictError
-from aioflow.state.judging import Absence, Found, Judgement
-from aioflow.state.own_tables import latest_commit
-from aioflow.state.remembered import Remembered, SameKeyError
-from aioflow.state.stored_rows import StoredRows, key_text
-from aioflow.state.suspects import NEW, Suspect, fingerprint, read_held, read_suspect
-from aioflow.state.wish import CHANGES, OLD, Wish, changed_schema
+from aioflow.state.system_tables import latest_commit
 from aioflow.wholeness import Marks, Reason
 
 _MANY_ROWS = 2_000

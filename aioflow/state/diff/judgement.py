@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from aioflow.dataclass import dataclass
-from aioflow.quantities import count_text
-from aioflow.state.own_tables import from_stamp, stamp
-from aioflow.state.suspects import NEW, Confirmation, Suspect
-from aioflow.state.wish import Wish
+from aioflow.state.diff.spec import Wish
+from aioflow.state.diff.suspects import NEW, Confirmation, Suspect
+from aioflow.state.system_tables import from_stamp, stamp
+from aioflow.values.quantities import count_text
 from aioflow.wholeness import Marks, Reason
 
 # Of the rows that vanish, so large a part must appear under other keys for the key to look redesigned.

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
 from aioflow.relation import Schema
-from aioflow.state.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE
+from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE
 
 Duplicates: TypeAlias = Literal["error", "first"]
 FirstRun: TypeAlias = Literal["baseline", "news"]

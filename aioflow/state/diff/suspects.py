@@ -16,11 +16,11 @@ from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
-from aioflow.quantities import count_text
 from aioflow.relation import Batch, Document, Relation, Row, Schema, decimal_of, identity
 from aioflow.state.driver import Connection
 from aioflow.state.health import accept_baseline
-from aioflow.state.own_tables import HELD, SUSPECTS, from_stamp, stamp
+from aioflow.state.system_tables import HELD, SUSPECTS, from_stamp, stamp
+from aioflow.values.quantities import count_text
 from aioflow.wholeness import Reason
 
 SHARE = 0.3

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Row, Schema, identities, identity, picker
-from aioflow.spill import KeySet, RowBuffer
+from aioflow.runtime.memory import Memory
+from aioflow.runtime.spill import KeySet, RowBuffer
+from aioflow.state.diff.snapshot import StoredRows, key_text
+from aioflow.state.diff.spec import Wish
+from aioflow.state.diff.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import ConflictError
-from aioflow.state.own_tables import HELD, latest_commit
-from aioflow.state.stored_rows import StoredRows, key_text
-from aioflow.state.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
+from aioflow.state.staged import observe
+from aioflow.state.system_tables import HELD, latest_commit
 from aioflow.state.tables import ensure_key, fit_table
-from aioflow.state.upserting import comparable
-from aioflow.state.values import observe
-from aioflow.state.wish import Wish
+from aioflow.state.upsert import comparable
 
 _CHUNK_ROWS = 256
 _STAGED = "aioflow_changed"

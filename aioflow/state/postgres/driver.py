@@ -38,12 +38,12 @@ class PostgresDriver:
 
     async def connect(self, address: Address) -> Connection:
         self.check(address)
-        from aioflow.state.postgres_connection import connect
+        from aioflow.state.postgres.connection import connect
 
         return await connect(address, _arguments(address))
 
     def unstorable(self, schema: Schema, batch: Batch) -> Sequence[tuple[int, int, str]]:
-        from aioflow.state.postgres_encoding import text_problem
+        from aioflow.state.postgres.values import text_problem
 
         places = [place for place, kind in enumerate(schema.types) if kind in (Type.CHAR, None)]
         found = []

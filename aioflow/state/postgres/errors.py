@@ -9,8 +9,8 @@ from typing import Any
 
 import asyncpg
 
+from aioflow.config.masking import mask, mask_line
 from aioflow.errors import AioflowError
-from aioflow.masking import mask, mask_line
 from aioflow.state.driver import Address
 from aioflow.state.errors import (
     BusyError,

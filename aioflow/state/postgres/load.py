@@ -12,13 +12,13 @@ from time import thread_time
 
 import asyncpg
 
+from aioflow.config.masking import mask
 from aioflow.relation import Batch, Row
-from aioflow.secrets import mask
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.errors import ConflictError
-from aioflow.state.postgres_encoding import RowEncoder, is_binary, shown_value
-from aioflow.state.postgres_types import TableColumn
-from aioflow.state.postgres_wire import Wire
+from aioflow.state.postgres.schema import TableColumn
+from aioflow.state.postgres.values import RowEncoder, is_binary, shown_value
+from aioflow.state.postgres.wire import Wire
 
 _SECONDS = 0.1
 _BATCH_ROWS = 4096

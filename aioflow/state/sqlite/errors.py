@@ -7,10 +7,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from aioflow.config.masking import mask
 from aioflow.errors import suggestion
-from aioflow.failures import show_row
 from aioflow.relation import Row, Schema
-from aioflow.secrets import mask
+from aioflow.runtime.failures import show_row
 from aioflow.state.errors import (
     BusyError,
     ConflictError,

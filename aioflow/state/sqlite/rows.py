@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from aioflow.relation import Batch, Row
 from aioflow.state.driver import quote_name
-from aioflow.state.sqlite_errors import conflict, is_about_a_row
-from aioflow.state.sqlite_values import (
+from aioflow.state.sqlite.errors import conflict, is_about_a_row
+from aioflow.state.sqlite.values import (
     PARAMETERS,
     Encoders,
     UnfitError,

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from aioflow.relation import Batch, Document, Relation, Row, Type, Value
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.errors import DatabaseError
-from aioflow.state.values import (
+from aioflow.values.json import (
     LARGEST_INTEGER,
     SMALLEST_INTEGER,
     base_class,
@@ -295,7 +295,10 @@ def from_blob(data: bytes) -> Value:
         raise UnfitError(
             f"a BLOB of {len(data)} bytes is no value of a relation; ask for hex(…) of it, or leave it out"
         )
-    return decode_json(data[1:])
+    try:
+        return decode_json(data[1:])
+    except ValueError as error:
+        raise DatabaseError(str(error)) from error
 
 
 class _Booleans(dict[bytes, Value]):
@@ -322,7 +325,7 @@ def _date(data: bytes) -> Value:
 def _json(data: bytes) -> Value:
     try:
         return decode_json(data)
-    except DatabaseError:
+    except ValueError:
         return _as_stored(data)  # a value of another type, or somebody else's text
 
 

@@ -1,4 +1,7 @@
-"""Cuts the body of a wrapper into its entries, and gives each a reader for its tokens."""
+"""Cuts the body of a wrapper into its entries, and gives each a reader for its tokens.
+
+Where a part of a string's value stands in the source, behind quotes and escapes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import Any, NoReturn
 from aioflow.dataclass import dataclass
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
-from aioflow.language.words import found_behind, show
+from aioflow.language.token_text import found_behind, show
+from aioflow.pattern import pattern
 from aioflow.plan import NAME_LENGTH_AT_MOST, Scalar
 from aioflow.source import Span
 
@@ -329,3 +333,25 @@ def values_of(tokens: list[Token]) -> tuple[Scalar, ...]:
     """The values of constants."""
     values: list[Any] = [token.value for token in tokens]
     return tuple(values)
+
+
+_CHARACTER = pattern(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
+
+
+def place_in(literal: Span, start: int, end: int | None = None) -> Span:
+    """The place of characters of the value of a string literal; that of all of it when it is no string."""
+    text = literal.source.text[literal.start : literal.end]
+    is_raw = text[:1] in ("r", "R")
+    start_of_quotes = 1 if is_raw else 0
+    if text[start_of_quotes : start_of_quotes + 1] not in ("'", '"'):
+        return literal
+    width = 3 if text.startswith('"""', start_of_quotes) else 1
+    begin, last = start_of_quotes + width, len(text) - width
+    characters = (
+        range(begin, last) if is_raw else (each.start() for each in _CHARACTER.finditer(text, begin, last))
+    )
+    offsets = [*characters, last]
+    wanted_end = start + 1 if end is None else max(end, start + 1)
+    first = offsets[min(start, len(offsets) - 1)]
+    behind = offsets[min(wanted_end, len(offsets) - 1)]
+    return Span(literal.source, literal.start + first, literal.start + max(behind, first + 1))

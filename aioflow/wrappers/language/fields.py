@@ -9,12 +9,12 @@ from typing import Any
 from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token
-from aioflow.language.words import show
+from aioflow.language.token_text import show
 from aioflow.plan import is_name
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field, Processing, Scope
 from aioflow.wrappers.language.cutting import Entry, Line, UnexpectedError, is_quoted, name_of, values_of
-from aioflow.wrappers.language.pieces import DIRECTIVES, Removal
+from aioflow.wrappers.language.wrapper_text import DIRECTIVES, Removal
 
 _RESPONSE = ("url", "status", "date", "header")
 _PRESENCE = ("required", "optional", "default")

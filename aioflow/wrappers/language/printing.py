@@ -8,8 +8,8 @@ from typing import Any
 from aioflow.language.literals import write_constant, write_string
 from aioflow.plan import is_name
 from aioflow.wrappers.definition import Field, Processing, WrapperInput
-from aioflow.wrappers.language.parts import variable
-from aioflow.wrappers.language.pieces import (
+from aioflow.wrappers.language.directives import variable
+from aioflow.wrappers.language.wrapper_text import (
     DIRECTIVES,
     Directive,
     PagingText,

@@ -9,10 +9,10 @@ from aioflow.relation import Row, Value
 from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import Charset
-from aioflow.wrappers.loop_time import check
+from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.processing import Convert
-from aioflow.wrappers.readers.compiled import (
+from aioflow.wrappers.readers.base import (
     CompiledExtractor,
     Finder,
     Frame,
@@ -20,7 +20,7 @@ from aioflow.wrappers.readers.compiled import (
     Slot,
     response_value,
 )
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.reader import Found, PageHead
 
 S = TypeVar("S")
 Take: TypeAlias = Callable[[Any], Value]

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
+from aioflow.authoring.operator import Registry, describe, same_as_input
 from aioflow.errors import SettingError
-from aioflow.operator import Registry, describe, same_as_input
 from aioflow.relation import Row, Schema
-from aioflow.stream import Stream
+from aioflow.runtime.stream import Stream
 
 
 class Names:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from aioflow.analysis.check import check
+from aioflow.authoring.plugins import load_operators
+from aioflow.compiler.check import check
 from aioflow.language import parse
 from aioflow.plan import Plan, Program
-from aioflow.plugins import load_operators
 from tests.analysis.bad_plans.arguments import ARGUMENTS
 from tests.analysis.bad_plans.graph import GRAPH
 from tests.analysis.bad_plans.names import NAMES

@@ -1,20 +1,52 @@
-"""Elements of an HTML page: found by selectors, their texts and attributes, and how to name their place."""
+"""Elements of an HTML page: found by selectors, their texts and attributes, and how to name their place.
+
+Elements by CSS. What selects serves all pages of a thread: Lexbor would make one for every page, and take
+as long as for parsing a small one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from html import unescape
-from typing import TYPE_CHECKING, TypeAlias
+from threading import local
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aioflow.pattern import pattern
-from aioflow.wrappers.loop_time import check, weigh_texts
+from aioflow.wrappers.loop_fairness import check, weigh_texts
 from aioflow.wrappers.processing import Conversion
-from aioflow.wrappers.readers.css import ITEM, MARKUP, OWN_TEXT, Selector
-from aioflow.wrappers.readers.html_search import find_all, find_first
+from aioflow.wrappers.readers.html.css import ITEM, MARKUP, OWN_TEXT, Selector
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
+
+
+class _Search(local):
+    """A thread's own: while one searches, what it was asked for is in it."""
+
+    def __init__(self) -> None:
+        from selectolax.lexbor import LexborCSSSelector
+
+        # Its stubs lack types, and find_first.
+        selector: Any = LexborCSSSelector()  # type: ignore[no-untyped-call]
+        self.find = selector.find
+        self.find_first = selector.find_first
+
+
+_search = _Search()
+
+
+def find_all(css: str, node: LexborNode) -> list[LexborNode]:
+    """The node itself, if it matches, and all that match inside of it, in the order of the page."""
+    found: list[LexborNode] = _search.find(css, node)
+    return found
+
+
+def find_first(css: str, node: LexborNode) -> LexborNode | None:
+    """The first of these."""
+    found: list[LexborNode] = _search.find_first(css, node)
+    return found[0] if found else None
+
 
 # A node of the page -> what a conversion wants of it.
 Take: TypeAlias = "Callable[[LexborNode], str | list[str] | None]"

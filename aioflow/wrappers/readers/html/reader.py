@@ -3,6 +3,8 @@
 A selector that begins with `/`, `./`, `../` or `(` is an XPath; with `READ: html xpath` all are. Inside an
 item selectors find what is in it, not the item itself; `@attribute` and `@text` alone are the item's own.
 Text is collapsed to single spaces, and blank text is null, unless a field says `raw`.
+
+Where in an HTML page each value came from, for people.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, says_utf8
 from aioflow.wrappers.conversions import WORDS
 from aioflow.wrappers.definition import Extraction, Field, Processing
-from aioflow.wrappers.loop_time import check
+from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.processing import Conversion, Convert, is_only_url
-from aioflow.wrappers.readers.compiled import (
+from aioflow.wrappers.readers.base import (
     HEAVY_BYTES,
     Compiled,
     CompiledExtractor,
@@ -28,30 +30,35 @@ from aioflow.wrappers.readers.compiled import (
     Layout,
     Slot,
     Traits,
+    check_options,
     compile_extraction,
     inside_items,
+    is_flag,
+    response_value,
 )
-from aioflow.wrappers.readers.css import MARKUP, TEXT, Selector, parse_each, parse_selector
-from aioflow.wrappers.readers.html_nodes import (
+from aioflow.wrappers.readers.html.css import MARKUP, TEXT, Selector, parse_each, parse_selector
+from aioflow.wrappers.readers.html.deep_markup import DEEPEST, flattened, has_long_tag, tags_about
+from aioflow.wrappers.readers.html.nodes import (
     NodeValue,
     Take,
+    css_path,
     every,
+    excerpt_of,
+    find_first,
     first,
     taker,
     value_taker,
 )
-from aioflow.wrappers.readers.html_search import find_first
-from aioflow.wrappers.readers.nesting import DEEPEST, flattened, has_long_tag, tags_about
-from aioflow.wrappers.readers.options import check_options, is_flag
-from aioflow.wrappers.readers.pieces import BadPageError, unreadable
-from aioflow.wrappers.readers.steepness import Steepness
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.html.selector_cost import Steepness
+from aioflow.wrappers.readers.incremental import BadPageError, unreadable
+from aioflow.wrappers.readers.reader import Found, PageHead
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-    from aioflow.wrappers.readers.html_paths import HtmlTree
-    from aioflow.wrappers.readers.xml_path import XmlPath
+    from aioflow.wrappers.readers.html.xpath import HtmlTree
+    from aioflow.wrappers.readers.xml.path import XmlPath
+
 
 # Selecting takes its time for pages of many tags; where selectors count siblings much earlier: 20,000 of them
 # take two seconds.
@@ -156,7 +163,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         return HtmlReading(self, page)
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
-        from aioflow.wrappers.readers.html_explained import Explanation
+        from aioflow.wrappers.readers.html.reader import Explanation
 
         return Explanation(self, page, body).run()
 
@@ -248,8 +255,8 @@ class _Selecting:
         return Taken(parse_selector(field.selector))
 
     def _path(self, field: Field) -> Taken:
-        from aioflow.wrappers.readers.html_paths import HtmlTree
-        from aioflow.wrappers.readers.xml_path import check_use, compile_xpath
+        from aioflow.wrappers.readers.html.xpath import HtmlTree
+        from aioflow.wrappers.readers.xml.path import check_use, compile_xpath
 
         if self.tree is None:
             self.tree = HtmlTree()
@@ -427,3 +434,65 @@ class HtmlReading(PageFindings):
         if is_odd and extractor.found_nothing(rows):
             extractor.note_nothing(page)
         return rows
+
+
+class Explanation:
+    """Where in a page each value came from."""
+
+    def __init__(self, extractor: HtmlExtractor, head: PageHead, body: bytes) -> None:
+        self._compiled = extractor.compiled
+        self._page = Page(head)
+        self._root = extractor.parse(self._page, body).root
+
+    def run(self) -> Iterator[Found]:
+        each, layout = self._compiled.each, self._compiled.layout
+        if self._root is None:
+            return
+        items = [self._root] if each is None else each.every(self._root)
+        for row, item in enumerate(items):
+            for slot in layout.slots:
+                yield from self._of_slot(row, slot, item, "")
+
+    def _of_slot(self, row: int, slot: Slot[Taken], item: LexborNode, path: str) -> Iterator[Found]:
+        name = f"{path}{slot.name}"
+        if slot.field.scope in ("constant", "response"):
+            yield self._given(row, name, slot)
+            return
+        node = item if slot.field.scope == "item" or self._root is None else self._root
+        if slot.nested is not None:
+            for inner in slot.selector.every(node):
+                for field in slot.nested.slots:
+                    yield from self._of_slot(row, field, inner, f"{name}.")
+            return
+        value = slot.convert(slot.selector.take(node), self._page)
+        found = self._nodes(slot, node)
+        for each in found:
+            yield Found(row, name, self._path(slot, each), excerpt_of(each), value)
+        if not found:
+            yield Found(row, name, "", "", value)
+
+    def _nodes(self, slot: Slot[Taken], node: LexborNode) -> list[LexborNode]:
+        taken = slot.selector
+        if taken.path is not None and taken.tree is not None:
+            several = taken.tree.owners(taken.path, node)
+            matches = slot.conversion.matches
+            return several if matches == "all" else several[-1:] if matches == "last" else several[:1]
+        if slot.conversion.matches == "first":
+            found = first(slot.selector.selector, node, in_page=slot.selector.in_page)
+            return [] if found is None else [found]
+        several = slot.selector.every(node)
+        return several[-1:] if slot.conversion.matches == "last" else several
+
+    def _path(self, slot: Slot[Taken], node: LexborNode) -> str:
+        if slot.selector.path is not None:
+            return f"{css_path(node)} ({slot.selector.path.text})"
+        taken = slot.selector.selector.taken
+        if taken == TEXT:
+            return css_path(node)
+        return f"{css_path(node)} {taken if taken.startswith('@') else f'@{taken}'}"
+
+    def _given(self, row: int, name: str, slot: Slot[Taken]) -> Found:
+        if slot.field.scope == "constant":
+            return Found(row, name, "constant", "", slot.conversion.default)
+        value = slot.convert(response_value(slot.field, self._page.head), self._page)
+        return Found(row, name, f"response {slot.field.selector}", "", value)

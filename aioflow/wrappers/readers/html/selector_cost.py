@@ -12,8 +12,8 @@ from functools import cache
 from math import comb
 from typing import TYPE_CHECKING
 
-from aioflow.wrappers.readers.css import Selector
-from aioflow.wrappers.readers.html_search import find_first
+from aioflow.wrappers.readers.html.css import Selector
+from aioflow.wrappers.readers.html.nodes import find_first
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

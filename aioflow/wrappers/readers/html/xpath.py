@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from aioflow.wrappers.loop_time import checked, weigh_texts
+from aioflow.wrappers.loop_fairness import checked, weigh_texts
 from aioflow.wrappers.processing import Conversion
-from aioflow.wrappers.readers.css import TEXT, Selector
-from aioflow.wrappers.readers.html_nodes import Take, value_taker
-from aioflow.wrappers.readers.pieces import BadPageError
-from aioflow.wrappers.readers.xml import shown_value
-from aioflow.wrappers.readers.xml_guard import etree
-from aioflow.wrappers.readers.xml_path import XmlPath, is_steep
+from aioflow.wrappers.readers.html.css import TEXT, Selector
+from aioflow.wrappers.readers.html.nodes import Take, value_taker
+from aioflow.wrappers.readers.incremental import BadPageError
+from aioflow.wrappers.readers.xml.guard import etree
+from aioflow.wrappers.readers.xml.path import XmlPath, is_steep
+from aioflow.wrappers.readers.xml.reader import shown_value
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

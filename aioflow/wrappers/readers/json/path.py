@@ -2,6 +2,8 @@
 
 Simple paths, as nearly all are, run by code of our own and say which steps they are made of, so that a
 page can be read piece by piece. Filters, slices and `..` are left to python-jsonpath.
+
+python-jsonpath as JSON pages need it: RFC 9535 to the letter, patterns in linear time.
 """
 
 from __future__ import annotations
@@ -12,8 +14,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from jsonpath import JSONPathEnvironment
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
+from aioflow.values.counters import UncomputableError
+from aioflow.values.patterns import compiled
 
 if TYPE_CHECKING:
     from jsonpath import JSONPath
@@ -254,7 +261,7 @@ def compiled_query(query: str) -> JSONPath:
     """A query of RFC 9535; a SettingError with its offset when it is bad."""
     from jsonpath import JSONPathError
 
-    from aioflow.wrappers.readers.json_query import environment
+    from aioflow.wrappers.readers.json.path import environment
 
     try:
         return environment().compile(query)  # type: ignore[return-value]  # compounds are not in RFC 9535
@@ -262,3 +269,33 @@ def compiled_query(query: str) -> JSONPath:
         index = error.token.index if error.token is not None else -1
         message = str(error.message).replace("'TOKEN_", "'")
         raise SettingError(message, offset=index if index >= 0 else len(query)) from None
+
+
+class _Environment(JSONPathEnvironment):
+    max_recursion_depth = 1000  # pages are not deeper than the reader's own limit, which is lower
+
+
+class _Matching(FilterFunction):
+    """`match` and `search`: the library's own use patterns that a page could make run for hours."""
+
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  # as the base class has it
+    return_type = ExpressionType.LOGICAL
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def __call__(self, value: object, pattern: object) -> bool:
+        if not isinstance(value, str) or not isinstance(pattern, str):
+            return False
+        try:
+            return compiled(self._form.replace("*", pattern)).found(value)
+        except (SettingError, UncomputableError):
+            return False  # a bad pattern matches nothing, says the RFC
+
+
+@lru_cache(maxsize=1)
+def environment() -> JSONPathEnvironment:
+    made = _Environment(strict=True)
+    made.function_extensions["match"] = _Matching(r"\A(?:*)\z")
+    made.function_extensions["search"] = _Matching("(?:*)")
+    return made

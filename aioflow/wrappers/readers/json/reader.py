@@ -14,12 +14,16 @@ from aioflow.relation import Document, Row, Type, Value
 from aioflow.wrappers.charsets import check_charset
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.readers.compiled import CompiledExtractor, Layout, Slot, Traits, compile_extraction
-from aioflow.wrappers.readers.json_path import JsonPath, compile_path, is_steep, own_name, shown_place
-from aioflow.wrappers.readers.json_stream import Node, ValueStream, plan_stream
-from aioflow.wrappers.readers.json_text import JsonDecoder, JsonLines, dump, parse
-from aioflow.wrappers.readers.options import check_options, is_flag
-from aioflow.wrappers.readers.pieces import (
+from aioflow.wrappers.readers.base import (
+    CompiledExtractor,
+    Layout,
+    Slot,
+    Traits,
+    check_options,
+    compile_extraction,
+    is_flag,
+)
+from aioflow.wrappers.readers.incremental import (
     BadPageError,
     PieceReading,
     Take,
@@ -27,7 +31,10 @@ from aioflow.wrappers.readers.pieces import (
     unreadable,
     whole_text,
 )
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.json.path import JsonPath, compile_path, is_steep, own_name, shown_place
+from aioflow.wrappers.readers.json.stream import Node, ValueStream, plan_stream
+from aioflow.wrappers.readers.json.text import JsonDecoder, JsonLines, dump, parse
+from aioflow.wrappers.readers.reader import Found, PageHead
 
 _ROOT = compile_path("$")
 _PLAIN = frozenset({str, int, float, bool, type(None)})

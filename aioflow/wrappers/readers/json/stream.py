@@ -12,9 +12,9 @@ from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from aioflow.dataclass import dataclass
-from aioflow.wrappers.loop_time import limit_text
-from aioflow.wrappers.readers.json_path import ANY, AnyStep, JsonPath, PathStep
-from aioflow.wrappers.readers.json_text import (
+from aioflow.wrappers.loop_fairness import limit_text
+from aioflow.wrappers.readers.json.path import ANY, AnyStep, JsonPath, PathStep
+from aioflow.wrappers.readers.json.text import (
     BadJsonError,
     Nesting,
     Place,

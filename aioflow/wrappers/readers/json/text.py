@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from aioflow.wrappers.charsets import detect
-from aioflow.wrappers.loop_time import limit_text
-from aioflow.wrappers.readers.pieces import BadPageError
+from aioflow.wrappers.loop_fairness import limit_text
+from aioflow.wrappers.readers.incremental import BadPageError
 
 DEPTH_LIMIT = 256
 _LONGEST_MARK = 4

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from lxml import etree as _etree  # type: ignore[import-untyped]
 
-from aioflow.wrappers.readers.pieces import BadPageError
+from aioflow.wrappers.readers.incremental import BadPageError
 
 DEPTH_LIMIT = 256  # libxml2's own for trees that are not huge
 _LONGEST_PROLOG = 1 << 20

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.wrappers.definition import Field
-from aioflow.wrappers.readers.xml_guard import etree
+from aioflow.wrappers.readers.xml.guard import etree
 
 # fmt: off
 _FUNCTIONS = (

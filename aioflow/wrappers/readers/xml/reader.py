@@ -3,6 +3,8 @@
 Namespaces are named by options, `READ: xml namespace "a" "http://www.w3.org/2005/Atom"`; with `READ: xml
 strip-namespaces` a name without prefix means elements and attributes of that name in any namespace.
 Relative paths start from the item, or from the root element of the page.
+
+The elements at a simple path of an XML text, while it arrives; what was read is let go of.
 """
 
 from __future__ import annotations
@@ -15,18 +17,19 @@ from aioflow.errors import SettingError
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
-from aioflow.wrappers.loop_time import checked
+from aioflow.wrappers.loop_fairness import checked, limit_text
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.readers.compiled import (
+from aioflow.wrappers.readers.base import (
     CompiledExtractor,
     Layout,
     Slot,
     Traits,
+    check_options,
     compile_extraction,
     inside_items,
+    is_flag,
 )
-from aioflow.wrappers.readers.options import check_options, is_flag
-from aioflow.wrappers.readers.pieces import (
+from aioflow.wrappers.readers.incremental import (
     BadPageError,
     PieceReading,
     Take,
@@ -34,10 +37,81 @@ from aioflow.wrappers.readers.pieces import (
     unreadable,
     whole_text,
 )
-from aioflow.wrappers.readers.xml_guard import SafeParser, etree
-from aioflow.wrappers.readers.xml_items import ItemParser
-from aioflow.wrappers.readers.xml_path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.reader import Found, PageHead
+from aioflow.wrappers.readers.xml.guard import SafeParser, etree
+from aioflow.wrappers.readers.xml.path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
+
+# An item of which paths ask for all text is heavy when it is so many times shorter than any other.
+_TEXT_WEIGHT = 16
+
+
+class ItemParser:
+    """Feed it, then take the items: each is whole, and gone when the next one is asked for."""
+
+    def __init__(self, steps: SimpleSteps, *, is_text_wanted: bool = False) -> None:
+        self._steps = steps
+        self._weight = _TEXT_WEIGHT if is_text_wanted else 1
+        self._parser = SafeParser(("start", "end"), steps.tags[-1])
+        self._open: list[Any] = []  # items that have begun, one inside of the other
+        self._has_inner = False
+        self._kept = 0  # text since the last item: what it became is let go of with the next one
+        self.root: Any = None  # known at the end
+
+    def feed(self, text: str) -> Iterator[Any]:
+        self._kept += len(text)
+        limit_text(self._kept * self._weight)
+        self._parser.feed(text)
+        return self._items()
+
+    def end(self) -> Iterator[Any]:
+        """The rest; a BadXmlError when the text is not whole."""
+        self.root = self._parser.close()
+        return self._items()
+
+    def _items(self) -> Iterator[Any]:
+        for event, element in self._parser.events():
+            if event == "start":
+                if self._is_item(element):
+                    self._has_inner = bool(self._open)
+                    self._open.append(element)
+            elif self._open and self._open[-1] is element:
+                self._open.pop()
+                # An item inside of another comes after it, as it does in the text.
+                if not self._open:
+                    yield from self._with_inner(element)
+                    _let_go(element)
+                    self._kept = 0
+
+    def _with_inner(self, element: Any) -> Iterator[Any]:
+        if not self._has_inner:
+            yield element
+            return
+        self._has_inner = False
+        yield from filter(self._is_item, element.iter(self._steps.tags[-1]))
+
+    def _is_item(self, element: Any) -> bool:
+        node = element
+        for tag in reversed(self._steps.tags):
+            if node is None or not _is_called(node.tag, tag):
+                return False
+            node = node.getparent()
+        return self._steps.is_anywhere or node is None
+
+
+def _is_called(name: str, tag: str) -> bool:
+    if not tag.startswith("{*}"):
+        return name == tag
+    return tag == "{*}*" or name.rpartition("}")[2] == tag[3:]
+
+
+def _let_go(element: Any) -> None:
+    """Empty an element, and drop all that was read before it. The parser still needs the element itself."""
+    element.clear(keep_tail=True)
+    while (parent := element.getparent()) is not None:
+        while (before := element.getprevious()) is not None:
+            parent.remove(before)
+        element = parent
+
 
 # Elements inside of each other, of which paths ask for all text, may have as much as so many bytes times the
 # deepest nesting, which is more than the event loop is to wait for.
