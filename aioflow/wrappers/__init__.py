@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from aioflow.wrappers.language import WrapperText, parse_wrapper, print_wrapper
     from aioflow.wrappers.naming import AnyWrapper, WrapperName
+    from aioflow.wrappers.page_reader import PackedRows
     from aioflow.wrappers.paging import Pages
     from aioflow.wrappers.python import PythonWrapper, Web, wrapper
     from aioflow.wrappers.reading import Extractor, Found, PageHead, Reader, Reading
@@ -30,6 +31,7 @@ __all__ = [
     "Extractor",
     "Field",
     "Found",
+    "PackedRows",
     "PageHead",
     "Pages",
     "Processing",
@@ -59,6 +61,7 @@ _HOMES = {
     "definition": ("Extraction", "Field", "Processing", "RequestTemplate", "Wrapper", "WrapperInput"),
     "language": ("WrapperText", "parse_wrapper", "print_wrapper"),
     "naming": ("AnyWrapper", "WrapperName"),
+    "page_reader": ("PackedRows",),
     "paging": ("Pages",),
     "python": ("PythonWrapper", "Web", "wrapper"),
     "reading": ("Extractor", "Found", "PageHead", "Reader", "Reading"),

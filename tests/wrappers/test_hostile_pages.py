@@ -16,6 +16,7 @@ from aioflow import Engine, RunError, loads
 from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 from aioflow.wrappers.numbers import number_reader
+from aioflow.wrappers.page_reader import PIECE_ROWS
 from aioflow.wrappers.readers.xml_path import compile_xpath
 
 SITE = "http://homes.example"
@@ -32,14 +33,22 @@ PATIENT = {"read_seconds": 600, "total_seconds": 600}
 
 def read(declaration: str, page: bytes | str, kind: str, **http: Any) -> list[Mapping[str, Any]]:
     """The rows of a page, by a wrapper with these lines."""
+    return [row for batch in read_batches(declaration, page, kind, **http) for row in batch]
+
+
+def read_batches(
+    declaration: str, page: bytes | str, kind: str, **http: Any
+) -> list[list[Mapping[str, Any]]]:
+    """The rows of a page as they come."""
     settings = {"http": {"robots": False, "retries": 0, **http}}
     text = f'WRAPPER page {{ GET: "{SITE}/"; {declaration} }}'
     plan = loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("page" : out) }} }}')
     site = ScriptedSite({f"{SITE}/": Answer(page, headers={"Content-Type": TYPES[kind]})})
 
-    async def main() -> list[Mapping[str, Any]]:
+    async def main() -> list[list[Mapping[str, Any]]]:
         async with Engine(services={Client: site.client(settings)}, configuration=settings) as engine:
-            return [dict(row) async for row in engine.stream(plan)]
+            batches = engine.stream(plan).batches()
+            return [[dict(row) for row in rows] async for _, rows in batches]
 
     return asyncio.run(main())
 
@@ -135,6 +144,28 @@ def test_rows_that_had_left_before_a_page_grew_heavy_are_not_repeated() -> None:
     page = "n,v\n" + "".join(f"{n},x\n" for n in range(50_000)) + "50000," + "," * 2_000_000 + "\n50001,x\n"
     rows = read('READ: csv; n: "n" number', page, "csv", **PATIENT)
     assert [row["n"] for row in rows] == list(range(50_002))
+
+
+@pytest.mark.parametrize(
+    ("declaration", "page", "kind"),
+    [
+        ('READ: html; EACH: "p"; n: "@id" number', "".join(f"<p id={n}></p>" for n in range(50_500)), "html"),
+        (
+            'READ: html; EACH: "p"; n: "@id" number; PAGING: next "a @href"',
+            "".join(f"<p id={n}></p>" for n in range(50_500)),
+            "html",
+        ),
+        (
+            'READ: csv; n: "n" number',
+            "n,v\n0," + "," * 2_000_000 + "".join(f"\n{n},x" for n in range(1, 50_500)),
+            "csv",
+        ),
+    ],
+)
+def test_many_rows_from_another_process_come_in_small_batches(declaration: str, page: str, kind: str) -> None:
+    batches = read_batches(declaration, page, kind, **PATIENT)
+    assert [row["n"] for batch in batches for row in batch] == list(range(50_500))
+    assert max(map(len, batches)) <= 4 * PIECE_ROWS
 
 
 class Endless:
