@@ -26,13 +26,15 @@ SLICE_BYTES = 64 * 1024
 READ_BYTES_A_SECOND = 500_000
 # Rows that come from another process at a time: they are unpacked where everything else waits.
 PIECE_ROWS = 1000
+# Of the memory that reading a page may take, its rows may take this share: they come back to the engine.
+_ROWS_SHARE = 8
 # However long the network took, some time is left for reading.
 _LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class PageRows:
-    """What was read of a whole page; `packed` are the rows before `rows`, if another process read many."""
+    """What was read of a whole page; `packed` are the rows if another process read it."""
 
     rows: Batch
     next_page: Value
@@ -42,6 +44,10 @@ class PageRows:
     has_items: bool
     is_proven_empty: bool
     packed: Sequence[bytes] = ()
+
+
+class RowsTooLargeError(Exception):
+    """The rows of a page take more memory than they may."""
 
 
 class PackedRows:
@@ -75,20 +81,30 @@ def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
     return _ended(reading, rows)
 
 
-def read_page_aside(extractor: Extractor, head: PageHead, body: bytes, given: int) -> PageRows:
-    """Read a page in another process; its first rows were given before."""
+def read_page_aside(
+    extractor: Extractor, head: PageHead, body: bytes, given: int, most_bytes: int
+) -> PageRows:
+    """Read a page in another process; its first rows were given before, the others take at most `most_bytes`.
+
+    A RowsTooLargeError is raised where they would take more.
+    """
     page = read_page(extractor, head, body)
-    rest = max(given, len(page.rows) - PIECE_ROWS)
-    pieces = [page.rows[start : min(start + PIECE_ROWS, rest)] for start in range(given, rest, PIECE_ROWS)]
+    packed: list[bytes] = []
+    size = 0
+    for start in range(given, len(page.rows), PIECE_ROWS):
+        packed.append(pickle.dumps(page.rows[start : start + PIECE_ROWS], protocol=5))
+        size += len(packed[-1])
+        if size > most_bytes:
+            raise RowsTooLargeError
     return PageRows(
-        page.rows[rest:],
+        [],
         page.next_page,
         page.unreadable,
         page.notes,
         page.cuts,
         page.has_items,
         page.is_proven_empty,
-        [pickle.dumps(piece, protocol=5) for piece in pieces],
+        packed,
     )
 
 
@@ -212,6 +228,7 @@ class PageReader:
                 head,
                 body,
                 given,
+                memory // _ROWS_SHARE,
                 seconds=self._seconds_left(response),
                 processor_seconds=self._seconds_for(len(body)),
                 memory_bytes=memory,
@@ -221,6 +238,9 @@ class PageReader:
                 limit = min(self._seconds_for(len(body)), self._seconds_left(response))
                 raise self._late(response, limit) from error
             raise _unread(response, f"the page was not read: {error}") from error
+        except RowsTooLargeError as error:
+            most = f"{byte_text(memory // _ROWS_SHARE)}, an eighth of http.read_memory_bytes"
+            raise _unread(response, f"what was read of the page takes more than {most}") from error
         except MemoryError as error:
             most = f"http.read_memory_bytes ({byte_text(memory)})"
             raise _unread(response, f"reading the page takes more memory than {most}") from error

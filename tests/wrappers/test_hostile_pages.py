@@ -224,6 +224,17 @@ def test_blanks_hide_no_sign(text: str, number: int) -> None:
     assert number_reader(())(text) == number
 
 
+def test_a_tree_that_takes_too_much_memory_is_given_up() -> None:
+    with pytest.raises(RunError, match=r"takes more memory than http\.read_memory_bytes \(128 MiB\)"):
+        read('EACH: "p"; v: "@text"', "<p>x" * 1_000_000, "html", read_memory_bytes=128 << 20, **PATIENT)
+
+
+def test_rows_that_take_too_much_memory_are_given_up() -> None:
+    declaration = f'text: "p" replace "x" "{"y" * 2000}"'
+    with pytest.raises(RunError, match=r"takes more than 32 MiB, an eighth of http\.read_memory_bytes"):
+        read(declaration, f"<p>{'x' * 20_000}</p>", "html", read_memory_bytes=256 << 20, **PATIENT)
+
+
 @pytest.mark.parametrize("text", ["7" * 4_000_000, "7." * 2_000_000, "777 " * 1_000_000, "-" * 4_000_000])
 def test_what_looks_like_a_number_takes_no_memory(text: str) -> None:
     number = number_reader(())
