@@ -66,8 +66,9 @@ class FileAccess:
         return target
 
 
-# Spreadsheets take what begins so for a formula, also after blanks and in the wide forms of East Asia.
-_FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+# Spreadsheets take what begins so for a formula, also after blanks and in the wide forms of East Asia. What
+# has no width is like a blank: a byte order mark at the beginning of a file is no part of the first cell.
+_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 

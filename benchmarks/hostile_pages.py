@@ -38,6 +38,7 @@ def pages() -> Mapping[str, tuple[str, str, str]]:
         "all, one inside the other": ('READ: html; t: "div" all', "<div>" * 200 + "x" * 250_000, "text/html"),
         "CSS, deep": ('READ: html; t: "b div div div div p"', "<div>" * 450 + "<p>x</p>", "text/html"),
         "many tags": ('READ: html; EACH: "b"; t: "@text"', "<b>x</b>" * 31_000, "text/html"),
+        "many rows": ('READ: json; EACH: "$..a"; v: "$"', "[" + '{"a":1},' * 500_000 + "1]", "text/json"),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import cast
@@ -11,7 +12,7 @@ from aioflow.authoring.context import Release
 from aioflow.authoring.operator import Settings
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.relation import Batch
-from aioflow.wrappers import AnyWrapper, WrapperName, wrapper_calls
+from aioflow.wrappers import AnyWrapper, PackedRows, WrapperName, wrapper_calls
 
 
 def _wrapper_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
@@ -63,6 +64,12 @@ async def wrapper(
                     continue
                 joined: Batch = []
                 for row, rows in found:
+                    if isinstance(rows, PackedRows):
+                        for piece in rows.batches():
+                            yield joined + joining.rows(row, piece)
+                            joined = []
+                            await asyncio.sleep(0)
+                        continue
                     joined += joining.rows(row, rows)
                 if joined:
                     yield joined

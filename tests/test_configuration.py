@@ -271,6 +271,12 @@ MISTAKES = {
     "mode = 'fast'": "mode must be one of D-, D+S-, D+S+, not 'fast'",
     "kitchen = 3": "kitchen must be a table, not 3",
     "guest = {ann = 3}": "guest.ann must be a table, not 3",
+    r'ops = ["a", "b\u0000c"]': (
+        r"ops must be a list of texts, without the character NUL, not ['a', 'b\x00c']"
+    ),
+    r'kitchen.log = "a\u0000b"': (
+        r"kitchen.log must be true or false, or a path, without the character NUL, not 'a\x00b'"
+    ),
     "[kitchen]\nplates = 0": "kitchen.plates must be a whole number of at least 1, not 0",
     "[kitchen]\nheat = 'hot'": "kitchen.heat must be a number, not 'hot'",
     "[kitchen]\nheat = inf": "kitchen.heat must be a number, not inf",

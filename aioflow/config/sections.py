@@ -149,6 +149,9 @@ class Key:
         for choice in self.choices:
             converted = self._as(choice, value, is_text, folder)
             if converted is not None:
+                parts = converted if isinstance(converted, tuple) else (converted,)
+                if any("\0" in str(part) for part in parts):  # no path, URL or header can hold it
+                    raise InputError(f"{self.expected}, without the character NUL")
                 return converted
         raise InputError(self.expected)
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from aioflow.state.databases import Databases
     from aioflow.state.diff.compare import Difference, open_difference
     from aioflow.state.diff.spec import Wish, changed_schema
-    from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, EmptyBaseline, SHARE, Suspect
+    from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
     from aioflow.state.driver import Connection
     from aioflow.state.errors import (
         BusyError,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aioflow.state.staged import Write
     from aioflow.state.tables import TableName, WrittenTableName, check_key
     from aioflow.state.transaction import Transaction
-    from aioflow.state.writes import Append, CHANGED, Export, Outcome, Storable, Updates
+    from aioflow.state.writes import CHANGED, Append, Export, Outcome, Storable, Updates
 
 __all__ = [
     "APART_SECONDS",

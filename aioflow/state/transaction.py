@@ -95,9 +95,9 @@ class Transaction:
         What stands in the write is seen by statements that come after the position. A CommitError when
         another statement makes something else of the same table, as the shapes tell.
         """
-        self._bind(database)
+        address = self._bind(database)
         if shape is not None:
-            self._shapes.add(shape)
+            self._shapes.add(shape, capitals_differ=address.path is None)
         self._under_way.setdefault(write, _Staging(position))
         if after_commit is not None:
             self._after[after_commit] = None
@@ -163,7 +163,7 @@ class Transaction:
         finally:
             await connection.close()
 
-    def _bind(self, database: str | None) -> None:
+    def _bind(self, database: str | None) -> Address:
         address = self.database_of(database)
         if self._address is not None and self._address.url != address.url:
             raise StateError(
@@ -171,6 +171,7 @@ class Transaction:
                 f"{address.shown} as well (reading others is free)"
             )
         self._address = address
+        return address
 
     def hold(self, table: str, what: str) -> None:
         """Have the account of the run tell what is held back from a table."""

@@ -244,7 +244,8 @@ class Traffic:
         parts += [f"{self._stored['cache']:,} from the cache"] if self._stored["cache"] else []
         parts += [f"{self._stored['revalidated']:,} unchanged"] if self._stored["revalidated"] else []
         trouble = self._trouble()
-        return ", ".join(parts) + (f"; {self._requests_text()}{trouble}" if trouble else "")
+        is_telling = trouble or self._requests != self._pages - self._stored["cache"]
+        return ", ".join(parts) + (f"; {self._requests_text()}{trouble}" if is_telling else "")
 
     def _requests_text(self) -> str:
         return count_text(self._requests, "request")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from aioflow.wrappers.inheritance import resolve
     from aioflow.wrappers.language import WrapperText, parse_wrapper, print_wrapper
+    from aioflow.wrappers.page_reader import PackedRows
     from aioflow.wrappers.python import PythonWrapper, Web, wrapper
     from aioflow.wrappers.readers.reader import Extractor, Found, PageHead, Reader, Reading
     from aioflow.wrappers.registry import compiled, reader, reader_names, register_reader
@@ -28,6 +29,7 @@ __all__ = [
     "Extractor",
     "Field",
     "Found",
+    "PackedRows",
     "PageHead",
     "Pages",
     "Processing",
@@ -59,6 +61,7 @@ __getattr__, __dir__ = lazy_exports(
         "definition": ("Extraction", "Field", "Processing", "RequestTemplate", "Wrapper", "WrapperInput"),
         "inheritance": ("resolve",),
         "language": ("WrapperText", "parse_wrapper", "print_wrapper"),
+        "page_reader": ("PackedRows",),
         "python": ("PythonWrapper", "Web", "wrapper"),
         "readers.reader": ("Extractor", "Found", "PageHead", "Reader", "Reading"),
         "registry": ("compiled", "reader", "reader_names", "register_reader"),

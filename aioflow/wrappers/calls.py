@@ -27,7 +27,7 @@ from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.health import Watching
 from aioflow.wrappers.loop_fairness import Pauses
-from aioflow.wrappers.page_reader import PageReader, PageRows, head_of
+from aioflow.wrappers.page_reader import PackedRows, PageReader, PageRows, head_of
 from aioflow.wrappers.python import PythonWrapper, Web
 from aioflow.wrappers.registry import compiled
 from aioflow.wrappers.requests import Pages, RequestMaker
@@ -117,7 +117,7 @@ def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bo
 
 
 Rows: TypeAlias = AsyncGenerator[Batch | Release, None]
-Caller: TypeAlias = Callable[[Row], Awaitable[Batch] | Rows]
+Caller: TypeAlias = Callable[[Row], Awaitable[Batch | PackedRows] | Rows]
 Values: TypeAlias = tuple[Any, ...]
 
 
@@ -127,7 +127,7 @@ class Calls(Protocol):
     window: int
 
     def caller(self) -> Caller: ...
-    def once(self) -> AsyncGenerator[list[tuple[Row, Batch]] | Release, None]: ...
+    def once(self) -> AsyncGenerator[list[tuple[Row, Batch | PackedRows]] | Release, None]: ...
     async def end(self, *, outer: bool) -> None:
         """All tuples were worked on: say of the results what is known only now."""
         ...
@@ -172,7 +172,7 @@ class _Calls(ABC):
     @abstractmethod
     def caller(self) -> Caller: ...
 
-    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch]] | Release, None]:
+    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch | PackedRows]] | Release, None]:
         """One call, for a statement without tuples."""
         called = self.caller()(())
         try:
@@ -227,7 +227,7 @@ class PageCalls(_Calls):
     def _request(self, row: Row) -> Request | None:
         return self._maker.make(self._values(row))
 
-    async def at_once(self, row: Row) -> Batch:
+    async def at_once(self, row: Row) -> Batch | PackedRows:
         request = self._request(row)
         if request is None:
             return self._no_request()
@@ -236,6 +236,8 @@ class PageCalls(_Calls):
             return self._without_page(response)
         accepted(response)
         read = await self._read(response)
+        if read.packed:
+            return PackedRows(read, self._tally.add)
         if read.has_items:
             self._tally.add(read.rows)
         return read.rows

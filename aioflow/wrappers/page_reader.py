@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import pickle
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from time import thread_time
 
@@ -23,13 +24,17 @@ from aioflow.wrappers.registry import compiled
 SLICE_BYTES = 64 * 1024
 # A large page has a second more to be read in for so many bytes.
 READ_BYTES_A_SECOND = 500_000
+# Rows that come from another process at a time: they are unpacked where everything else waits.
+PIECE_ROWS = 1000
+# Of the memory that reading a page may take, its rows may take this share: they come back to the engine.
+_ROWS_SHARE = 8
 # However long the network took, some time is left for reading.
 _LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class PageRows:
-    """What was read of a whole page."""
+    """What was read of a whole page; `packed` are the rows if another process read it."""
 
     rows: Batch
     next_page: Value
@@ -38,6 +43,34 @@ class PageRows:
     cuts: Sequence[str]
     has_items: bool
     is_proven_empty: bool
+    packed: Sequence[bytes] = ()
+
+
+class RowsTooLargeError(Exception):
+    """The rows of a page take more memory than they may."""
+
+
+class PackedRows:
+    """The rows of a page that was read in another process, piece by piece: there may be millions.
+
+    Whoever takes them lets others have their turn after each piece. `look` is called with each.
+    """
+
+    __slots__ = ("_look", "_page")
+
+    def __init__(self, page: PageRows, look: Callable[[Batch], None]) -> None:
+        self._page = page
+        self._look = look
+
+    def batches(self) -> Iterator[Batch]:
+        for rows in (*map(_unpacked, self._page.packed), self._page.rows):
+            self._look(rows)
+            yield rows
+
+
+def _unpacked(piece: bytes) -> Batch:
+    rows: Batch = pickle.loads(piece)  # made by `read_page_aside`
+    return rows
 
 
 def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
@@ -46,6 +79,33 @@ def read_page(extractor: Extractor, head: PageHead, body: bytes) -> PageRows:
     rows = reading.feed(body)
     rows = rows + reading.end() if rows else reading.end()
     return _ended(reading, rows)
+
+
+def read_page_aside(
+    extractor: Extractor, head: PageHead, body: bytes, given: int, most_bytes: int
+) -> PageRows:
+    """Read a page in another process; its first rows were given before, the others take at most `most_bytes`.
+
+    A RowsTooLargeError is raised where they would take more.
+    """
+    page = read_page(extractor, head, body)
+    packed: list[bytes] = []
+    size = 0
+    for start in range(given, len(page.rows), PIECE_ROWS):
+        packed.append(pickle.dumps(page.rows[start : start + PIECE_ROWS], protocol=5))
+        size += len(packed[-1])
+        if size > most_bytes:
+            raise RowsTooLargeError
+    return PageRows(
+        [],
+        page.next_page,
+        page.unreadable,
+        page.notes,
+        page.cuts,
+        page.has_items,
+        page.is_proven_empty,
+        packed,
+    )
 
 
 def _ended(reading: Reading, rows: Batch) -> PageRows:
@@ -82,12 +142,14 @@ class PageReader:
                     return read_page(self._extractor, head_of(response), body)
             except HeavyPageError:
                 pass
-        return await self._aside(response, body)
+        return await self._aside(response, body, 0)
 
     async def batches(self, response: Response) -> AsyncGenerator[Batch | PageRows, None]:
         """Give the rows of a page as it is read, and at last a PageRows with the rest of them."""
         if not self._extractor.is_incremental:
-            yield await self.whole(response, await response.read())
+            page = await self.whole(response, await response.read())
+            async for rows in _in_pieces(page):
+                yield rows
             return
         given = 0
         try:
@@ -100,16 +162,9 @@ class PageReader:
             body = response.held()
             if body is None:
                 raise self._too_heavy_to_stream(response) from None
-        page = await self._aside(response, body)
-        yield PageRows(
-            page.rows[given:],
-            page.next_page,
-            page.unreadable,
-            page.notes,
-            page.cuts,
-            page.has_items,
-            page.is_proven_empty,
-        )
+        page = await self._aside(response, body, given)
+        async for rows in _in_pieces(page):
+            yield rows
 
     async def _in_slices(self, response: Response) -> AsyncGenerator[Batch | PageRows, None]:
         reading = self._extractor.open(head_of(response))
@@ -162,16 +217,18 @@ class PageReader:
             error.attempts = response.attempts
             raise
 
-    async def _aside(self, response: Response, body: bytes) -> PageRows:
+    async def _aside(self, response: Response, body: bytes, given: int) -> PageRows:
         # Headers as aiohttp has them cannot go to another process.
         head = PageHead(response.url, response.status, dict(response.headers))
         memory = self._settings.read_memory_bytes
         try:
             return await self._context.in_process(
-                read_page,
+                read_page_aside,
                 self._extractor,
                 head,
                 body,
+                given,
+                memory // _ROWS_SHARE,
                 seconds=self._seconds_left(response),
                 processor_seconds=self._seconds_for(len(body)),
                 memory_bytes=memory,
@@ -181,6 +238,9 @@ class PageReader:
                 limit = min(self._seconds_for(len(body)), self._seconds_left(response))
                 raise self._late(response, limit) from error
             raise _unread(response, f"the page was not read: {error}") from error
+        except RowsTooLargeError as error:
+            most = f"{byte_text(memory // _ROWS_SHARE)}, an eighth of http.read_memory_bytes"
+            raise _unread(response, f"what was read of the page takes more than {most}") from error
         except MemoryError as error:
             most = f"http.read_memory_bytes ({byte_text(memory)})"
             raise _unread(response, f"reading the page takes more memory than {most}") from error
@@ -202,6 +262,14 @@ class PageReader:
         limit = f"http.hold_bytes ({byte_text(self._settings.hold_bytes)})"
         what = "an item is too large, or takes too long to read"
         return _unread(response, f"{what}, in a page that is read as it comes, being larger than {limit}")
+
+
+async def _in_pieces(page: PageRows) -> AsyncGenerator[Batch | PageRows, None]:
+    """Give the rows of a page that come in pieces, and at last the page with the rest of them."""
+    for piece in page.packed:
+        yield _unpacked(piece)
+        await asyncio.sleep(0)
+    yield page
 
 
 def _unread(response: Response, what: str) -> Exception:

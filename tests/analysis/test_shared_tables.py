@@ -134,6 +134,16 @@ async def test_a_run_finds_it_where_only_the_run_knows(tmp_path: Path) -> None:
         assert [dict(row) async for row in engine.stream(loads(query, folder=tmp_path))] == []
 
 
+@pytest.mark.parametrize("operator", ["dbappend", "dbexport"])
+async def test_names_that_sqlite_does_not_tell_apart_are_one_table(operator: str, tmp_path: Path) -> None:
+    text = f'PLAN p {{ {HEADER} BODY {{ {operator} (a, "t") {operator} (b, "T") {operator} (c, "u") }} }}'
+    async with Engine() as engine:
+        with pytest.raises(AioflowError, match=r"unlike relations for the table '[tT]'.*capitals"):
+            await engine.run(loads(text, folder=tmp_path), a=[{"x": 1}], b=[{"z": "2"}], c=[{"x": 3}], d=[])
+        query = 'PLAN q { OUTPUT: r BODY { dbimport ("t" : r) {IF_MISSING: empty} } }'
+        assert [dict(row) async for row in engine.stream(loads(query, folder=tmp_path))] == []
+
+
 def test_a_share_that_is_too_large_is_told_with_its_range() -> None:
     assert found('diff (a, "t" : _) {GUARD: 2}') == [
         "6: diff: 'guard' must be a number from 0 to 1 or off, not 2"

@@ -29,14 +29,15 @@ def in_terminal(
     cwd: Path,
     output: int | None = None,
     once: tuple[str, Callable[[subprocess.Popen[bytes]], object]] | None = None,
+    columns: int = 80,
     **settings: str,
 ) -> tuple[int, str]:
-    """Run in a terminal of 80 x 24, stdout elsewhere if told so; exit code and what the terminal got.
+    """Run in a terminal of 24 lines, stdout elsewhere if told so; exit code and what the terminal got.
 
     `once` is a pattern, and what is done with the process when the terminal shows it.
     """
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     changes = environment(
         TERM="xterm-256color", **own_folders(cwd), **{"AIOFLOW_ACCOUNT": "true", **settings}
     )
@@ -90,6 +91,14 @@ def test_progress_is_shown_on_stderr_and_data_only_on_stdout(folder: Path) -> No
     assert re.search(r"1 row in [\d.]+ s\n$", plain(shown))
     # The cursor is there again.
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_progress_is_as_wide_as_its_terminal_also_where_rows_go_elsewhere(folder: Path) -> None:
+    arguments = ("run", "a_while.plan", "--ops", "functions", "-i", '[{"n": 1}]')
+    shown_once = (r"▸ apply", lambda _: (folder / "over").touch())
+    code, shown = in_terminal(*arguments, cwd=folder, output=subprocess.DEVNULL, once=shown_once, columns=52)
+    assert code == 0
+    assert max(map(len, plain(shown).splitlines())) < 52
 
 
 def test_a_terminal_gets_a_table_above_the_progress(folder: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_host_without_a_robots_txt_is_in_no_trouble() -> None:
         )
     )
     assert (entry.figures["requests"], entry.figures["statuses"]) == (2, {"2xx": 1, "4xx": 1})
-    assert entry.lines == ("1 page, 13 bytes from 1 host",)
+    assert entry.lines == ("1 page, 13 bytes from 1 host; 2 requests",)
 
 
 def test_a_run_whose_only_request_is_refused_tells_so() -> None:
@@ -112,7 +112,14 @@ def test_the_robots_txt_of_a_host_is_a_request_and_no_page() -> None:
     result = run_plan(TITLES, network=site, configuration=settings, pages=pages("http://a.example/"))
     figures = web_of(result).figures
     assert (figures["pages"], figures["requests"]) == (1, 2)
-    assert web_of(result).lines == (f"1 page, {len(PAGE) + 14} bytes from 1 host",)
+    assert web_of(result).lines == (f"1 page, {len(PAGE) + 14} bytes from 1 host; 2 requests",)
+
+
+def test_redirects_are_told_as_requests_beside_the_pages() -> None:
+    moved = Answer("", 302, {"Location": "/new"})
+    site = ScriptedSite({"http://a.example/old": moved, "http://a.example/new": PAGE})
+    result = run_plan(TITLES, network=site, pages=pages("http://a.example/old"))
+    assert web_of(result).lines == ("1 page, 13 bytes from 1 host; 2 requests",)
 
 
 def test_runs_of_one_engine_have_each_their_own_traffic() -> None:

@@ -16,6 +16,7 @@ from aioflow import Engine, RunError, loads
 from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 from aioflow.wrappers.numbers import number_reader
+from aioflow.wrappers.page_reader import PIECE_ROWS
 from aioflow.wrappers.readers.xml.path import compile_xpath
 
 SITE = "http://homes.example"
@@ -32,14 +33,22 @@ PATIENT = {"read_seconds": 600, "total_seconds": 600}
 
 def read(declaration: str, page: bytes | str, kind: str, **http: Any) -> list[Mapping[str, Any]]:
     """The rows of a page, by a wrapper with these lines."""
+    return [row for batch in read_batches(declaration, page, kind, **http) for row in batch]
+
+
+def read_batches(
+    declaration: str, page: bytes | str, kind: str, **http: Any
+) -> list[list[Mapping[str, Any]]]:
+    """The rows of a page as they come."""
     settings = {"http": {"robots": False, "retries": 0, **http}}
     text = f'WRAPPER page {{ GET: "{SITE}/"; {declaration} }}'
     plan = loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("page" : out) }} }}')
     site = ScriptedSite({f"{SITE}/": Answer(page, headers={"Content-Type": TYPES[kind]})})
 
-    async def main() -> list[Mapping[str, Any]]:
+    async def main() -> list[list[Mapping[str, Any]]]:
         async with Engine(services={Client: site.client(settings)}, configuration=settings) as engine:
-            return [dict(row) async for row in engine.stream(plan)]
+            batches = engine.stream(plan).batches()
+            return [[dict(row) for row in rows] async for _, rows in batches]
 
     return asyncio.run(main())
 
@@ -137,6 +146,28 @@ def test_rows_that_had_left_before_a_page_grew_heavy_are_not_repeated() -> None:
     assert [row["n"] for row in rows] == list(range(50_002))
 
 
+@pytest.mark.parametrize(
+    ("declaration", "page", "kind"),
+    [
+        ('READ: html; EACH: "p"; n: "@id" number', "".join(f"<p id={n}></p>" for n in range(50_500)), "html"),
+        (
+            'READ: html; EACH: "p"; n: "@id" number; PAGING: next "a @href"',
+            "".join(f"<p id={n}></p>" for n in range(50_500)),
+            "html",
+        ),
+        (
+            'READ: csv; n: "n" number',
+            "n,v\n0," + "," * 2_000_000 + "".join(f"\n{n},x" for n in range(1, 50_500)),
+            "csv",
+        ),
+    ],
+)
+def test_many_rows_from_another_process_come_in_small_batches(declaration: str, page: str, kind: str) -> None:
+    batches = read_batches(declaration, page, kind, **PATIENT)
+    assert [row["n"] for batch in batches for row in batch] == list(range(50_500))
+    assert max(map(len, batches)) <= 4 * PIECE_ROWS
+
+
 class Endless:
     """A body that is larger than what is held of it."""
 
@@ -191,6 +222,17 @@ def test_blanks_around_a_number_take_no_time(text: str) -> None:
 )
 def test_blanks_hide_no_sign(text: str, number: int) -> None:
     assert number_reader(())(text) == number
+
+
+def test_a_tree_that_takes_too_much_memory_is_given_up() -> None:
+    with pytest.raises(RunError, match=r"takes more memory than http\.read_memory_bytes \(128 MiB\)"):
+        read('EACH: "p"; v: "@text"', "<p>x" * 1_000_000, "html", read_memory_bytes=128 << 20, **PATIENT)
+
+
+def test_rows_that_take_too_much_memory_are_given_up() -> None:
+    declaration = f'text: "p" replace "x" "{"y" * 2000}"'
+    with pytest.raises(RunError, match=r"takes more than 32 MiB, an eighth of http\.read_memory_bytes"):
+        read(declaration, f"<p>{'x' * 20_000}</p>", "html", read_memory_bytes=256 << 20, **PATIENT)
 
 
 @pytest.mark.parametrize("text", ["7" * 4_000_000, "7." * 2_000_000, "777 " * 1_000_000, "-" * 4_000_000])

@@ -6,6 +6,7 @@ Which hosts a run has to wait for, and why, in a few lines for the progress disp
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 import threading
@@ -83,7 +84,7 @@ class Progress:
                 self._lock.release()
 
     def _draw(self) -> None:
-        size = shutil.get_terminal_size()
+        size = _terminal_size(self._file)
         text = self._render(size.columns - 1, max(4, size.lines - 2))
         self._erase()
         # The cursor is hidden while the display stands, so that it does not flicker over it.
@@ -96,6 +97,18 @@ class Progress:
             self._file.write(f"\r\x1b[{self._lines}A\x1b[J\x1b[?25h")
             self._file.flush()
             self._lines = 0
+
+
+def _terminal_size(file: IO[str]) -> os.terminal_size:
+    """The size of the terminal that a file is, also where stdout is none."""
+    columns, lines = 80, 24
+    try:
+        own = os.get_terminal_size(file.fileno())
+    except (OSError, ValueError):
+        pass  # no terminal at all
+    else:
+        columns, lines = own.columns or columns, own.lines or lines
+    return shutil.get_terminal_size((columns, lines))
 
 
 # --- what it shows ------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             return False
         if b"\0" in body[:64] or flattened(body) is not None:  # in UTF-16 no tags are seen here
             return True
-        parser = self._parser(body)
+        parser = self._parse(body)
         self._parsed = body, parser
         return parser.root is not None and steepness.is_exceeded_by(parser.root, tags)
 
@@ -201,7 +201,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
                 page.notes.append(note)
                 page.cuts.append(note)
                 body = flat
-            parser = self._parser(body)
+            parser = self._parse(body)
         # The tree before this one is let go of only now: with nothing left of them in between, the memory for
         # every single page would be given back to the system and asked for again, page by page.
         self._latest = parser if len(body) < HEAVY_BYTES else None
@@ -209,6 +209,14 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         if self.tree is not None and parser.root is not None:
             self.tree.open(parser.root)
         return parser
+
+    def _parse(self, body: bytes) -> LexborHTMLParser:
+        from selectolax.lexbor import SelectolaxError
+
+        try:
+            return self._parser(body)
+        except SelectolaxError as error:  # all pages are HTML to Lexbor: it fails only for want of memory
+            raise MemoryError from error
 
     def _utf8(self, page: Page, body: bytes) -> bytes:
         """The page in the only encoding that Lexbor reads; what it cannot read there it replaces."""
