@@ -28,7 +28,7 @@ from aioflow.runtime.account import RunAccount
 from aioflow.runtime.budget import Budget
 from aioflow.runtime.events import Listener
 from aioflow.runtime.journal import is_wanted, log_event
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.results import RunStream
 from aioflow.runtime.run import Run, RunsUnderWay, wait_through
 from aioflow.runtime.session import MODES, Mode, Session
@@ -126,7 +126,7 @@ class Engine:
                 raise InputError(f"{name} must be at least 1, not {value}")
         _check_mode(mode)
         self.budget = Budget(workers, partitions)
-        self.memory = Memory(memory_bytes)
+        self.memory = MemoryBudget(memory_bytes)
         self.capacity_rows = capacity_rows
         self.max_depth = max_depth
         self.hold_rows = hold_rows

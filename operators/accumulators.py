@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from aioflow import Relation, aggregate_function
 from aioflow.expressions import Counters, Projection, SortKeys, quotient
 from aioflow.relation import LIST, Value, value_identities
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeySet, RowBuffer
 
 Number: TypeAlias = int | float | Decimal
@@ -135,7 +135,7 @@ class Accumulator(Protocol):
     def close(self) -> None: ...
 
 
-class Count:
+class ValueCount:
     """How many values."""
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class First:
 class Collected:
     """All values, on disk past the memory limit, for a function of a list of them."""
 
-    def __init__(self, function: Callable[[Sequence[Value]], Value], memory: Memory) -> None:
+    def __init__(self, function: Callable[[Sequence[Value]], Value], memory: MemoryBudget) -> None:
         self._function = function
         self._rows = RowBuffer(memory)
 
@@ -247,7 +247,7 @@ class Collected:
 class Listed:
     """All values, as a list."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         self._rows: RowBuffer | None = RowBuffer(memory)
 
     def add(self, values: Sequence[Value]) -> None:
@@ -268,7 +268,7 @@ class Listed:
 class Distinct:
     """Hands each value to another accumulator once."""
 
-    def __init__(self, accumulator: Accumulator, memory: Memory) -> None:
+    def __init__(self, accumulator: Accumulator, memory: MemoryBudget) -> None:
         self._accumulator = accumulator
         self._seen = KeySet(memory)
 
@@ -335,7 +335,7 @@ def list_of(values: Sequence[Any]) -> Value:
 
 # Those that take no more memory for more values.
 SMALL: dict[Callable[..., Any], Callable[[Counters], Accumulator]] = {
-    count: lambda counters: Count(),
+    count: lambda counters: ValueCount(),
     sum_of: lambda counters: Sum(counters),
     average: lambda counters: Sum(counters, mean=True),
     minimum: lambda counters: Extreme(),

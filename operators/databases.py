@@ -23,12 +23,12 @@ from aioflow.state import (
     Databases,
     DiskFullError,
     Export,
-    Outcome,
     Query,
     Storable,
     TableName,
     Transaction,
     TupleQueries,
+    UpdateOutcome,
     Updates,
     WrittenTableName,
     check_key,
@@ -404,7 +404,7 @@ async def dbupdate(
 
 
 def _joined(
-    outcomes: Iterable[Outcome], joining: DependentJoin, context: Context
+    outcomes: Iterable[UpdateOutcome], joining: DependentJoin, context: Context
 ) -> Iterable[Schema | Batch]:
     """The tuples for which the statement was executed, beside what it gave; failures are reported."""
     joined: Batch = []

@@ -17,7 +17,7 @@ from typing import Any
 from aioflow import Context, Document, Record, Relation, Row, Schema
 from aioflow.authoring.function import Function
 from aioflow.relation import UNTOLD, Batch, picker
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import RowBuffer
 from aioflow.values.coercion import Declaration, row_of_mapping, value_of
 
@@ -29,7 +29,7 @@ class DependentJoin:
     tells which attributes results have, `hold` what comes before it and `start` with it.
     """
 
-    def __init__(self, schema: Schema, results: Schema | None, outer: bool, memory: Memory) -> None:
+    def __init__(self, schema: Schema, results: Schema | None, outer: bool, memory: MemoryBudget) -> None:
         self._schema = schema
         self._outer = outer
         self._held = RowBuffer(memory)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from aioflow import Row, Stream
 from aioflow.operators.keyed import Favouring, Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
-from aioflow.runtime.memory import Memory, batch_size
+from aioflow.runtime.memory import MemoryBudget, batch_size
 from aioflow.runtime.spill import KeyedRows, KeySet
 
 _KEY_BYTES = 80  # a key and its slot in a dict
@@ -26,7 +26,7 @@ Found: TypeAlias = Row | list[Row] | None
 class JoinTable:
     """Rows by key; those that memory has no place for are on disk."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._reserved = 0
         self._rows: dict[Hashable, Row | list[Row]] = {}
@@ -101,7 +101,7 @@ class Side(Keyed):
     """
 
     def __init__(
-        self, stream: Stream, key: Sequence[int], memory: Memory, pad: Callable[[Row], Row] | None
+        self, stream: Stream, key: Sequence[int], memory: MemoryBudget, pad: Callable[[Row], Row] | None
     ) -> None:
         super().__init__(stream, key)
         self.pad = pad
@@ -125,7 +125,12 @@ class HashJoin:
     """An inner or outer join. A result is a left row and the `tail` of a right row (None: all of it)."""
 
     def __init__(
-        self, left: Side, right: Side, memory: Memory, tail: Tail | None = None, rest: Rest | None = None
+        self,
+        left: Side,
+        right: Side,
+        memory: MemoryBudget,
+        tail: Tail | None = None,
+        rest: Rest | None = None,
     ) -> None:
         self._left = left
         self._right = right

@@ -25,7 +25,7 @@ from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeyedRows, RowBuffer
 from aioflow.values.coercion import Declaration, relation_of, row_of_mapping
 
@@ -77,7 +77,7 @@ async def pack(
             yield (*values(group[0]), embedded(schema, group, context.memory))
 
 
-async def collected(rel: Stream, memory: Memory) -> RowBuffer:
+async def collected(rel: Stream, memory: MemoryBudget) -> RowBuffer:
     """All tuples of a relation; who gets the buffer closes it or hands it on."""
     rows = RowBuffer(memory)
     try:
@@ -89,7 +89,7 @@ async def collected(rel: Stream, memory: Memory) -> RowBuffer:
     return rows
 
 
-def embedded(schema: Schema, rows: Batch, memory: Memory) -> Relation:
+def embedded(schema: Schema, rows: Batch, memory: MemoryBudget) -> Relation:
     """A relation as a value, on disk when it is long and memory is short."""
     if len(rows) <= _PIECE_ROWS:
         return Relation(schema, rows)

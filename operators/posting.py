@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from aioflow import AioflowError, Context, Schema, SettingError, Stream, interleave
 from aioflow.authoring.operator import Firing, Settings, StoreUse
-from aioflow.messages import Delivery, Letters, ShortMessages
+from aioflow.messages import Delivery, EmailContent, ShortMessages
 from aioflow.relation import UNTOLD, Batch, Row
 from aioflow.runtime.spill import RowBuffer
 
@@ -90,7 +90,7 @@ async def told(
 
 
 async def told_together(
-    rels: Sequence[Stream], letters: Letters, post: Post, even_if_empty: bool, context: Context
+    rels: Sequence[Stream], letters: EmailContent, post: Post, even_if_empty: bool, context: Context
 ) -> AsyncGenerator[Batch, None]:
     """The tuples of the first relation, once the message about all of them stands in the outbox."""
     with ExitStack() as stack:

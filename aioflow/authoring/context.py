@@ -16,7 +16,7 @@ from aioflow.plan import Item
 from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
 from aioflow.runtime.events import StepEvent
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.wholeness import Marks
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class StepHost(Protocol):
     @property
     def workers(self) -> int: ...
     @property
-    def memory(self) -> Memory: ...
+    def memory(self) -> MemoryBudget: ...
     @property
     def run_info(self) -> RunInfo: ...
     @property
@@ -180,7 +180,7 @@ class Context:
         return self._step.workers
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryBudget:
         """The account on which the structures of `aioflow.runtime.spill` keep rows."""
         return self._step.memory
 

@@ -16,7 +16,7 @@ from aioflow.cli.exit import colours
 from aioflow.cli.output.colour import print_json
 from aioflow.config.configuration import DEFAULT, Configuration, read_configuration
 from aioflow.config.folders import shown_path
-from aioflow.config.sections import ENGINE_ARGUMENTS, Place, Setting
+from aioflow.config.sections import ENGINE_ARGUMENTS, Place, SettingValue
 from aioflow.errors import InputError
 from aioflow.pattern import pattern
 
@@ -105,7 +105,7 @@ def show_settings(configuration: Configuration, *, as_json: bool) -> None:
         print(f"{setting.name:<{width}}  {setting!s:<{room}}  {where}")
 
 
-def _with_default(setting: Setting, defaults: Mapping[str, Any]) -> Setting:
+def _with_default(setting: SettingValue, defaults: Mapping[str, Any]) -> SettingValue:
     """What the engine itself decides shown as if it had been set."""
     argument = ENGINE_ARGUMENTS.get(setting.name)
     return (

@@ -14,7 +14,7 @@ from aioflow.state.driver import Address
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabaseChoice:
     """A database, and the settings there."""
 
     configuration: Configuration
@@ -22,7 +22,7 @@ class Place:
     address: Address
 
 
-def find_place(db: str | None, plan_path: str | None) -> Place:
+def find_place(db: str | None, plan_path: str | None) -> DatabaseChoice:
     """The database that `--db` names, by its name or URL, or else that of a plan or of this folder."""
     if plan_path is not None and not os.path.exists(plan_path):
         raise InputError(f"there is no file {plan_path}")
@@ -35,4 +35,4 @@ def find_place(db: str | None, plan_path: str | None) -> Place:
     address = databases.address(name, Path(plan_path).parent if plan_path else Path.cwd())
     if address.path is not None and not address.path.exists():
         raise InputError(f"there is no database {address.shown}; --db names another one")
-    return Place(configuration, databases, address)
+    return DatabaseChoice(configuration, databases, address)

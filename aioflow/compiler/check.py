@@ -28,10 +28,10 @@ from aioflow.compiler.declarations import (
     warn_of_unused_parameters,
 )
 from aioflow.compiler.findings import Findings
-from aioflow.compiler.inference import Activation, Inference, reachable
+from aioflow.compiler.inference import Inference, InferredCall, reachable
 from aioflow.compiler.naming import check_names
 from aioflow.compiler.reachability import (
-    Subject,
+    CheckedPlan,
     needs_tuples,
     plans_with_effects,
     warn_of_one_sided_waits,
@@ -52,7 +52,7 @@ from aioflow.plan import Plan, Program, Statement, Variable
 from aioflow.relation import Schema
 
 
-def check_endless(roots: Sequence[Activation], resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_endless(roots: Sequence[InferredCall], resolved_of: ResolvedOf, findings: Findings) -> None:
     """ERRORS has results held until a firing has ended, so a statement that has it must end."""
     inside = _endless_inside(roots, resolved_of)
     for root in roots:
@@ -66,10 +66,10 @@ def check_endless(roots: Sequence[Activation], resolved_of: ResolvedOf, findings
                 findings.at(root.plan, index)(Diagnostic(message, statement.statement.name_span))
 
 
-def _endless_inside(roots: Sequence[Activation], resolved_of: ResolvedOf) -> dict[Activation, str]:
+def _endless_inside(roots: Sequence[InferredCall], resolved_of: ResolvedOf) -> dict[InferredCall, str]:
     """The calls in which something never ends, with the nearest statement that does not."""
-    found: dict[Activation, str] = {}
-    callers: dict[Activation, list[Activation]] = {}
+    found: dict[InferredCall, str] = {}
+    callers: dict[InferredCall, list[InferredCall]] = {}
     for activation in reachable(roots):
         for callee in activation.calls.values():
             callers.setdefault(callee, []).append(activation)
@@ -87,7 +87,7 @@ def _endless_inside(roots: Sequence[Activation], resolved_of: ResolvedOf) -> dic
     return found
 
 
-def _endless(activation: Activation, index: int, statement: Resolved) -> str | None:
+def _endless(activation: InferredCall, index: int, statement: Resolved) -> str | None:
     bound = activation.bound.get(index)
     operator = statement.target
     if bound is None or not isinstance(operator, Operator) or not operator.has("endless", bound):
@@ -275,7 +275,7 @@ class _Check:
 
     # --- what following the schemas found -------------------------------------------------------
 
-    def _report_problems(self, roots: Sequence[Activation]) -> None:
+    def _report_problems(self, roots: Sequence[InferredCall]) -> None:
         """Each statement once: as it stands by itself, else in the first call that makes it a mistake."""
         reported: set[tuple[str, int]] = set()
         called_from = _callers(roots)
@@ -294,9 +294,9 @@ class _Check:
 
     # --- warnings -------------------------------------------------------------------------------
 
-    def _warn(self, roots: Mapping[str, Activation]) -> None:
+    def _warn(self, roots: Mapping[str, InferredCall]) -> None:
         subjects = {
-            key: Subject(self.wirings[key], self.resolved[key], activation)
+            key: CheckedPlan(self.wirings[key], self.resolved[key], activation)
             for key, activation in roots.items()
         }
         has_effects = plans_with_effects(subjects, self.calls.callees)
@@ -308,7 +308,7 @@ class _Check:
                 warn_of_unused(subject, has_effects, self.findings)
                 warn_of_one_sided_waits(subject, self.findings)
 
-    def _lint(self, subject: Subject) -> None:
+    def _lint(self, subject: CheckedPlan) -> None:
         opinionated = [
             (index, resolved, resolved.target.lint, subject.activation.bound.get(index))
             for index, resolved in enumerate(subject.resolved)
@@ -322,7 +322,7 @@ class _Check:
                     found = Diagnostic(message, resolved.statement.name_span, "warning")
                     self.findings.at(subject.plan, index)(found)
 
-    def _warn_of_endless_recursion(self, subject: Subject) -> None:
+    def _warn_of_endless_recursion(self, subject: CheckedPlan) -> None:
         plan = subject.plan
         for index, resolved in enumerate(subject.resolved):
             if resolved is None or resolved.plan is None or resolved.inputs:
@@ -335,9 +335,9 @@ class _Check:
                 self.findings.at(plan, index)(found)
 
 
-def _callers(roots: Sequence[Activation]) -> dict[Activation, str]:
+def _callers(roots: Sequence[InferredCall]) -> dict[InferredCall, str]:
     """For each activation that is no root, where it is first called from."""
-    found: dict[Activation, str] = {}
+    found: dict[InferredCall, str] = {}
     outermost = set(roots)
     for activation in reachable(roots):
         for index, callee in activation.calls.items():

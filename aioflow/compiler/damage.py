@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-from aioflow.compiler.findings import Place
+from aioflow.compiler.findings import Location
 from aioflow.compiler.wiring import HEADER
 from aioflow.errors import Diagnostic
 from aioflow.pattern import pattern
@@ -43,7 +43,7 @@ class Damage:
                 self._lacks_plans = True
         self._words = {key: _words(stretches) for key, stretches in self._stretches.items()}
 
-    def explains(self, place: Place, diagnostic: Diagnostic, produced: Container[str]) -> bool:
+    def explains(self, place: Location, diagnostic: Diagnostic, produced: Container[str]) -> bool:
         """Whether a finding may be a consequence; `produced` are the names that its plan produces."""
         span, plan = diagnostic.span, place.plan
         stretches = self._stretches.get(plan.key, ())

@@ -13,7 +13,7 @@ from aioflow.authoring.setting import bind_plan_setting
 from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.findings import Findings
 from aioflow.compiler.fitting import has_trait, inside_literal
-from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.inference import InferredCall, reachable
 from aioflow.compiler.parameters import BUILT_IN, Reference, references
 from aioflow.compiler.resolution import UNIVERSAL_OPTIONS, Report, Resolved
 from aioflow.compiler.wiring import Wiring, downstream, variables
@@ -82,7 +82,7 @@ def _check_once_alone(plan: Plan, once: str, report: Report) -> None:
         report(Diagnostic(message, plan.once_span or plan.name_span))
 
 
-def check_once(activation: Activation, calls: CallGraph, report: Report) -> bool:
+def check_once(activation: InferredCall, calls: CallGraph, report: Report) -> bool:
     """Report a ONCE that suits none of the inputs which it looks at; True when that is so."""
     plan = activation.plan
     places = [place for place in range(len(plan.inputs)) if not calls.is_handed_down(plan, place)]
@@ -127,7 +127,7 @@ def _wrong_once(plan: Plan, error: SettingError) -> Diagnostic:
 
 
 def check_emitted(
-    root: Activation, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
+    root: InferredCall, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
 ) -> None:
     """What is emitted goes to no output that the main plan declares: two relations would be one."""
     declared = {output.name for output in root.plan.outputs}

@@ -12,7 +12,7 @@ from aioflow.plan import Plan, Program, Statement
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A statement of a plan, or its header."""
 
     plan: Plan
@@ -24,12 +24,12 @@ class Findings:
     """Mistakes and warnings by their place."""
 
     program: Program
-    _found: list[tuple[Place, Diagnostic]] = field(default_factory=list)
+    _found: list[tuple[Location, Diagnostic]] = field(default_factory=list)
     _mistaken: set[str] = field(default_factory=set)
     _in_items: list[Diagnostic] = field(default_factory=list)
     suggestion: Suggestions = field(default_factory=Suggestions)
 
-    def add(self, place: Place, diagnostic: Diagnostic) -> None:
+    def add(self, place: Location, diagnostic: Diagnostic) -> None:
         if diagnostic.severity == "error":
             self._mistaken.add(place.plan.key)
         self._found.append((place, diagnostic))
@@ -40,14 +40,14 @@ class Findings:
 
     def at(self, plan: Plan, statement: int = HEADER) -> Callable[[Diagnostic], None]:
         """A function that adds what is found at this place."""
-        place = Place(plan, statement)
+        place = Location(plan, statement)
         return lambda diagnostic: self.add(place, diagnostic)
 
     def is_mistaken(self, plan: Plan) -> bool:
         """Whether a mistake was found in a plan: what looks unused may then be used after all."""
         return plan.key in self._mistaken
 
-    def mistakes(self) -> list[tuple[Place, Diagnostic]]:
+    def mistakes(self) -> list[tuple[Location, Diagnostic]]:
         """The mistakes in plans, each with its place."""
         return [(place, found) for place, found in self._found if found.severity == "error"]
 
@@ -55,7 +55,7 @@ class Findings:
         """Everything in the order of the text, the main plan's file first; items come before plans."""
         ranks = self._plan_ranks()
 
-        def position(found: tuple[Place, Diagnostic]) -> tuple[int, int, int]:
+        def position(found: tuple[Location, Diagnostic]) -> tuple[int, int, int]:
             place, diagnostic = found
             return ranks[place.plan.key], place.statement, diagnostic.span.start if diagnostic.span else -1
 
@@ -73,7 +73,7 @@ class Findings:
         return {plan.key: rank for rank, plan in enumerate(sorted(self.program, key=position))}
 
 
-def _placed(place: Place, diagnostic: Diagnostic) -> Diagnostic:
+def _placed(place: Location, diagnostic: Diagnostic) -> Diagnostic:
     """A plan that was built in Python has no text to point at: the message names the statement."""
     if diagnostic.span is not None:
         return diagnostic

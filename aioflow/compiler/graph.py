@@ -15,7 +15,7 @@ from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.declarations import Keys, keys_of
 from aioflow.compiler.fitting import has_trait
 from aioflow.compiler.inference import Inference
-from aioflow.compiler.parameters import Scope, substitute
+from aioflow.compiler.parameters import ParameterScope, substitute
 from aioflow.compiler.resolution import Resolved, resolve_statement
 from aioflow.compiler.step import Schemas, Step, TailCalls
 from aioflow.compiler.stores import ReadBack, reads_after_writes, store_use
@@ -30,7 +30,7 @@ Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class VariableReader:
     """Who gets the rows of a variable: an input of a step, an output of the plan, or a step that WAITs."""
 
     kind: Literal["input", "output", "wait"]
@@ -43,10 +43,10 @@ class Routine:
     """A plan with its routing table, for certain values of its parameters."""
 
     plan: Plan
-    scope: Scope
+    scope: ParameterScope
     variables: tuple[str, ...]
     steps: tuple[Step, ...]
-    readers: tuple[tuple[Reader, ...], ...]  # by variable
+    readers: tuple[tuple[VariableReader, ...], ...]  # by variable
     buffers: tuple[int | None, ...]  # by variable: the capacity that its producer asks for
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -117,9 +117,9 @@ class Graph:
         self._read_back: ReadBack | None = None
         self._numbers: dict[tuple[Step, str], int] = {}
         self._places = {plan.key: place for place, plan in enumerate(program)}
-        self.root = Scope.outermost(program.main, parameters)
+        self.root = ParameterScope.outermost(program.main, parameters)
 
-    def routine(self, scope: Scope, enclosing: Enclosing = ()) -> Routine:
+    def routine(self, scope: ParameterScope, enclosing: Enclosing = ()) -> Routine:
         """The routine of a scope's plan."""
         key = (scope.key, enclosing)
         if key not in self._routines:
@@ -275,7 +275,7 @@ def _asks_outside(resolved: Resolved) -> bool:
 class _Builder:
     """Makes the routine of one plan."""
 
-    def __init__(self, graph: Graph, scope: Scope, enclosing: Enclosing) -> None:
+    def __init__(self, graph: Graph, scope: ParameterScope, enclosing: Enclosing) -> None:
         self.graph = graph
         self.scope = scope
         self.plan = scope.plan
@@ -365,18 +365,18 @@ class _Builder:
             "is_limited": limited,
         }
 
-    def _readers(self, steps: Sequence[Step]) -> tuple[tuple[Reader, ...], ...]:
-        readers: list[list[Reader]] = [[] for _ in self.variables]
+    def _readers(self, steps: Sequence[Step]) -> tuple[tuple[VariableReader, ...], ...]:
+        readers: list[list[VariableReader]] = [[] for _ in self.variables]
         for number, step in enumerate(steps):
             for port, variable in enumerate(step.inputs):
                 if number in self.merged:
-                    readers[variable].append(Reader("output", self.merged[number]))
+                    readers[variable].append(VariableReader("output", self.merged[number]))
                 else:
-                    readers[variable].append(Reader("input", number, port))
+                    readers[variable].append(VariableReader("input", number, port))
             for variable in step.data_waits:
-                readers[variable].append(Reader("wait", number))
+                readers[variable].append(VariableReader("wait", number))
         for number, output in enumerate(self.plan.outputs):
-            readers[self.variables[output.name]].append(Reader("output", number))
+            readers[self.variables[output.name]].append(VariableReader("output", number))
         return tuple(map(tuple, readers))
 
     def _buffers(self, steps: Sequence[Step]) -> tuple[int | None, ...]:
@@ -386,7 +386,7 @@ class _Builder:
                 buffers[variable] = step.buffer
         return tuple(buffers)
 
-    def _find_needed(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
+    def _find_needed(self, steps: Sequence[Step], readers: Sequence[Sequence[VariableReader]]) -> None:
         """Which attributes of a step's results its readers need, where they all can tell."""
         for step in steps:
             found: set[str] = set()
@@ -398,7 +398,7 @@ class _Builder:
             else:
                 step.needed = frozenset(found)
 
-    def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[Reader]]) -> None:
+    def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[VariableReader]]) -> None:
         """Mark the steps whose results lead into a recursive call, here or behind an output of the plan."""
         edges = [
             [

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from aioflow.authoring.operator import Registry, Settings
 from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
-from aioflow.compiler.parameters import UNKNOWN, Scope
+from aioflow.compiler.parameters import UNKNOWN, ParameterScope
 from aioflow.compiler.resolution import Resolved, resolve_statement
 from aioflow.compiler.wiring import Wiring, variables
 from aioflow.dataclass import dataclass
@@ -36,10 +36,10 @@ _REMEMBERED_AT_MOST: Final = 10_000
 
 
 @dataclass(eq=False)
-class Activation:
+class InferredCall:
     """A plan as it is called with certain parameters and input schemas."""
 
-    scope: Scope
+    scope: ParameterScope
     inputs: Schemas
     outputs: Schemas
     # How many recursive calls lie around the one that first came to this.
@@ -47,8 +47,8 @@ class Activation:
     schemas: dict[str, Schema | None] = field(default_factory=dict)
     bound: dict[int, Settings | None] = field(default_factory=dict)
     problems: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
-    calls: dict[int, Activation] = field(default_factory=dict)
-    callers: dict[Activation, None] = field(default_factory=dict)
+    calls: dict[int, InferredCall] = field(default_factory=dict)
+    callers: dict[InferredCall, None] = field(default_factory=dict)
     state: Literal["new", "running", "done", "queued"] = "new"
     # A result that this used has changed since.
     outdated: bool = False
@@ -93,11 +93,11 @@ class Inference:
         self._call_graph = CallGraph(program)
         self._resolved = resolved or self._resolve
         self._codes: dict[str, _Code] = {}
-        self._activations: dict[tuple[object, ...], Activation] = {}
+        self._activations: dict[tuple[object, ...], InferredCall] = {}
         self._variants: Counter[str] = Counter()
 
     def plan_schemas(
-        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
+        self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> Mapping[str, Schema | None]:
         """The schema of every variable of a plan called like this; None where only the run will tell.
 
@@ -106,20 +106,24 @@ class Inference:
         return self.follow(plan, parameters, inputs).schemas
 
     def outputs(
-        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
+        self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> Schemas:
         """The schemas of a plan's outputs."""
         return self.follow(plan, parameters, inputs).outputs
 
     def follow(
-        self, plan: Plan, parameters: Mapping[str, Any] | Scope, inputs: Sequence[Schema | None]
-    ) -> Activation:
+        self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
+    ) -> InferredCall:
         """All that is known of a plan called like this."""
         if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._program.by_name):
             self._activations.clear()
             self._variants.clear()
         declared = _with_declarations(plan.inputs, inputs)
-        scope = parameters if isinstance(parameters, Scope) else Scope.outermost(plan, parameters)
+        scope = (
+            parameters
+            if isinstance(parameters, ParameterScope)
+            else ParameterScope.outermost(plan, parameters)
+        )
         root = self._activation(scope, declared)
         if root.state == "new":
             self._solve(root)
@@ -127,7 +131,7 @@ class Inference:
 
     # --- the work list --------------------------------------------------------------------------
 
-    def _solve(self, root: Activation) -> None:
+    def _solve(self, root: InferredCall) -> None:
         """Depth first into calls that are new; then again whatever used a result that changed since."""
         queue = deque([root])
         while queue:
@@ -141,7 +145,7 @@ class Inference:
                 else:
                     self._finish(stack.pop(), queue)
 
-    def _advance(self, activation: Activation) -> Activation | None:
+    def _advance(self, activation: InferredCall) -> InferredCall | None:
         """Follow the statements up to the first call that was never followed; give that call back."""
         code = self._code(activation.plan)
         while activation.position < len(code.order):
@@ -161,7 +165,7 @@ class Inference:
             activation.position += 1
         return None
 
-    def _finish(self, activation: Activation, queue: deque[Activation]) -> None:
+    def _finish(self, activation: InferredCall, queue: deque[InferredCall]) -> None:
         outputs = tuple(activation.schemas.get(output.name) for output in activation.plan.outputs)
         activation.rounds += 1
         if activation.rounds > _ROUNDS_AT_MOST:
@@ -179,7 +183,7 @@ class Inference:
 
     # --- statements -----------------------------------------------------------------------------
 
-    def _follow_operator(self, activation: Activation, index: int, resolved: Resolved) -> None:
+    def _follow_operator(self, activation: InferredCall, index: int, resolved: Resolved) -> None:
         inputs = [activation.schemas.get(name) for name in resolved.inputs]
         fitted = fit(resolved, activation.scope.values, inputs)
         activation.bound[index] = fitted.bound
@@ -187,7 +191,7 @@ class Inference:
             activation.problems[index] = fitted.problems
         _assign(activation, resolved, fitted.outputs)
 
-    def _callee(self, caller: Activation, index: int, resolved: Resolved, plan: Plan) -> Activation:
+    def _callee(self, caller: InferredCall, index: int, resolved: Resolved, plan: Plan) -> InferredCall:
         given = [caller.schemas.get(name) for name in resolved.inputs]
         mismatches = _mismatches(resolved, plan, given)
         # As declared, so that the plan's own statements do not report the same again.
@@ -205,15 +209,15 @@ class Inference:
         deepest = _LEVELS_AT_MOST * self._call_graph.plans_around(plan)
         if depth > deepest or self._variants[plan.key] > _VARIANTS_AT_MOST:
             unknown = {parameter.name.lower(): UNKNOWN for parameter in plan.parameters}
-            scope, given = Scope.outermost(plan, unknown), [None] * len(given)
+            scope, given = ParameterScope.outermost(plan, unknown), [None] * len(given)
         return self._activation(scope, _with_declarations(plan.inputs, given), depth)
 
-    def _activation(self, scope: Scope, inputs: Schemas, depth: int = 0) -> Activation:
+    def _activation(self, scope: ParameterScope, inputs: Schemas, depth: int = 0) -> InferredCall:
         key = (scope.key, inputs)
         if key not in self._activations:
             self._variants[scope.plan.key] += 1
             unknown = (None,) * len(scope.plan.outputs)
-            self._activations[key] = Activation(scope, inputs, unknown, depth)
+            self._activations[key] = InferredCall(scope, inputs, unknown, depth)
         return self._activations[key]
 
     def _code(self, plan: Plan) -> _Code:
@@ -229,7 +233,7 @@ class Inference:
         ]
 
 
-def reachable(roots: Sequence[Activation]) -> Iterator[Activation]:
+def reachable(roots: Sequence[InferredCall]) -> Iterator[InferredCall]:
     """The activations that these come to, each once, callers before what they call."""
     seen = dict.fromkeys(roots)
     pending = deque(roots)
@@ -242,7 +246,7 @@ def reachable(roots: Sequence[Activation]) -> Iterator[Activation]:
                 pending.append(callee)
 
 
-def _assign(activation: Activation, resolved: Resolved, outputs: Schemas) -> None:
+def _assign(activation: InferredCall, resolved: Resolved, outputs: Schemas) -> None:
     for name, schema in zip(resolved.outputs, outputs, strict=True):
         if name is not None:
             activation.schemas[name] = schema

@@ -9,7 +9,7 @@ from typing import Final
 
 from aioflow.compiler.callgraph import cycles
 from aioflow.compiler.findings import Findings, named
-from aioflow.compiler.wiring import HEADER, NOBODY, Producer, Use, Wiring, downstream
+from aioflow.compiler.wiring import HEADER, NOBODY, NameUse, Producer, Wiring, downstream
 from aioflow.errors import Diagnostic
 from aioflow.plan import Statement, Variable
 from aioflow.source import Span
@@ -118,13 +118,13 @@ class _Names:
             elif self.wiring.producers[name][0].is_signal:
                 self._report_signal(name, self.wiring.producers[name][0], uses)
 
-    def _report_nobody(self, uses: Iterable[Use]) -> None:
+    def _report_nobody(self, uses: Iterable[NameUse]) -> None:
         for use in uses:
             if use.kind != "output":  # reported with the header
                 message = "'_' cannot be read: it stands for outputs that nobody needs"
                 self.mistake(use.statement, message, use.span)
 
-    def _report_unknown(self, name: str, use: Use) -> None:
+    def _report_unknown(self, name: str, use: NameUse) -> None:
         hint = self._suggestion(name, use)
         if use.kind == "output":
             message = f"nothing produces the output {name!r}{hint}"
@@ -136,7 +136,7 @@ class _Names:
             message = f"unknown variable {name!r}{hint or ': nothing produces it'}"
         self.mistake(use.statement, message, use.span)
 
-    def _report_signal(self, name: str, producer: Producer, uses: Iterable[Use]) -> None:
+    def _report_signal(self, name: str, producer: Producer, uses: Iterable[NameUse]) -> None:
         for use in uses:
             if use.kind != "wait":
                 message = (
@@ -144,7 +144,7 @@ class _Names:
                 )
                 self.mistake(use.statement, message, use.span)
 
-    def _suggestion(self, name: str, use: Use) -> str:
+    def _suggestion(self, name: str, use: NameUse) -> str:
         """A near name that makes sense there: not of another kind, and not of what comes of the reader."""
         after = set() if use.statement == HEADER else self._downstream(use.statement)
         if after is None or self.findings.suggestion.are_spent:

@@ -140,7 +140,7 @@ def _default(value: Constant, earlier: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Scope:
+class ParameterScope:
     """The parameter values in force in one call of a plan.
 
     `enclosing` holds those of the other plans of a mutual recursion that this call is part of: a
@@ -152,19 +152,19 @@ class Scope:
     enclosing: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def outermost(cls, plan: Plan, given: Mapping[str, Any]) -> Scope:
+    def outermost(cls, plan: Plan, given: Mapping[str, Any]) -> ParameterScope:
         return cls(plan, complete(plan, {name.lower(): value for name, value in given.items()}))
 
-    def enter(self, plan: Plan, given: Mapping[str, Any], *, recursive: bool) -> Scope:
+    def enter(self, plan: Plan, given: Mapping[str, Any], *, recursive: bool) -> ParameterScope:
         """The scope of a call made in this one, which gives these values (after `substitute`)."""
         built_in = {name: self.values[name] for name in BUILT_IN}
         if not recursive:
-            return Scope(plan, complete(plan, {**built_in, **given}))
+            return ParameterScope(plan, complete(plan, {**built_in, **given}))
         around = {**self.enclosing}
         if self.plan.parameters:
             around[self.plan.key] = self.values
         kept = around.pop(plan.key, {})
-        return Scope(plan, complete(plan, {**kept, **built_in, **given}), around)
+        return ParameterScope(plan, complete(plan, {**kept, **built_in, **given}), around)
 
     @property
     def key(self) -> tuple[object, ...]:

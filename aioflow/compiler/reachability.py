@@ -7,7 +7,7 @@ from typing import Final
 
 from aioflow.authoring.operator import Operator
 from aioflow.compiler.findings import Findings
-from aioflow.compiler.inference import Activation
+from aioflow.compiler.inference import InferredCall
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import HEADER, Producer, Wiring, topological_order, upstream
 from aioflow.dataclass import dataclass
@@ -27,19 +27,19 @@ _UNUSED: Final = {
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedPlan:
     """A plan without mistakes in its names, and what is known of it."""
 
     wiring: Wiring
     resolved: Sequence[Resolved | None]
-    activation: Activation
+    activation: InferredCall
 
     @property
     def plan(self) -> Plan:
         return self.wiring.plan
 
 
-def has_own_effects(subject: Subject, statement: int) -> bool:
+def has_own_effects(subject: CheckedPlan, statement: int) -> bool:
     """Whether a statement changes the world, calls of plans aside; one that is not understood might."""
     resolved = subject.resolved[statement]
     if resolved is None:
@@ -54,7 +54,7 @@ def has_own_effects(subject: Subject, statement: int) -> bool:
 
 
 def plans_with_effects(
-    subjects: Mapping[str, Subject], callees: Mapping[str, Sequence[str]]
+    subjects: Mapping[str, CheckedPlan], callees: Mapping[str, Sequence[str]]
 ) -> Callable[[Plan], bool]:
     """Tells whether anything in a plan, or in what it calls, has effects."""
     keys = list(subjects)
@@ -69,7 +69,7 @@ def plans_with_effects(
     return lambda plan: plan.key in found
 
 
-def warn_of_unused(subject: Subject, has_effects: Callable[[Plan], bool], findings: Findings) -> None:
+def warn_of_unused(subject: CheckedPlan, has_effects: Callable[[Plan], bool], findings: Findings) -> None:
     """Names that nobody reads, and statements that lead to no output and no effect."""
     unused = set()
     for name, (producer, *_) in subject.wiring.producers.items():
@@ -89,7 +89,7 @@ def warn_of_unused(subject: Subject, has_effects: Callable[[Plan], bool], findin
         _warn(subject, findings, index, message, statement.name_span)
 
 
-def _useful(subject: Subject, has_effects: Callable[[Plan], bool]) -> set[int]:
+def _useful(subject: CheckedPlan, has_effects: Callable[[Plan], bool]) -> set[int]:
     ends = set()
     for index, resolved in enumerate(subject.resolved):
         called = resolved.plan if resolved else None
@@ -101,7 +101,7 @@ def _useful(subject: Subject, has_effects: Callable[[Plan], bool]) -> set[int]:
     return upstream(subject.wiring.readers(), ends - {HEADER})
 
 
-def needs_tuples(subject: Subject) -> Callable[[str | None], bool]:
+def needs_tuples(subject: CheckedPlan) -> Callable[[str | None], bool]:
     """Tells whether an output is of use for its tuples only: no reader does anything when it ends empty."""
     wiring = subject.wiring
     readers = wiring.readers()
@@ -119,7 +119,7 @@ def needs_tuples(subject: Subject) -> Callable[[str | None], bool]:
     return answer
 
 
-def _fires_for_tuples(subject: Subject, statement: int) -> bool:
+def _fires_for_tuples(subject: CheckedPlan, statement: int) -> bool:
     resolved = subject.resolved[statement]
     return (
         resolved is not None
@@ -128,7 +128,7 @@ def _fires_for_tuples(subject: Subject, statement: int) -> bool:
     )
 
 
-def _acts_without_tuples(subject: Subject, statement: int, given: Set[str]) -> bool:
+def _acts_without_tuples(subject: CheckedPlan, statement: int, given: Set[str]) -> bool:
     """Whether a statement, or who reads what a plan gives, may do something although no tuple comes."""
     resolved = subject.resolved[statement]
     if resolved is None or resolved.plan is not None or resolved.done:
@@ -139,7 +139,7 @@ def _acts_without_tuples(subject: Subject, statement: int, given: Set[str]) -> b
     return fires_anyway or has_own_effects(subject, statement) or not given.isdisjoint(resolved.outputs)
 
 
-def warn_of_one_sided_waits(subject: Subject, findings: Findings) -> None:
+def warn_of_one_sided_waits(subject: CheckedPlan, findings: Findings) -> None:
     """An input that is read to its end first, and waits for something that the others do not wait for."""
     blocking = [
         (index, resolved, resolved.target.blocking_input)
@@ -195,6 +195,6 @@ class _Waits:
         return [name for place, name in enumerate(self._names) if bits >> place & 1]
 
 
-def _warn(subject: Subject, findings: Findings, statement: int, message: str, span: Span | None) -> None:
+def _warn(subject: CheckedPlan, findings: Findings, statement: int, message: str, span: Span | None) -> None:
     header = subject.plan.name_span if statement == HEADER else None
     findings.at(subject.plan, statement)(Diagnostic(message, span or header, "warning"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aioflow.authoring.operator import Operator, StoreUse
 from aioflow.authoring.services import ServiceHost
 from aioflow.compiler.graph import Graph
-from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.inference import InferredCall, reachable
 from aioflow.compiler.stores import store_use, written_store
 from aioflow.errors import Diagnostic, PlanError
 
@@ -41,6 +41,6 @@ def store_of(graph: Graph) -> StoreUse | None:
     return written_store(_root(graph), graph.resolved)
 
 
-def _root(graph: Graph) -> Activation:
+def _root(graph: Graph) -> InferredCall:
     main = graph.program.main
     return graph.inference.follow(main, graph.root.values, [None] * len(main.inputs))

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from aioflow.authoring.context import Position
 from aioflow.authoring.operator import BatchFunction, Firing, Operator
 from aioflow.compiler.callgraph import CallGraph
-from aioflow.compiler.parameters import Scope
+from aioflow.compiler.parameters import ParameterScope
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream
 from aioflow.dataclass import dataclass
@@ -33,7 +33,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedOutputs:
     """The ways of a tail call's outputs; None for one that nobody needs."""
 
     paths: tuple[Path | None, ...]
@@ -63,7 +63,7 @@ class TailCalls:
         for number, output in enumerate(plan.outputs):
             self._outputs.setdefault(output.name, []).append(number)
 
-    def of(self, number: int) -> Merged | None:
+    def of(self, number: int) -> MergedOutputs | None:
         """The ways of a statement's outputs if it is a tail call."""
         call = self._statements[number]
         if not isinstance(call.target, Plan) or not self._calls.is_recursive(self._plan, call.target):
@@ -76,7 +76,7 @@ class TailCalls:
             if path is None and name is not None:
                 return None
             paths.append(path)
-        return Merged(tuple(paths))
+        return MergedOutputs(tuple(paths))
 
     def merged_into(self, enclosing: Mapping[int, Hashable]) -> dict[int, int]:
         """Statements that do nothing but merge for an output that is merged again outside: by number."""
@@ -155,7 +155,7 @@ class Step:
     settings: Mapping[str, Any]
     workers: int | None
     buffer: int | None
-    scope: Scope
+    scope: ParameterScope
     recursive: bool = False
     handed_down: frozenset[int] = frozenset()  # inputs of a call that unfold no level
     counts_levels: bool = False  # a call that is to know its depth
@@ -165,7 +165,7 @@ class Step:
     pinned: bool = False  # never stopped for want of readers
     pinned_until_enabled: bool = False  # nor before its ENABLE, which somebody waits for
     needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
-    tail: Merged | None = None
+    tail: MergedOutputs | None = None
     sees_own_writes: bool = False  # it reads a store that a statement before it writes to
     is_read_back: bool = False  # it writes to a store that a statement after it reads
     is_call: bool = field(init=False)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
 from aioflow.compiler.findings import Findings, named
-from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.inference import InferredCall, reachable
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream, topological_order, upstream
 from aioflow.dataclass import dataclass
@@ -38,7 +38,7 @@ def store_use(resolved: Resolved | None, bound: Settings | None = None) -> Store
     return target.store(bound)
 
 
-def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_stores(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
     """A run writes to one store: two could not take hold together."""
     first: tuple[str, str] | None = None
     for activation, index, use in _uses(root, resolved_of):
@@ -57,12 +57,12 @@ def check_stores(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
             findings.at(activation.plan, index)(Diagnostic(message, statement.name_span))
 
 
-def written_store(root: Activation, resolved_of: ResolvedOf) -> StoreUse | None:
+def written_store(root: InferredCall, resolved_of: ResolvedOf) -> StoreUse | None:
     """Return a use of the store that a run writes to; None if it writes to none."""
     return next((use for _, _, use in _uses(root, resolved_of) if use.access != "read"), None)
 
 
-def warn_of_late_acts(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
+def warn_of_late_acts(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
     """Where a plan commits as it streams, what acts at the end of its input takes hold later."""
     if not root.plan.commits_in_batches:
         return
@@ -81,7 +81,7 @@ def warn_of_late_acts(root: Activation, resolved_of: ResolvedOf, findings: Findi
         findings.at(activation.plan, index)(Diagnostic(message, statement.name_span, "warning"))
 
 
-def _uses(root: Activation, resolved_of: ResolvedOf) -> Iterator[tuple[Activation, int, StoreUse]]:
+def _uses(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[tuple[InferredCall, int, StoreUse]]:
     for activation in reachable([root]):
         for index, resolved in enumerate(resolved_of(activation.plan)):
             bound = activation.bound.get(index)
@@ -168,14 +168,14 @@ _COMPARED_AT_MOST: Final = 20
 
 
 @dataclass(frozen=True)
-class Step:
+class StoreStatement:
     """A statement in one call of its plan, and the call around that."""
 
-    activation: Activation
+    activation: InferredCall
     index: int
-    caller: Step | None
+    caller: StoreStatement | None
 
-    def way(self) -> list[Step]:
+    def way(self) -> list[StoreStatement]:
         """From the outermost call to this."""
         found = [self]
         while found[-1].caller is not None:
@@ -184,10 +184,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Writer:
+class TableWriter:
     """A statement that writes a table."""
 
-    step: Step
+    step: StoreStatement
     use: StoreUse
     schema: Schema | None
 
@@ -196,9 +196,9 @@ class Writer:
         return named(self.step.activation.plan, self.step.index)
 
 
-def check_tables(root: Activation, resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_tables(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
     """Report writers of one table that cannot agree: unlike attributes, or two that compare with it."""
-    known: dict[tuple[str, str], list[Writer]] = {}
+    known: dict[tuple[str, str], list[TableWriter]] = {}
     reported: set[tuple[str, int]] = set()
     exclusions = _Exclusions(resolved_of)
     for number, writer in enumerate(_writers(root, resolved_of)):
@@ -216,7 +216,7 @@ def check_tables(root: Activation, resolved_of: ResolvedOf, findings: Findings) 
             others.append(writer)
 
 
-def _clash(other: Writer, writer: Writer) -> str | None:
+def _clash(other: TableWriter, writer: TableWriter) -> str | None:
     table = writer.use.table
     if "compare" in (other.use.access, writer.use.access) and other.use.access == writer.use.access:
         twice = (
@@ -246,10 +246,12 @@ def _clash(other: Writer, writer: Writer) -> str | None:
 # --- who writes -----------------------------------------------------------------------------------
 
 
-def _writers(root: Activation, resolved_of: ResolvedOf) -> Iterator[Writer]:
+def _writers(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[TableWriter]:
     """The statements that write a known table, in every call; levels of a recursion count as one."""
     leading = _leading_to_writes(root, resolved_of)
-    pending: list[tuple[Activation, Step | None] | None] = [(root, None)] if root in leading else []
+    pending: list[tuple[InferredCall, StoreStatement | None] | None] = (
+        [(root, None)] if root in leading else []
+    )
     inside: dict[str, None] = {}  # the plans of the calls around
     while pending:
         entered = pending.pop()
@@ -264,13 +266,13 @@ def _writers(root: Activation, resolved_of: ResolvedOf) -> Iterator[Writer]:
         for index, use in _table_uses(activation, resolved_of):
             resolved = resolved_of(activation.plan)[index]
             schema = activation.schemas.get(resolved.inputs[0]) if resolved and resolved.inputs else None
-            yield Writer(Step(activation, index, caller), use, schema)
+            yield TableWriter(StoreStatement(activation, index, caller), use, schema)
         for index, callee in reversed(activation.calls.items()):
             if callee in leading:
-                pending.append((callee, Step(activation, index, caller)))
+                pending.append((callee, StoreStatement(activation, index, caller)))
 
 
-def _table_uses(activation: Activation, resolved_of: ResolvedOf) -> Iterator[tuple[int, StoreUse]]:
+def _table_uses(activation: InferredCall, resolved_of: ResolvedOf) -> Iterator[tuple[int, StoreUse]]:
     for index, resolved in enumerate(resolved_of(activation.plan)):
         bound = activation.bound.get(index)
         use = store_use(resolved, bound) if bound is not None else None
@@ -278,8 +280,8 @@ def _table_uses(activation: Activation, resolved_of: ResolvedOf) -> Iterator[tup
             yield index, use
 
 
-def _leading_to_writes(root: Activation, resolved_of: ResolvedOf) -> set[Activation]:
-    callers: dict[Activation, list[Activation]] = {}
+def _leading_to_writes(root: InferredCall, resolved_of: ResolvedOf) -> set[InferredCall]:
+    callers: dict[InferredCall, list[InferredCall]] = {}
     found = set()
     for activation in reachable([root]):
         for callee in activation.calls.values():
@@ -306,7 +308,7 @@ class _Exclusions:
         self._known: dict[tuple[str, int, int, bool], bool] = {}
         self._needs: dict[str, list[frozenset[tuple[int, int]]]] = {}
 
-    def hold(self, one: Writer, other: Writer) -> bool:
+    def hold(self, one: TableWriter, other: TableWriter) -> bool:
         """Whether two statements go together after all.
 
         Only one of them can come to write, since the other's inputs then end dead; or the second of two that

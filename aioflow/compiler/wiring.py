@@ -29,7 +29,7 @@ class Producer:
 
 
 @dataclass(frozen=True)
-class Use:
+class NameUse:
     """Where a name is read; `statement` is HEADER for an output of the plan."""
 
     kind: Literal["argument", "wait", "output"]
@@ -43,7 +43,7 @@ class Wiring:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.producers: dict[str, list[Producer]] = {}
-        self.uses: dict[str, list[Use]] = {}
+        self.uses: dict[str, list[NameUse]] = {}
         for declaration in plan.inputs:
             self._produce(declaration.name, Producer("input", HEADER, declaration.span))
         for index, statement in enumerate(plan.statements):
@@ -52,7 +52,7 @@ class Wiring:
             for variable, use in _used(statement, index):
                 self.uses.setdefault(variable, []).append(use)
         for output in plan.outputs:
-            self.uses.setdefault(output.name, []).append(Use("output", HEADER, output.span))
+            self.uses.setdefault(output.name, []).append(NameUse("output", HEADER, output.span))
 
     def _produce(self, name: str, producer: Producer) -> None:
         if name != NOBODY:
@@ -77,7 +77,7 @@ class Wiring:
             {name: [use for use in uses if use.kind == "argument"] for name, uses in self.uses.items()}
         )
 
-    def _edges(self, uses: Mapping[str, Sequence[Use]]) -> list[list[int]]:
+    def _edges(self, uses: Mapping[str, Sequence[NameUse]]) -> list[list[int]]:
         edges: list[dict[int, None]] = [{} for _ in self.plan.statements]
         for name, producers in self.producers.items():
             readers = [use.statement for use in uses.get(name, ()) if use.statement != HEADER]
@@ -121,11 +121,11 @@ def _produced(statement: Statement, index: int) -> Iterator[tuple[str, Producer]
         yield variable.name, Producer("done", index, variable.span)
 
 
-def _used(statement: Statement, index: int) -> Iterator[tuple[str, Use]]:
+def _used(statement: Statement, index: int) -> Iterator[tuple[str, NameUse]]:
     for variable in variables(statement):
-        yield variable.name, Use("argument", index, variable.span)
+        yield variable.name, NameUse("argument", index, variable.span)
     for variable in statement.wait:
-        yield variable.name, Use("wait", index, variable.span)
+        yield variable.name, NameUse("wait", index, variable.span)
 
 
 def variables(statement: Statement) -> list[Variable]:

@@ -21,7 +21,7 @@ from aioflow.config.sections import (
     Key,
     Place,
     Section,
-    Setting,
+    SettingValue,
     is_sensitive,
     without_userinfo,
 )
@@ -44,7 +44,7 @@ _NEAR = 0.75
 class Configuration(Mapping[str, Any]):
     """The settings in force. As a mapping: what was set, in tables as in a file."""
 
-    def __init__(self, settings: Iterable[Setting] = ()) -> None:
+    def __init__(self, settings: Iterable[SettingValue] = ()) -> None:
         self._settings = {setting.place: setting for setting in settings}
 
     def section(self, section: Section[T]) -> T:
@@ -83,7 +83,7 @@ class Configuration(Mapping[str, Any]):
         setting = self._settings.get(place)
         return Path.cwd() if setting is None or setting.folder is None else setting.folder
 
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[SettingValue]:
         """Every setting, also those that nobody set."""
         found = list(self._all_of((), ENGINE))
         for section in sorted(map(find_section, section_names()), key=lambda each: (each.named, each.name)):
@@ -93,13 +93,15 @@ class Configuration(Mapping[str, Any]):
                 found += self._all_of((section.name, name), section)
         return found
 
-    def _all_of(self, table: Place, section: Section[Any]) -> Iterator[Setting]:
+    def _all_of(self, table: Place, section: Section[Any]) -> Iterator[SettingValue]:
         for key in section.keys.values():
             place = (*table, key.name)
             inside = (
                 [each for each in self._settings.values() if each.place[:-1] == place] if key.is_table else []
             )
-            yield from inside or [self._settings.get(place) or Setting(place, key.default, DEFAULT, key.unit)]
+            yield from inside or [
+                self._settings.get(place) or SettingValue(place, key.default, DEFAULT, key.unit)
+            ]
 
     def _names(self, section: Section[Any]) -> list[str]:
         tables = (place[1] for place in self._settings if place[0] == section.name and len(place) > 2)
@@ -184,7 +186,7 @@ def as_configuration(tables: Mapping[str, Any]) -> Configuration:
 
 
 def _merged(layers: Iterable[_Layer]) -> Configuration:
-    found: dict[Place, Setting] = {}
+    found: dict[Place, SettingValue] = {}
     for layer in layers:
         for setting, key in _read(layer):
             known = found.get(setting.place)
@@ -192,7 +194,7 @@ def _merged(layers: Iterable[_Layer]) -> Configuration:
                 found[setting.place] = setting
             elif key.united:
                 joined = tuple(dict.fromkeys((*known.value, *setting.value)))
-                found[setting.place] = Setting(setting.place, joined, f"{known.where}, {setting.where}")
+                found[setting.place] = SettingValue(setting.place, joined, f"{known.where}, {setting.where}")
     return Configuration(found.values())
 
 
@@ -288,7 +290,7 @@ def _content(path: Path, shown: str) -> Any:
         raise InputError(f"{shown}: {error}") from error
 
 
-def _read(layer: _Layer) -> Iterator[tuple[Setting, Key]]:
+def _read(layer: _Layer) -> Iterator[tuple[SettingValue, Key]]:
     for name, value in layer.tables.items():
         if name in ENGINE.keys:
             yield from _read_key((name,), value, ENGINE, layer)
@@ -305,7 +307,9 @@ def _read(layer: _Layer) -> Iterator[tuple[Setting, Key]]:
                 yield from _read_key((name, key), inner, section, layer)
 
 
-def _read_named(section: Section[Any], name: str, value: Any, layer: _Layer) -> Iterator[tuple[Setting, Key]]:
+def _read_named(
+    section: Section[Any], name: str, value: Any, layer: _Layer
+) -> Iterator[tuple[SettingValue, Key]]:
     place = (section.name, name)
     table = _table(place, value, layer)
     for key, inner in table.items():
@@ -325,7 +329,7 @@ def _read_named(section: Section[Any], name: str, value: Any, layer: _Layer) -> 
 
 def _read_key(
     place: Place, value: Any, section: Section[Any], layer: _Layer
-) -> Iterator[tuple[Setting, Key]]:
+) -> Iterator[tuple[SettingValue, Key]]:
     try:
         key = section.key(place)
     except InputError as error:
@@ -337,16 +341,16 @@ def _read_key(
         yield _setting((*place, name), key, inner, section, layer), key
 
 
-def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _Layer) -> Setting:
+def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _Layer) -> SettingValue:
     where = layer.where(place)
     try:
         converted = section.read(key, value, is_text=layer.is_text, folder=layer.folder)
     except InputError as error:
-        shown = "" if is_sensitive(place) else f", not {_shown(Setting(place, value, where).public_value)}"
-        raise InputError(f"{where}: {Setting(place, None, where).name} must be {error}{shown}") from None
+        shown = "" if is_sensitive(place) else f", not {_shown(SettingValue(place, value, where).public_value)}"
+        raise InputError(f"{where}: {SettingValue(place, None, where).name} must be {error}{shown}") from None
     if place == ("ops",):
         converted = tuple(_module(name, layer.folder) for name in converted)
-    return Setting(place, converted, where, key.unit, layer.folder)
+    return SettingValue(place, converted, where, key.unit, layer.folder)
 
 
 def _module(name: str, folder: Path) -> str:
@@ -360,7 +364,7 @@ def _module(name: str, folder: Path) -> str:
 def _table(place: Place, value: Any, layer: _Layer) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         where = layer.where(place)
-        raise InputError(f"{where}: {Setting(place, None, where).name} must be a table, not {_shown(value)}")
+        raise InputError(f"{where}: {SettingValue(place, None, where).name} must be a table, not {_shown(value)}")
     return value
 
 

@@ -305,7 +305,7 @@ PLANS = Section("plans", PlansSettings)
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingValue:
     """A value in force and who set it."""
 
     place: Place

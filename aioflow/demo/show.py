@@ -18,14 +18,14 @@ from aioflow.cli.interrupt import run_interruptibly
 from aioflow.demo.monitoring import monitor
 from aioflow.demo.picture import run_picture
 from aioflow.demo.running import Site, running_site
-from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, Outcome, Timeline, demo_modes
+from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, ModeOutcome, Timeline, demo_modes
 from aioflow.language.loader import LIBRARY
 from aioflow.relation import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aioflow.cli.output.progress import Progress
+    from aioflow.cli.output.progress import ProgressDisplay
     from aioflow.engine import Engine
     from aioflow.plan import Program
 
@@ -75,7 +75,7 @@ def _essence(plan: str) -> Iterator[str]:
 # --- running ------------------------------------------------------------------------------------
 
 
-async def _run_modes(console: Console, site: Site, latency_seconds: float) -> list[Outcome]:
+async def _run_modes(console: Console, site: Site, latency_seconds: float) -> list[ModeOutcome]:
     """The streaming mode first: it is what one came to see. The outcomes are in the order of the modes."""
     from aioflow import Engine, load
 
@@ -92,7 +92,7 @@ async def _run_modes(console: Console, site: Site, latency_seconds: float) -> li
 
 async def _run_mode(
     engine: Engine, program: Program, mode: DemoMode, console: Console, site: Site
-) -> Outcome:
+) -> ModeOutcome:
     from aioflow.demo.show import Display
 
     console.print(f"[bold]{mode.name:<4}[/bold]  {mode.meaning}")
@@ -108,7 +108,7 @@ async def _run_mode(
             async for house in stream:
                 display.add(house, clock() - timeline.started)
     unsubscribe()
-    outcome = Outcome(mode, tuple(timeline.requests), tuple(display.arrivals))
+    outcome = ModeOutcome(mode, tuple(timeline.requests), tuple(display.arrivals))
     console.print(
         f"      first house after {outcome.first_seconds:.2f} s, all {len(outcome.arrivals)} after "
         f"{outcome.last_seconds:.2f} s\n"
@@ -119,7 +119,7 @@ async def _run_mode(
 # --- the end ------------------------------------------------------------------------------------
 
 
-def _compare(console: Console, outcomes: Sequence[Outcome]) -> None:
+def _compare(console: Console, outcomes: Sequence[ModeOutcome]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -200,7 +200,7 @@ class Display:
         self._console = console
         self._timeline = timeline
         self._shows_houses = shows_houses
-        self._progress: Progress | None = None
+        self._progress: ProgressDisplay | None = None
 
     @contextmanager
     def live(self) -> Iterator[None]:
@@ -208,9 +208,9 @@ class Display:
         if not self._console.is_terminal:
             yield
             return
-        from aioflow.cli.output.progress import Progress
+        from aioflow.cli.output.progress import ProgressDisplay
 
-        with Progress(self._bar, file=self._console.file, first_seconds=0.05) as self._progress:
+        with ProgressDisplay(self._bar, file=self._console.file, first_seconds=0.05) as self._progress:
             yield
 
     def add(self, house: Record, after_seconds: float) -> None:

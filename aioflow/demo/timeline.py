@@ -73,7 +73,7 @@ class RequestSpan:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ModeOutcome:
     """A run in one mode: its requests, and when each house came out."""
 
     mode: DemoMode

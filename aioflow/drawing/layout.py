@@ -28,7 +28,7 @@ NEARLY_STRAIGHT = 0.1
 
 
 @dataclass(frozen=True)
-class Place:
+class NodePosition:
     """The centre of a node and the vertical extent of the layer that it stands in."""
 
     x: float
@@ -38,11 +38,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """Places of the nodes, and of the links that each long edge passes on its way."""
 
-    places: Mapping[int, Place]
-    links: Mapping[tuple[int, int], tuple[Place, ...]]
+    places: Mapping[int, NodePosition]
+    links: Mapping[tuple[int, int], tuple[NodePosition, ...]]
     width: float
     height: float
 
@@ -66,11 +66,11 @@ class _Layered:
 
 def lay_out(
     sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], spacing: Spacing | None = None
-) -> Layout:
+) -> GraphLayout:
     """Lay out the nodes 0, 1, … of these (width, height), parts that do not touch side by side."""
     spacing = spacing or Spacing()
-    places: dict[int, Place] = {}
-    links: dict[tuple[int, int], tuple[Place, ...]] = {}
+    places: dict[int, NodePosition] = {}
+    links: dict[tuple[int, int], tuple[NodePosition, ...]] = {}
     left = height = 0.0
     for layered in _layer(len(sizes), edges):
         part, width, part_height = _coordinates(layered, sizes, spacing, left)
@@ -78,7 +78,7 @@ def lay_out(
         links.update((edge, tuple(part[link] for link in route)) for edge, route in layered.routes.items())
         left += width + 2 * spacing.nodes
         height = max(height, part_height)
-    return Layout(places, links, max(0.0, left - 2 * spacing.nodes), height)
+    return GraphLayout(places, links, max(0.0, left - 2 * spacing.nodes), height)
 
 
 # --- layers -------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _routes(edges: list[tuple[int, int]], count: int) -> dict[tuple[int, int], t
 
 def _coordinates(
     layered: _Layered, sizes: Sequence[tuple[float, float]], spacing: Spacing, left: float
-) -> tuple[dict[int, Place], float, float]:
+) -> tuple[dict[int, NodePosition], float, float]:
     own_sizes = {node: _size(node, sizes) for layer in layered.layers for node in layer}
     centres = _centres(layered, own_sizes, spacing.nodes)
     least = min(centre - own_sizes[node][0] / 2 for node, centre in centres.items())
@@ -148,7 +148,7 @@ def _coordinates(
     for layer in layered.layers:
         bottom = top + max(own_sizes[node][1] for node in layer)
         for node in layer:
-            places[node] = Place(left + centres[node] - least, (top + bottom) / 2, top, bottom)
+            places[node] = NodePosition(left + centres[node] - least, (top + bottom) / 2, top, bottom)
         top = bottom + spacing.layers
     return places, most - least, top - spacing.layers
 
@@ -294,7 +294,7 @@ def _curve(start: tuple[float, float], end: tuple[float, float]) -> list[str]:
 
 
 def routes_of(
-    layout: Layout, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]
+    layout: GraphLayout, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]
 ) -> Iterator[Route]:
     """The route of every edge, in the order given."""
     leaving, entering = _ports(layout, sizes, edges)
@@ -308,7 +308,7 @@ def routes_of(
 
 
 def _ports(
-    layout: Layout, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]
+    layout: GraphLayout, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]
 ) -> tuple[Mapping[tuple[int, int], float], Mapping[tuple[int, int], float]]:
     """Where each edge leaves its source and enters its target."""
     out: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
@@ -322,7 +322,7 @@ def _ports(
 
 def _spread(
     wanted: Mapping[int, list[tuple[float, tuple[int, int]]]],
-    layout: Layout,
+    layout: GraphLayout,
     sizes: Sequence[tuple[float, float]],
 ) -> dict[tuple[int, int], float]:
     """Ports near to where their edges come from, as far as the width of the node goes."""

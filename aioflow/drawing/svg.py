@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from aioflow.dataclass import dataclass
 from aioflow.drawing.diagram import Box, Diagram, Edge
-from aioflow.drawing.layout import Layout, Place, Route, lay_out, routes_of
+from aioflow.drawing.layout import GraphLayout, NodePosition, Route, lay_out, routes_of
 
 # Advance widths of printable ASCII in thousandths of the font size, from Adobe's metrics of Helvetica.
 # fmt: off
@@ -181,7 +181,7 @@ def _title(box: Box) -> str:
     return f"{box.title} ↻" if box.recursive else box.title
 
 
-def _box(box: Box, layout: Layout, number: int) -> Iterator[str]:
+def _box(box: Box, layout: GraphLayout, number: int) -> Iterator[str]:
     place, (width, height) = layout.places[number], _size(box)
     left, top = place.x - width / 2, place.y - height / 2
     rounded = box.kind in ("input", "output")
@@ -194,7 +194,7 @@ def _box(box: Box, layout: Layout, number: int) -> Iterator[str]:
         yield _line(place.x, baseline + count * LINE_HEIGHT + 1, "line", line)
 
 
-def _label(label: _Label, place: Place) -> Iterator[str]:
+def _label(label: _Label, place: NodePosition) -> Iterator[str]:
     if label.variable:
         extra = " errors-label" if label.kind == "errors" else ""
         yield _line(place.x, place.y + 4, f"label{extra}", label.variable)

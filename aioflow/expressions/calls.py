@@ -22,9 +22,9 @@ from aioflow.expressions.functions import (  # noqa: F401  # each registers its 
     urls,
 )
 from aioflow.expressions.functions.dates import check_layout, unit_of
-from aioflow.expressions.functions.table import FUNCTIONS, Function, Parameter
+from aioflow.expressions.functions.table import FUNCTIONS, ExpressionFunction, FunctionParameter
 from aioflow.expressions.operations import compare
-from aioflow.expressions.syntax import Call, Case
+from aioflow.expressions.syntax import Case, FunctionCall
 from aioflow.relation import Document, Row, Type, Value
 from aioflow.values.counters import (
     BAD_LAYOUT,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _Read = Callable[[Value], Value]
 
 
-def check_argument(function: Function, parameter: Parameter, code: Code) -> Code:
+def check_argument(function: ExpressionFunction, parameter: FunctionParameter, code: Code) -> Code:
     """The argument; a SettingError when it can never be what the parameter takes."""
     wanted = parameter.type
     if wanted is None or code.type is None:
@@ -72,7 +72,7 @@ _READ_FROM = {
 }
 
 
-def _check_constant(function: Function, parameter: Parameter, code: Code) -> None:
+def _check_constant(function: ExpressionFunction, parameter: FunctionParameter, code: Code) -> None:
     """What a constant is read as is known before any row: a mistake in it is one in the plan."""
     try:
         if parameter.kind == "pattern":
@@ -92,12 +92,12 @@ def _check_constant(function: Function, parameter: Parameter, code: Code) -> Non
         ) from None
 
 
-def readers(parameter: Parameter) -> tuple[frozenset[type], _Read]:
+def readers(parameter: FunctionParameter) -> tuple[frozenset[type], _Read]:
     """The classes whose values the parameter takes as they are, and what reads other values."""
     return _PLAIN.get(parameter.kind, frozenset()), _READERS.get(parameter.kind, lambda value: value)
 
 
-def read_argument(parameter: Parameter, code: Code) -> Evaluate:
+def read_argument(parameter: FunctionParameter, code: Code) -> Evaluate:
     """A closure that gives the argument as the function takes it, null as null."""
     read = _READERS.get(parameter.kind)
     evaluate = code.evaluate
@@ -214,12 +214,12 @@ _CLOCKS = frozenset(
 _BUILT_IN_AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "first", "list"})
 
 
-def all_functions() -> Mapping[str, Function]:
+def all_functions() -> Mapping[str, ExpressionFunction]:
     """The functions of all families, by name."""
     return FUNCTIONS
 
 
-def call(compiler: Compiler, node: Call) -> Code:
+def call(compiler: Compiler, node: FunctionCall) -> Code:
     """The code of a call; a SettingError for an unknown function or arguments that it does not take."""
     function = FUNCTIONS.get(node.function)
     if function is None or node.star or node.distinct:
@@ -234,7 +234,7 @@ def call(compiler: Compiler, node: Call) -> Code:
     return Code(_called(function, codes, compiler.counters), function.type, node)
 
 
-def _unknown(node: Call) -> str:
+def _unknown(node: FunctionCall) -> str:
     name = node.function
     if name in _BUILT_IN_AGGREGATES or aggregate_functions.get(name) is not None:
         return f"'{name}' is an aggregate function, which only the operator aggregate can call"
@@ -247,7 +247,7 @@ def _unknown(node: Call) -> str:
     return f"unknown function '{name}'{suggestion(name, FUNCTIONS)}"
 
 
-def _check_count(function: Function, node: Call) -> None:
+def _check_count(function: ExpressionFunction, node: FunctionCall) -> None:
     given, fewest, most = len(node.arguments), function.fewest, function.most
     if given >= fewest and (most is None or given <= most):
         return
@@ -262,7 +262,7 @@ def _check_count(function: Function, node: Call) -> None:
     )
 
 
-def _called(function: Function, codes: list[Code], counters: Counters) -> Evaluate:
+def _called(function: ExpressionFunction, codes: list[Code], counters: Counters) -> Evaluate:
     """A closure that calls the function; null when an argument is, or when it has no result."""
     if len(codes) == 1 and not function.takes_null:
         return _called_with_one(function, codes[0], counters)
@@ -282,7 +282,7 @@ def _called(function: Function, codes: list[Code], counters: Counters) -> Evalua
     return evaluate
 
 
-def _called_with_one(function: Function, code: Code, counters: Counters) -> Evaluate:
+def _called_with_one(function: ExpressionFunction, code: Code, counters: Counters) -> Evaluate:
     compute, argument = function.call, code.evaluate
     plain, read = readers(function.parameters[0])
 
@@ -304,7 +304,7 @@ def _called_with_one(function: Function, code: Code, counters: Counters) -> Eval
 # --- functions that choose ----------------------------------------------------------------------
 
 
-def _coalesce(compiler: Compiler, node: Call) -> Code:
+def _coalesce(compiler: Compiler, node: FunctionCall) -> Code:
     codes = [compiler.value(argument) for argument in node.arguments]
     closures = tuple(code.evaluate for code in codes)
 
@@ -318,12 +318,12 @@ def _coalesce(compiler: Compiler, node: Call) -> Code:
     return Code(evaluate, shared_type(codes, "the arguments of coalesce"), node)
 
 
-def _if(compiler: Compiler, node: Call) -> Code:
+def _if(compiler: Compiler, node: FunctionCall) -> Code:
     condition, then, otherwise = node.arguments
     return case(compiler, Case(node.offset, None, ((condition, then),), otherwise))
 
 
-def _nullif(compiler: Compiler, node: Call) -> Code:
+def _nullif(compiler: Compiler, node: FunctionCall) -> Code:
     code = compiler.value(node.arguments[0])
     _, other = comparable("=", code, compiler.value(node.arguments[1]), node.offset)
     first, second, equal = code.evaluate, other.evaluate, comparer("=", compiler.counters)
@@ -335,15 +335,15 @@ def _nullif(compiler: Compiler, node: Call) -> Code:
     return Code(evaluate, code.type, node)
 
 
-def _greatest(compiler: Compiler, node: Call) -> Code:
+def _greatest(compiler: Compiler, node: FunctionCall) -> Code:
     return _extreme(compiler, node, ">")
 
 
-def _least(compiler: Compiler, node: Call) -> Code:
+def _least(compiler: Compiler, node: FunctionCall) -> Code:
     return _extreme(compiler, node, "<")
 
 
-def _extreme(compiler: Compiler, node: Call, sign: str) -> Code:
+def _extreme(compiler: Compiler, node: FunctionCall, sign: str) -> Code:
     codes = [compiler.value(argument) for argument in node.arguments]
     for code in codes[1:]:
         comparable(sign, codes[0], code, code.node.offset)
@@ -365,7 +365,7 @@ def _extreme(compiler: Compiler, node: Call, sign: str) -> Code:
     return Code(evaluate, kinds.pop() if len(kinds) == 1 else None, node)
 
 
-_SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {
+_SPECIAL: dict[str, Callable[[Compiler, FunctionCall], Code]] = {
     "coalesce": _coalesce,
     "if": _if,
     "nullif": _nullif,

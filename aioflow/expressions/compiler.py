@@ -27,10 +27,10 @@ from aioflow.expressions.syntax import (
     And,
     Arithmetic,
     Between,
-    Call,
     Case,
     Comparison,
     Concatenation,
+    FunctionCall,
     In,
     Is,
     Like,
@@ -92,7 +92,7 @@ class Compiler:
         self.names[node.text] = found.position
         return column(found.position, found.type, node)
 
-    def _call(self, node: Call) -> Code:
+    def _call(self, node: FunctionCall) -> Code:
         # Loads all families of functions, which plans that call none need not wait for.
         from aioflow.expressions.calls import call
 
@@ -166,7 +166,7 @@ def _true_or_false(evaluate: Evaluate, node: Node) -> Code:
 _COMPILE: dict[type[Node], Callable[[Compiler, Any], Code]] = {
     Literal: Compiler._literal,
     Name: Compiler._name,
-    Call: Compiler._call,
+    FunctionCall: Compiler._call,
     Case: Compiler._case,
     Negative: Compiler._negative,
     Arithmetic: Compiler._arithmetic,

@@ -17,10 +17,11 @@ from aioflow.expressions.syntax import (
     And,
     Arithmetic,
     Between,
-    Call,
     Case,
     Comparison,
     Concatenation,
+    ExpressionToken,
+    FunctionCall,
     In,
     Is,
     Like,
@@ -31,7 +32,6 @@ from aioflow.expressions.syntax import (
     Node,
     Not,
     Or,
-    Token,
     number_literal,
     tokenize,
     typed_literal,
@@ -62,7 +62,7 @@ class Parser:
         self.depth = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> ExpressionToken:
         return self.tokens[self.index]
 
     @property
@@ -70,24 +70,24 @@ class Parser:
         return self.tokens[self.index].kind == "end"
 
     @property
-    def previous(self) -> Token | None:
+    def previous(self) -> ExpressionToken | None:
         return self.tokens[self.index - 1] if self.index else None
 
     @property
-    def following(self) -> Token:
+    def following(self) -> ExpressionToken:
         """The word after the next."""
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
 
-    def advance(self) -> Token:
+    def advance(self) -> ExpressionToken:
         token = self.tokens[self.index]
         self.index += 1
         return token
 
-    def accept(self, *words: str) -> Token | None:
+    def accept(self, *words: str) -> ExpressionToken | None:
         """Take the next word if it is one of these keywords or signs."""
         return self.advance() if self.token.keyword in words else None
 
-    def expect(self, word: str, why: str = "") -> Token:
+    def expect(self, word: str, why: str = "") -> ExpressionToken:
         return self.accept(word) or self.fail(f"expected '{word}'{why}")
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
@@ -164,7 +164,7 @@ class Parser:
             f"{self.token.shown} cannot follow another comparison; {hint}", offset=self.token.start
         )
 
-    def _is(self, left: Node, token: Token) -> Node:
+    def _is(self, left: Node, token: ExpressionToken) -> Node:
         negated = self.accept("not") is not None
         word = self.accept(*_CONSTANTS)
         if word is None:
@@ -172,7 +172,7 @@ class Parser:
             self.fail(f"expected null, true or false after '{after}'")
         return Is(token.start, left, _CONSTANTS[word.keyword], negated)
 
-    def _test(self, left: Node, token: Token) -> Node:
+    def _test(self, left: Node, token: ExpressionToken) -> Node:
         if token.keyword == "in":
             self.expect("(", " after 'in'")
             choices = self.items(self.expression)
@@ -254,19 +254,19 @@ class Parser:
             self.fail(expected, f", a keyword; as a name write `{token.text}`")
         return self.advance().name
 
-    def call(self) -> Call:
+    def call(self) -> FunctionCall:
         """A function with its arguments."""
         function = self.advance()
         self.expect("(")
         if self.token.keyword == "*" and self.following.keyword == ")":
             self.index += 2
-            return Call(function.start, function.keyword, (), star=True)
+            return FunctionCall(function.start, function.keyword, (), star=True)
         distinct = self.token.keyword == "distinct" and self.following.keyword not in (",", ")", ".")
         if distinct:
             self.advance()
         arguments = [] if self.token.keyword == ")" else self.items(self.expression)
         self.close("(", f" of {function.text}")
-        return Call(function.start, function.keyword, tuple(arguments), distinct)
+        return FunctionCall(function.start, function.keyword, tuple(arguments), distinct)
 
     def _case(self) -> Case:
         start = self.advance().start
@@ -492,7 +492,7 @@ def _sorted_by(parser: Parser) -> SortItem:
 class AggregateItem:
     """`call as name`; `name` is empty without `as`, and `written` is the call's own text."""
 
-    node: Call
+    node: FunctionCall
     name: str
     written: str
 

@@ -218,7 +218,7 @@ class Case(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Node):
+class FunctionCall(Node):
     """`function(a, …)`; `star` is `count(*)`, `distinct` is for aggregate functions."""
 
     function: str
@@ -281,7 +281,7 @@ _HINTS = {
 }
 
 
-class Token(NamedTuple):
+class ExpressionToken(NamedTuple):
     """A word; `keyword` is its lower-case form when it is one that has a meaning of its own."""
 
     kind: Kind
@@ -309,13 +309,13 @@ class Token(NamedTuple):
         return self.text[1:-1].replace(quote * 2, quote)
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[ExpressionToken]:
     """All words of an expression, the last of kind `end`; a SettingError for what is no word."""
     if len(text) > LONGEST_EXPRESSION:
         raise SettingError(
             f"the expression is too long: {len(text):,} characters, {LONGEST_EXPRESSION:,} at most"
         )
-    tokens: list[Token] = []
+    tokens: list[ExpressionToken] = []
     place = 0
     while not tokens or tokens[-1].kind != "end":
         found = _TOKEN.match(text, place)
@@ -325,7 +325,7 @@ def tokenize(text: str) -> list[Token]:
         word = found[kind]
         keyword = word if kind == "sign" else word.lower() if kind == "name" else ""
         place = found.end()
-        tokens.append(Token(kind, word, place - len(word), place, keyword))
+        tokens.append(ExpressionToken(kind, word, place - len(word), place, keyword))
         if kind == "number" and (wrong := _WORD_CHARACTER.match(text, place)):
             raise _number_in_name(tokens[-1], text, wrong.end())
     return tokens
@@ -346,7 +346,7 @@ def _no_word(text: str, place: int) -> SettingError:
     return SettingError(f"unexpected character {character!r}{hint}", offset=start)
 
 
-def _number_in_name(number: Token, text: str, end: int) -> SettingError:
+def _number_in_name(number: ExpressionToken, text: str, end: int) -> SettingError:
     word = text[number.start : end]
     hint = "" if "." in word else f"; a name that begins with a digit stands in backticks: `{word}`"
     return SettingError(f"'{word}' is not a number{hint}", offset=number.start)
@@ -362,7 +362,7 @@ def number_literal(text: str) -> Value:
     return exact_number(text)
 
 
-def typed_literal(kind: str, token: Token) -> Literal:
+def typed_literal(kind: str, token: ExpressionToken) -> Literal:
     """`date '2026-01-31'`, `timestamp '2026-01-31T08:00'`, `number 'inf'`."""
     text = token.string.strip()
     value: Value

@@ -16,7 +16,7 @@ from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, text_of, unbound
 from aioflow.expressions.operations import is_nan
 from aioflow.expressions.projection import Attributes
-from aioflow.expressions.scope import Column, InputScope
+from aioflow.expressions.scope import InputScope, ScopeColumn
 from aioflow.expressions.syntax import Name, write_literal
 from aioflow.pattern import pattern
 from aioflow.relation import Row, Schema, Type, Value
@@ -37,7 +37,7 @@ _WIDEST, _MOST_DECIMALS = 1000, 100
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Placeholder:
     """How one value is written; `kind` is `s`, `q` or one of the number formats `d f e g`."""
 
     offset: int
@@ -60,9 +60,9 @@ class Conversion:
 # --- % ------------------------------------------------------------------------------------------
 
 
-def parse_percent(text: str) -> list[str | Conversion]:
+def parse_percent(text: str) -> list[str | Placeholder]:
     """The literal texts and the conversions of a %-format."""
-    pieces: list[str | Conversion] = []
+    pieces: list[str | Placeholder] = []
     place = 0
     for found in _PERCENT.finditer(text):
         pieces.append(text[place : found.start()])
@@ -71,7 +71,7 @@ def parse_percent(text: str) -> list[str | Conversion]:
     return [*pieces, text[place:]]
 
 
-def _percent(found: re.Match[str]) -> str | Conversion:
+def _percent(found: re.Match[str]) -> str | Placeholder:
     flags, width, precision, kind = found[1], found[2], found[3], found[4]
     if found[0] == "%%":
         return "%"
@@ -87,10 +87,10 @@ def _percent(found: re.Match[str]) -> str | Conversion:
     if kind == "q":
         if found[0] != "%q":
             raise SettingError(f"'{found[0]}': %q takes no width", offset=offset)
-        return Conversion(offset, found[0], kind, _quoted)
+        return Placeholder(offset, found[0], kind, _quoted)
     if kind == "s":
-        return Conversion(offset, found[0], kind, _text_writer(flags, width, precision))
-    return Conversion(offset, found[0], kind, _number_writer(_specification(flags, width, precision, kind)))
+        return Placeholder(offset, found[0], kind, _text_writer(flags, width, precision))
+    return Placeholder(offset, found[0], kind, _number_writer(_specification(flags, width, precision, kind)))
 
 
 def _check_size(text: str, width: str, precision: str, offset: int) -> None:
@@ -114,9 +114,9 @@ def _specification(flags: str, width: str, precision: str | None, kind: str) -> 
 # --- {} -----------------------------------------------------------------------------------------
 
 
-def parse_placeholders(text: str) -> list[str | Conversion]:
+def parse_placeholders(text: str) -> list[str | Placeholder]:
     """The literal texts and the placeholders of a template."""
-    pieces: list[str | Conversion] = []
+    pieces: list[str | Placeholder] = []
     place = 0
     for found in _BRACES.finditer(text):
         pieces.append(text[place : found.start()])
@@ -128,7 +128,7 @@ def parse_placeholders(text: str) -> list[str | Conversion]:
 _BRACES = pattern(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
-def _placeholder(found: re.Match[str]) -> str | Conversion:
+def _placeholder(found: re.Match[str]) -> str | Placeholder:
     offset = found.start()
     if found[0] in ("{{", "}}"):
         return found[0][0]
@@ -138,7 +138,7 @@ def _placeholder(found: re.Match[str]) -> str | Conversion:
     if not name.strip():
         raise SettingError("a placeholder names an attribute: {name}", offset=offset)
     if not colon:
-        return Conversion(offset + 1, found[0], "s", _plain, name.strip())
+        return Placeholder(offset + 1, found[0], "s", _plain, name.strip())
     numeric = _SPECIFICATION.fullmatch(specification)
     if numeric is None:
         raise SettingError(
@@ -152,7 +152,7 @@ def _placeholder(found: re.Match[str]) -> str | Conversion:
         specification = f"{numeric[1]}d"
     elif kind in "fe" and not precision:
         specification = f"{numeric[1]}.6{kind}"
-    return Conversion(offset + 1, found[0], kind, _number_writer(specification), name.strip())
+    return Placeholder(offset + 1, found[0], kind, _number_writer(specification), name.strip())
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Template:
         """The template as a function of rows; a SettingError with an offset for what is wrong in it."""
         if attributes is None:
             pieces = parse_placeholders(self.text)
-            names = [piece.name for piece in pieces if isinstance(piece, Conversion)]
+            names = [piece.name for piece in pieces if isinstance(piece, Placeholder)]
         else:
             pieces = parse_percent(self.text)
             names = list(attributes.names)
@@ -261,7 +261,7 @@ class Template:
         if self.schema is None:
             return Formatter(tuple(names), None, unbound, counters)
         given = iter(names)
-        fields: list[str | tuple[int, Conversion]] = []
+        fields: list[str | tuple[int, Placeholder]] = []
         for piece in pieces:
             if isinstance(piece, str):
                 fields.append(piece)
@@ -273,8 +273,8 @@ class Template:
         return Formatter(tuple(names), positions, _format(fields, counters), counters)
 
 
-def _check_count(pieces: Sequence[str | Conversion], names: list[str]) -> None:
-    conversions = [piece for piece in pieces if isinstance(piece, Conversion)]
+def _check_count(pieces: Sequence[str | Placeholder], names: list[str]) -> None:
+    conversions = [piece for piece in pieces if isinstance(piece, Placeholder)]
     if len(conversions) == len(names):
         return
     place = conversions[len(names)].offset if len(conversions) > len(names) else None
@@ -283,14 +283,14 @@ def _check_count(pieces: Sequence[str | Conversion], names: list[str]) -> None:
     raise SettingError(f"the format has {has}, but {listed}: {', '.join(names)}", offset=place)
 
 
-def _check_type(conversion: Conversion, column: Column) -> None:
+def _check_type(conversion: Placeholder, column: ScopeColumn) -> None:
     if column.type is not None and not conversion.takes(column.type):
         raise SettingError(
             f"'{conversion.text}' writes {conversion.wants}, not a {column.type}", offset=conversion.offset
         )
 
 
-def _format(fields: list[str | tuple[int, Conversion]], counters: Counters) -> Format:
+def _format(fields: list[str | tuple[int, Placeholder]], counters: Counters) -> Format:
     parts: list[tuple[int, Callable[[Value], str]]] = []
     texts = [""]
     for each in fields:

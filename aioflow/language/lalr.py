@@ -19,7 +19,7 @@ _NODES = Nodes()
 _MAKERS = tuple(getattr(_NODES, origin, None) for origin, _ in RULES)
 
 
-class Reading:
+class LalrParse:
     """A piece that is being read by a rule of the grammar."""
 
     def __init__(self, start: str) -> None:
@@ -104,7 +104,7 @@ def read_piece(start: str, piece: Piece, mistakes: Mistakes, skip: int = 0) -> A
 
 class _PieceReader:
     def __init__(self, start: str, piece: Piece, mistakes: Mistakes, skip: int) -> None:
-        self._reading = Reading(start)
+        self._reading = LalrParse(start)
         self._start = start
         self._tokens = piece.tokens
         self._following = piece.following

@@ -10,7 +10,7 @@ from aioflow.exports import lazy_exports
 if TYPE_CHECKING:
     from aioflow.messages.accounts import outbox_problems
     from aioflow.messages.chat.channel import NotifyAccounts
-    from aioflow.messages.content.attachments import Encoding, FileKind
+    from aioflow.messages.content.attachments import FileKind, ValueEncoding
     from aioflow.messages.content.short_text import (
         Notices,
         PhoneNumbers,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from aioflow.messages.content.templates import BodyTemplate, HtmlTemplate
     from aioflow.messages.email.addresses import Recipients
-    from aioflow.messages.email.email_content import Draft, Headings, Letters, Subject
+    from aioflow.messages.email.email_content import EmailContent, EmailDraft, Headings, Subject
     from aioflow.messages.email.settings import EmailAccounts
     from aioflow.messages.outbox.message import Channel, Delivery, DeliveryError, Message, if_cut_short
     from aioflow.messages.outbox.service import Outbox
@@ -31,13 +31,12 @@ __all__ = [
     "Channel",
     "Delivery",
     "DeliveryError",
-    "Draft",
     "EmailAccounts",
-    "Encoding",
+    "EmailContent",
+    "EmailDraft",
     "FileKind",
     "Headings",
     "HtmlTemplate",
-    "Letters",
     "Message",
     "Notices",
     "NotifyAccounts",
@@ -48,6 +47,7 @@ __all__ = [
     "ShortMessages",
     "Subject",
     "TextMessages",
+    "ValueEncoding",
     "check_wording",
     "if_cut_short",
     "outbox_problems",
@@ -58,11 +58,11 @@ __getattr__, __dir__ = lazy_exports(
     {
         "accounts": ("outbox_problems",),
         "chat.channel": ("NotifyAccounts",),
-        "content.attachments": ("Encoding", "FileKind"),
+        "content.attachments": ("ValueEncoding", "FileKind"),
         "content.short_text": ("Notices", "PhoneNumbers", "ShortMessages", "TextMessages", "check_wording"),
         "content.templates": ("BodyTemplate", "HtmlTemplate"),
         "email.addresses": ("Recipients",),
-        "email.email_content": ("Draft", "Headings", "Letters", "Subject"),
+        "email.email_content": ("EmailDraft", "Headings", "EmailContent", "Subject"),
         "email.settings": ("EmailAccounts",),
         "outbox.message": ("Channel", "Delivery", "DeliveryError", "Message", "if_cut_short"),
         "outbox.service": ("Outbox",),

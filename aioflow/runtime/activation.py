@@ -13,7 +13,7 @@ from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks
 
 
-class Gate:
+class Activation:
     """A step that has not begun: its inputs are held until a tuple and all its signals have come.
 
     Outside D+S+ it also waits for the end of every input. What arrives calls `consider`; no task

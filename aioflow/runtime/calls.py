@@ -11,7 +11,7 @@ from aioflow.authoring.context import Position
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Step
 from aioflow.plan import Plan
-from aioflow.runtime.activation import Gate
+from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import CallEnded, CallStarted
 from aioflow.runtime.failures import CallFailures, FailureSink
 from aioflow.runtime.inline_step import InlineStep
@@ -30,7 +30,7 @@ from aioflow.runtime.recursion import (
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion, EndWatch, Signal, Watch
 from aioflow.runtime.stream import Stream
-from aioflow.runtime.tail_loop import Loop
+from aioflow.runtime.tail_loop import TailLoop
 from aioflow.wholeness import WHOLE, Marks
 
 
@@ -63,7 +63,7 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
     stream.release()
 
 
-class Surroundings:
+class CallScope:
     """What a call inherits from where it is made."""
 
     __slots__ = ("depths", "level", "ordered", "recursion", "sink", "urgent")
@@ -95,7 +95,7 @@ class Entrance:
         session: Session,
         plan: Plan,
         handed_down: frozenset[int] = frozenset(),
-        around: Surroundings | None = None,
+        around: CallScope | None = None,
     ) -> None:
         self._session = session
         self._plan = plan
@@ -168,7 +168,7 @@ class Call:
         session: Session,
         routine: Routine,
         completion: Completion,
-        surroundings: Surroundings,
+        surroundings: CallScope,
         caller: Position | None = None,
     ) -> None:
         self.session = session
@@ -179,7 +179,7 @@ class Call:
         session.calls += 1
         self.iteration = session.calls
         self.signals = [Signal() for _ in range(routine.signals)]
-        self.gates: list[Gate | InlineStep | None] = []
+        self.gates: list[Activation | InlineStep | None] = []
         # Who watches wants to see every step begin, wait and end.
         watched = session.timing or bool(session.listeners)
         self.may_inline = session.streaming and surroundings.sink is None and not watched
@@ -210,7 +210,7 @@ class Call:
                 hand_over(stream, targets[variable])
         for gate in self.gates:
             # Streams that got rows or ended meanwhile have told their gates; the others have none.
-            if isinstance(gate, Gate) and (not gate.streams or adopted):
+            if isinstance(gate, Activation) and (not gate.streams or adopted):
                 gate.consider()
         self.completion.leave()
 
@@ -333,7 +333,7 @@ class Call:
                 outlet.mark_left()
 
 
-class CallStep(Gate):
+class CallStep(Activation):
     """A statement that calls a plan."""
 
     __slots__ = ("_call", "_entrance", "_watches", "ordered", "urgent")
@@ -408,11 +408,11 @@ class CallStep(Gate):
             return frozenset()
         return frozenset([number for number, outlet in enumerate(self.outlets) if not outlet.was_needed])
 
-    def _loop(self, routine: Routine, inside: Surroundings) -> None:
+    def _loop(self, routine: Routine, inside: CallScope) -> None:
         """Leave this and all further levels to a work list."""
         outputs = [outlet.targets for outlet in self.outlets]
         stream = self.streams[0]
-        loop = Loop(
+        loop = TailLoop(
             self.session,
             routine,
             self.completion,
@@ -430,7 +430,7 @@ class CallStep(Gate):
         self.ended = True
         self.completion.leave()
 
-    def _inside(self) -> Surroundings:
+    def _inside(self) -> CallScope:
         """What the call's steps inherit."""
         plan, around, recursive = self.step.callee, self._call.surroundings, self.step.recursive
         sink = self._sink()
@@ -441,14 +441,14 @@ class CallStep(Gate):
         if plan.max_depth is not None:
             depths[plan.key] = depths.get(plan.key, 0) + 1
         entrance = self._entrance
-        return Surroundings(sink, self.ordered, self.urgent, depths, entrance.recursion, entrance.level)
+        return CallScope(sink, self.ordered, self.urgent, depths, entrance.recursion, entrance.level)
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:
             return CallFailures(self.errors, self.session.totals_of(self.step).skip)
         return self._call.surroundings.sink
 
-    def _is_too_deep(self, inside: Surroundings) -> bool:
+    def _is_too_deep(self, inside: CallScope) -> bool:
         """Whether the call must not unfold; the recursion is then cut off, or the run fails."""
         plan, session = self.step.callee, self.session
         if plan.max_depth is not None and inside.depths[plan.key] > plan.max_depth:

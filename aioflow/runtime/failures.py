@@ -10,7 +10,7 @@ from aioflow.compiler.fitting import FAILED_CALL, FAILURE
 from aioflow.config.masking import mask
 from aioflow.errors import OperatorError, SettingError, message_of
 from aioflow.relation import Batch, Relation, Row, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet
 from aioflow.runtime.spill import RowBuffer
 from aioflow.wholeness import Marks
@@ -51,7 +51,7 @@ class CallFailures:
 class HeldResults:
     """What a statement gave, where its failure may be taken: none of it leaves before it has ended well."""
 
-    def __init__(self, outlets: Sequence[Outlet], memory: Memory) -> None:
+    def __init__(self, outlets: Sequence[Outlet], memory: MemoryBudget) -> None:
         self._rows = {outlet: RowBuffer(memory) for outlet in outlets}
         self._endings: dict[Outlet, bool] = {}
         self._since_turn = 0

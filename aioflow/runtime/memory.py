@@ -13,7 +13,7 @@ from aioflow.relation import Document, Relation, Row, RowStore
 T = TypeVar("T")
 
 
-class Memory:
+class MemoryBudget:
     """An account of the bytes that rows may take before they go to disk: one for an engine, with one
     for each of its runs, which closes with the run whatever was left open on it.
     """
@@ -27,11 +27,11 @@ class Memory:
         # Those that became part of a value end with it; these sets let them end earlier.
         self._in_values: WeakSet[Spillable] = WeakSet()
         self._handed_out: WeakSet[Spillable] = WeakSet()
-        self._engine: Memory | None = None
+        self._engine: MemoryBudget | None = None
 
-    def for_run(self) -> Memory:
+    def for_run(self) -> MemoryBudget:
         """An account within this one."""
-        account = Memory(self.limit_bytes)
+        account = MemoryBudget(self.limit_bytes)
         account._engine = self
         return account
 
@@ -140,7 +140,7 @@ def _value_size(value: Any) -> int:
 class Spillable:
     """The life of a structure that holds part of a Memory account and perhaps a file."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._reserved = 0
         self._closed = False

@@ -16,7 +16,7 @@ from aioflow.compiler.fitting import FAILED_RELATION, FAILURE
 from aioflow.compiler.step import Bound, Step
 from aioflow.errors import ReleasedError, RunError, message_of
 from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
-from aioflow.runtime.activation import Gate
+from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
 from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
 from aioflow.runtime.outlet import Outlet, nobody_needs
@@ -28,7 +28,7 @@ from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks, partial
 
 
-class OperatorStep(Gate):
+class OperatorStep(Activation):
     """A statement on an operator in one call."""
 
     __slots__ = (

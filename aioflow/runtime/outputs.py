@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from aioflow.relation import Batch, Row, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Reordered, Space, Target
 from aioflow.runtime.spill import RowBuffer
 from aioflow.wholeness import WHOLE, Marks
 
 
-class Mailbox:
+class OutputQueue:
     """Batches of all outputs in the order of their arrival; reading one output never blocks another."""
 
     def __init__(self, capacity_rows: int) -> None:
@@ -93,7 +93,7 @@ class Mailbox:
 class Port:
     """An output of the run as its steps see it. Without streaming it hands on only when it has ended."""
 
-    def __init__(self, name: str, mailbox: Mailbox, streaming: bool, memory: Memory) -> None:
+    def __init__(self, name: str, mailbox: OutputQueue, streaming: bool, memory: MemoryBudget) -> None:
         self.name = name
         self.schema: Schema | None = None
         self.marks = WHOLE

@@ -17,7 +17,7 @@ from aioflow.compiler.step import Step
 from aioflow.errors import DepthError
 from aioflow.plan import Plan
 from aioflow.relation import Row, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Space, Target
 from aioflow.runtime.session import Session
 from aioflow.runtime.spill import KeySet, RowQueue
@@ -85,7 +85,7 @@ class LevelShare:
 class Recursion:
     """What all calls of one recursion share."""
 
-    def __init__(self, memory: Memory, levelled: bool) -> None:
+    def __init__(self, memory: MemoryBudget, levelled: bool) -> None:
         self.levels = Levels() if levelled else None
         self._memory = memory
         self._seen: dict[str, KeySet] = {}
@@ -206,7 +206,7 @@ class EntryStream(Stream):
     def __init__(
         self,
         capacity: int,
-        memory: Memory,
+        memory: MemoryBudget,
         once: Once | None,
         turn: Turn | None = None,
         on_over: Callable[[], None] | None = None,

@@ -24,11 +24,11 @@ from aioflow.errors import (
 from aioflow.plan import InputDeclaration
 from aioflow.relation import Relation, Row, Schema
 from aioflow.runtime.account import OutputAccount, RunAccount
-from aioflow.runtime.calls import Call, Entrance, Surroundings
+from aioflow.runtime.calls import Call, CallScope, Entrance
 from aioflow.runtime.checkpoints import Checkpoints
 from aioflow.runtime.events import Outcome, RunEnded, RunStarted
 from aioflow.runtime.outlet import Outlet, Space, Target
-from aioflow.runtime.outputs import Mailbox, Port
+from aioflow.runtime.outputs import OutputQueue, Port
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.statistics import RunStatistics, channel_statistics, step_statistics
@@ -186,7 +186,7 @@ class Run:
         self.session = session
         self.output = output
         self.outputs = [variable.name for variable in session.graph.program.main.outputs]
-        self.mailbox = Mailbox(session.capacity_rows)
+        self.mailbox = OutputQueue(session.capacity_rows)
         self.is_over = False
         self._inputs = inputs
         self._timeout = timeout_seconds
@@ -249,7 +249,7 @@ class Run:
         handed_down = [place for place in range(len(plan.inputs)) if calls.is_handed_down(plan, place)]
         entrance = Entrance(session, plan, frozenset(handed_down))
         depths = {plan.key: 1} if plan.max_depth is not None else {}
-        around = Surroundings(depths=depths, recursion=entrance.recursion)
+        around = CallScope(depths=depths, recursion=entrance.recursion)
         call = Call(session, routine, Completion(self._completed), around)
         streams = [entrance.new_stream(place, None) for place in range(len(plan.inputs))]
         self._feeds = [

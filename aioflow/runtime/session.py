@@ -19,7 +19,7 @@ from aioflow.dataclass import dataclass
 from aioflow.relation import Row, Schema
 from aioflow.runtime.budget import Budget, Permits
 from aioflow.runtime.events import Event, Listener, Warned
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.stream import Stream
 
 Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
@@ -143,7 +143,7 @@ class Session:
         self,
         graph: Graph,
         budget: Budget,
-        memory: Memory,
+        memory: MemoryBudget,
         info: RunInfo,
         mode: Mode,
         capacity_rows: int,

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from aioflow.errors import ClosedError
 from aioflow.relation import Batch, Relation, Row, Schema
-from aioflow.runtime.memory import Memory, Spillable, SpilledRows, batch_size, row_size
+from aioflow.runtime.memory import MemoryBudget, Spillable, SpilledRows, batch_size, row_size
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _KEY_OVERHEAD_BYTES = 120  # a slot in a set or dict, and the tuple around a key
 class _DiskTable:
     """Pickled entries by hash in a private temporary SQLite database."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         import sqlite3  # only runs that spill pay for it
 
         self._memory = memory
@@ -84,7 +84,7 @@ class _DiskTable:
 class KeySet(Spillable):
     """A set of keys that were seen."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._seen: set[Hashable] = set()
         self._disk: _DiskTable | None = None
@@ -150,7 +150,7 @@ def _key_size(key: Hashable) -> int:
 class KeyedRows(Spillable):
     """Rows by key: many for each."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._rows: dict[Hashable, list[Row]] = {}
         self._disk: _DiskTable | None = None
@@ -217,7 +217,7 @@ class KeyedRows(Spillable):
             self._disk = None
 
 
-__all__ = ["KeySet", "KeyedRows", "Memory", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
+__all__ = ["KeySet", "KeyedRows", "MemoryBudget", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
 
 _CHUNK_ROWS = 1024
 _LENGTH = struct.Struct("<Q")
@@ -226,7 +226,7 @@ _LENGTH = struct.Struct("<Q")
 class SpillFile:
     """Batches one after the other in an anonymous file."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="aioflow-"))  # noqa: SIM115  # closed in close
         memory.count_files(1)
@@ -268,7 +268,7 @@ class SpillFile:
 class RowBuffer(Spillable):
     """Rows in the order in which they came; can be walked again and again."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._kept: list[Batch] = []
         self._tail: Batch = []
@@ -353,7 +353,7 @@ class _StoredRows(SpilledRows):
 class RowQueue(Spillable):
     """Rows that are held until somebody may use them: first in, first out, each read once."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._head: deque[tuple[Batch, int]] = deque()
         self._file: SpillFile | None = None
@@ -397,7 +397,7 @@ class RowQueue(Spillable):
 class SortedRows(Spillable):
     """An external merge sort: runs that fit in memory are sorted and written, then merged. Stable."""
 
-    def __init__(self, memory: Memory, key: Callable[[Row], Any]) -> None:
+    def __init__(self, memory: MemoryBudget, key: Callable[[Row], Any]) -> None:
         super().__init__(memory)
         self._key = key
         self._run: Batch = []

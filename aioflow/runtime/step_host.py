@@ -18,7 +18,7 @@ from aioflow.processes.frames import Limits, UnimportableError
 from aioflow.relation import Batch, Row, Schema
 from aioflow.runtime.budget import Permits
 from aioflow.runtime.events import FiringEnded, FiringStarted, StepEvent
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet
 from aioflow.runtime.session import Session, Totals
 from aioflow.runtime.threads import BlockingCall
@@ -64,7 +64,7 @@ class Host:
         return min(step.step.workers or step.session.workers, step.session.workers)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryBudget:
         return self._step.session.memory
 
     @property

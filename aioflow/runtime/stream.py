@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from aioflow.errors import BEING_READ, CLOSED_EARLY, ClosedError, InputError
 from aioflow.relation import UNTOLD, Batch, Record, Row, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Reordered, SchemaMismatchError, Space, Target
 from aioflow.runtime.spill import RowBuffer, RowQueue
 from aioflow.wholeness import WHOLE, Marks
@@ -61,7 +61,7 @@ class Stream:
     # Whether a step of a called plan may read this very stream instead of one of its own.
     can_be_adopted = True
 
-    def __init__(self, capacity: int, memory: Memory) -> None:
+    def __init__(self, capacity: int, memory: MemoryBudget) -> None:
         self.schema: Schema | None = None
         self.capacity = capacity
         self.limit = 1

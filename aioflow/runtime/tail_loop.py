@@ -56,7 +56,7 @@ class _Entry:
     level: int
 
 
-class Loop:
+class TailLoop:
     """All levels of a recursion from the second on; it reads what its first call was to read."""
 
     def __init__(

@@ -7,7 +7,7 @@ from aioflow.exports import lazy_exports
 if TYPE_CHECKING:
     from aioflow.state.databases import Databases
     from aioflow.state.diff.compare import Difference, open_difference
-    from aioflow.state.diff.spec import Wish, changed_schema
+    from aioflow.state.diff.spec import DiffSpec, changed_schema
     from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
     from aioflow.state.driver import Connection
     from aioflow.state.errors import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aioflow.state.staged import Write
     from aioflow.state.tables import TableName, WrittenTableName, check_key
     from aioflow.state.transaction import Transaction
-    from aioflow.state.writes import CHANGED, Append, Export, Outcome, Storable, Updates
+    from aioflow.state.writes import CHANGED, Append, Export, Storable, UpdateOutcome, Updates
 
 __all__ = [
     "APART_SECONDS",
@@ -42,12 +42,12 @@ __all__ = [
     "DamagedError",
     "DatabaseError",
     "Databases",
+    "DiffSpec",
     "Difference",
     "DisconnectedError",
     "DiskFullError",
     "EmptyBaseline",
     "Export",
-    "Outcome",
     "Query",
     "StateError",
     "Storable",
@@ -55,9 +55,9 @@ __all__ = [
     "TableName",
     "Transaction",
     "TupleQueries",
+    "UpdateOutcome",
     "Updates",
     "VersionError",
-    "Wish",
     "Write",
     "WrittenTableName",
     "changed_schema",
@@ -73,7 +73,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "databases": ("Databases",),
         "diff.compare": ("Difference", "open_difference"),
-        "diff.spec": ("Wish", "changed_schema"),
+        "diff.spec": ("DiffSpec", "changed_schema"),
         "diff.suspects": ("APART_SECONDS", "CONFIRMING_RUNS", "EmptyBaseline", "SHARE", "Suspect"),
         "driver": ("Connection",),
         "errors": (
@@ -92,6 +92,6 @@ __getattr__, __dir__ = lazy_exports(
         "staged": ("Write",),
         "tables": ("TableName", "WrittenTableName", "check_key"),
         "transaction": ("Transaction",),
-        "writes": ("Append", "CHANGED", "Export", "Outcome", "Storable", "Updates"),
+        "writes": ("Append", "CHANGED", "Export", "UpdateOutcome", "Storable", "Updates"),
     },
 )

@@ -39,21 +39,21 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:]*)(:\d*)?")
 
 
 @dataclass(frozen=True)
-class UrlParts:
+class DatabaseUrl:
     """What a URL shows of itself: neither users nor options; and the passwords that stand in it."""
 
     shown: str
     passwords: tuple[str, ...] = ()
 
 
-def url_parts(url: str) -> UrlParts:
+def url_parts(url: str) -> DatabaseUrl:
     """The parts of a URL; an InputError, which never repeats any of it, ends the sentence "must be …"."""
     scheme = _SCHEME.match(url)
     if scheme is None:
         raise InputError("a URL, like 'sqlite:houses.db' or 'postgresql://user@host/name'")
     rest = url[scheme.end() :]
     if scheme[0].lower() == "sqlite:" or not rest.startswith("//"):
-        return UrlParts(url)
+        return DatabaseUrl(url)
     found = _SERVER.fullmatch(rest)
     if found is None or not all(map(_HOST.fullmatch, found["hosts"].split(","))):
         raise InputError(
@@ -64,7 +64,7 @@ def url_parts(url: str) -> UrlParts:
     passwords = [value for name, value in options if name.lower() in _PASSWORDS]
     if password := (found["user"] or "").partition(":")[2]:
         passwords += [password, unquote(password)]
-    return UrlParts(f"{scheme[0]}//{found['hosts']}{found['path']}", tuple(passwords))
+    return DatabaseUrl(f"{scheme[0]}//{found['hosts']}{found['path']}", tuple(passwords))
 
 
 _SECRET = re.compile(r"secret:[A-Za-z_][\w-]*")

@@ -16,7 +16,7 @@ from aioflow.dataclass import dataclass
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, DamagedError, DisconnectedError, DiskFullError, StateError
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 from aioflow.state.system_tables import HEALTH, from_stamp, stamp
 
 KEPT_RUNS = 200  # of each baseline
@@ -141,7 +141,7 @@ async def store_alone(
     try:
         await databases.prepare(connection, address, warn)
         async with AsyncExitStack() as stack:
-            await Patience(address, _WAIT_SECONDS, lambda message: None).enter(connection, stack)
+            await LockWait(address, _WAIT_SECONDS, lambda message: None).enter(connection, stack)
             await write.apply(connection)
     finally:
         await connection.close()

@@ -18,7 +18,7 @@ _TELL_AFTER_SECONDS = 1.0
 _OTHERS = "another run is writing to it"
 
 
-class Patience:
+class LockWait:
     """Pauses that grow, up to `seconds` in all; what is waited for is told once."""
 
     def __init__(self, address: Address, seconds: float, warn: Callable[[str], None]) -> None:

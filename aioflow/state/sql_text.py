@@ -64,7 +64,7 @@ _OPERANDS = frozenset({"escaped", "string", "number", "dollar"})
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SqlParameter:
     """A place in a text at which the value of an attribute is bound."""
 
     name: str
@@ -90,7 +90,7 @@ class Sql:
 
     text: str
     pieces: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SqlParameter, ...]
     words: tuple[str, ...] = field(repr=False)
     start: int = 0  # of the first word
     foreign: str | None = None  # a parameter as some dialect writes it itself
@@ -149,7 +149,7 @@ class Sql:
             parts += [dialect.placeholder.format(place + 1), piece]
         return "".join(parts), picker(positions)
 
-    def _unknown(self, parameter: Parameter, schema: Schema) -> str:
+    def _unknown(self, parameter: SqlParameter, schema: Schema) -> str:
         hyphen = _HYPHENATED.match(self.text, parameter.offset + 1 + len(parameter.name))
         if hyphen is not None and (whole := _longest(parameter.name + hyphen.group(), schema)):
             return f'the attribute {whole!r} is bound as :"{whole}", in quotes because of its hyphen'
@@ -242,14 +242,14 @@ def _longest(hyphenated: str, schema: Schema) -> str | None:
 def parse(text: str) -> Sql:
     """Find the parameters of one statement; a SettingError for what is no single statement."""
     pieces: list[str] = []
-    parameters: list[Parameter] = []
+    parameters: list[SqlParameter] = []
     words: list[str] = []
     foreign: str | None = None
     at = start = 0
     for token in _statement(text):
         if token.kind in ("parameter", "quoted"):
             pieces.append(text[at : token.start])
-            parameters.append(Parameter(token.text, token.start))
+            parameters.append(SqlParameter(token.text, token.start))
             at = token.end
         elif token.kind == "word":
             start = start if words else token.start

@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Protocol
 
 from aioflow.relation import Batch, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import DiskFullError
@@ -27,7 +27,7 @@ class StagedRows:
     While some are being written, on another thread perhaps, others may be added.
     """
 
-    def __init__(self, schema: Schema, memory: Memory) -> None:
+    def __init__(self, schema: Schema, memory: MemoryBudget) -> None:
         self.schema = schema
         self.needs: list[ColumnNeed] = []  # of the rows that are sealed, and of those before
         self._needs_of_all = list(map(ColumnNeed, schema.names, schema.types))

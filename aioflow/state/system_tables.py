@@ -26,7 +26,7 @@ from aioflow.state.errors import (
     DiskFullError,
     VersionError,
 )
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 
 Warn: TypeAlias = Callable[[str], None]
 
@@ -79,7 +79,7 @@ async def prepare_tables(
     found = await found_version(connection, address, tables)
     if found == tables.version:
         return
-    patience = Patience(address, wait_seconds, warn)
+    patience = LockWait(address, wait_seconds, warn)
     copy = await _copied(connection, driver, address, tables, patience) if found else None
     try:
         await _upgrade(connection, address, tables, patience)
@@ -101,7 +101,7 @@ async def prepare_tables(
 
 
 async def _copied(
-    connection: Connection, driver: Driver, address: Address, tables: Tables, patience: Patience
+    connection: Connection, driver: Driver, address: Address, tables: Tables, patience: LockWait
 ) -> str | None:
     """Where the copy of older tables is; None when another process has upgraded them meanwhile."""
     failures = 0
@@ -141,7 +141,7 @@ async def found_version(connection: Connection, address: Address, tables: Tables
     return await _examine(connection, address, tables)
 
 
-async def _upgrade(connection: Connection, address: Address, tables: Tables, patience: Patience) -> None:
+async def _upgrade(connection: Connection, address: Address, tables: Tables, patience: LockWait) -> None:
     async with AsyncExitStack() as stack:
         await patience.enter(connection, stack)
         version = await _examine(connection, address, tables)

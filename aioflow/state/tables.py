@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Document, Relation, Schema, Type
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
 from aioflow.state.errors import CommitError, ConflictError, DatabaseError, DisconnectedError, DiskFullError
@@ -125,7 +125,7 @@ async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNe
 
 
 async def refit_table(
-    connection: Connection, table: str, needs: Sequence[ColumnNeed], memory: Memory
+    connection: Connection, table: str, needs: Sequence[ColumnNeed], memory: MemoryBudget
 ) -> None:
     """Have a table that was made for the first rows of a relation as if it had been made for all so far."""
     names = [need.name for need in needs]

@@ -22,7 +22,7 @@ from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 from aioflow.state.shielded import to_the_end
 from aioflow.state.staged import Write
 from aioflow.state.system_tables import META, note_run, was_committed
@@ -272,7 +272,7 @@ class Transaction:
                     raise _not_stored(error) from error
 
     async def _write(
-        self, connection: Connection, writes: Sequence[Write], now: datetime, patience: Patience
+        self, connection: Connection, writes: Sequence[Write], now: datetime, patience: LockWait
     ) -> None:
         async with AsyncExitStack() as stack:
             await patience.enter(connection, stack, _lock(connection))
@@ -360,7 +360,7 @@ class Transaction:
             except DisconnectedError as again:
                 await self._outlast(again, patience)
 
-    async def _outlast(self, error: BusyError | DisconnectedError, patience: Patience) -> None:
+    async def _outlast(self, error: BusyError | DisconnectedError, patience: LockWait) -> None:
         """Wait for others that write, or for a server that is away, as long as the settings say."""
         try:
             await patience.pause(error)
@@ -384,10 +384,10 @@ class Transaction:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _patience(self) -> Patience:
+    def _patience(self) -> LockWait:
         assert self._address is not None
         seconds = self._databases.settings(self._address.name).wait_seconds
-        return Patience(self._address, seconds, self._host.warn)
+        return LockWait(self._address, seconds, self._host.warn)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:

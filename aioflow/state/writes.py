@@ -15,7 +15,7 @@ from contextlib import aclosing
 from aioflow.authoring.context import Context
 from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.state.databases import driver_for
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import BusyError, ConflictError, DamagedError, DisconnectedError, DiskFullError
@@ -37,7 +37,7 @@ class Append:
         where: str,
         table: str,
         schema: Schema,
-        memory: Memory,
+        memory: MemoryBudget,
         *,
         key: Sequence[str] = (),
         updates: bool = False,
@@ -107,7 +107,7 @@ class Export:
 
     whole = True
 
-    def __init__(self, where: str, table: str, schema: Schema | None, memory: Memory) -> None:
+    def __init__(self, where: str, table: str, schema: Schema | None, memory: MemoryBudget) -> None:
         self.where = where
         self._table = table
         self._attributes_known = schema is not None and len(schema) > 0
@@ -175,7 +175,7 @@ _FATAL = (DisconnectedError, DiskFullError, DamagedError, BusyError)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UpdateOutcome:
     """What the statement gave for one tuple: the rows that it returned or their number, or why it failed."""
 
     row: Row
@@ -193,7 +193,7 @@ class Updates:
         self._context = context
         self._transaction = context.service(Transaction)
 
-    async def run(self, rows: Batch) -> list[Outcome]:
+    async def run(self, rows: Batch) -> list[UpdateOutcome]:
         """Execute for each tuple. One that fails leaves no trace, and the others are not touched by it."""
         async with self._transaction.own_view(self._database, self._context, changes=True) as connection:
             try:
@@ -203,23 +203,23 @@ class Updates:
                 raise
             except Exception as error:
                 if len(rows) == 1:
-                    return [Outcome(rows[0], error=error)]
+                    return [UpdateOutcome(rows[0], error=error)]
             # Once more, each by itself: that costs too much to be done where all goes well.
             return [await self._try(connection, row) for row in rows]
 
-    async def _try(self, connection: Connection, row: Row) -> Outcome:
+    async def _try(self, connection: Connection, row: Row) -> UpdateOutcome:
         try:
             async with connection.savepoint():
                 return await self._execute(connection, row)
         except _FATAL:
             raise
         except Exception as error:
-            return Outcome(row, error=error)
+            return UpdateOutcome(row, error=error)
 
-    async def _execute(self, connection: Connection, row: Row) -> Outcome:
+    async def _execute(self, connection: Connection, row: Row) -> UpdateOutcome:
         if not self._sql.returns_rows:
             text, values = self._sql.for_dialect(connection.dialect)
-            return Outcome(row, results=((await connection.run(text, values(row)),),))
+            return UpdateOutcome(row, results=((await connection.run(text, values(row)),),))
         schema, results = Schema(()), Batch()
         async with aclosing(query_rows(connection, self._sql, row)) as items:
             async for item in items:
@@ -227,7 +227,7 @@ class Updates:
                     schema = item
                 else:
                     results += item
-        return Outcome(row, schema, results)
+        return UpdateOutcome(row, schema, results)
 
 
 class UnstorableError(ValueError):

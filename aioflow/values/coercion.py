@@ -243,7 +243,7 @@ _Row = TypeVar("_Row", bound=Sequence[Value])
 _SHOWN_CHARACTERS = 80
 
 
-class Fitting:
+class Coercion:
     """Fits the values of a row; `declared` has a name and a type, or None, for each."""
 
     def __init__(self, declared: Iterable[tuple[str, Type | None]], misfit: Misfit) -> None:

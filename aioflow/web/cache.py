@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from aioflow.config.folders import cache_folder
 from aioflow.config.masking import masked_logger, shows_secret
 from aioflow.dataclass import dataclass
-from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
+from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheEntry, CacheError, CacheStore, Chosen
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
     Directives,
-    Kept,
+    StoredHead,
     age,
     asked,
     conditions,
@@ -131,7 +131,7 @@ class CacheFetcher:
             raise _not_stored(request)
         return await self._ask(request, question, entry)
 
-    async def _ask(self, request: Request, question: _Question, entry: Entry | None) -> Response:
+    async def _ask(self, request: Request, question: _Question, entry: CacheEntry | None) -> Response:
         sent = _conditional(request, entry)
         response = await self._inner.fetch(sent)
         if response.status == 304 and entry is not None and sent is not request:
@@ -150,7 +150,7 @@ class CacheFetcher:
         return response
 
     async def _renewed(
-        self, request: Request, question: _Question, entry: Entry, response: Response
+        self, request: Request, question: _Question, entry: CacheEntry, response: Response
     ) -> Response | None:
         """The stored answer that a 304 confirms; None if it speaks of another, or is no longer there."""
         if not confirms(entry.kept, response.headers.get("ETag")):
@@ -175,7 +175,7 @@ class CacheFetcher:
         found.set_cookies = response.set_cookies
         return found
 
-    async def _answer(self, request: Request, entry: Entry, how: str) -> Response | None:
+    async def _answer(self, request: Request, entry: CacheEntry, how: str) -> Response | None:
         from multidict import CIMultiDict, CIMultiDictProxy
 
         body: bytes | BodyStream | None = entry.body
@@ -207,12 +207,12 @@ class CacheFetcher:
 
     # --- storing --------------------------------------------------------------------------------
 
-    def _kept(self, response: Response) -> Kept:
+    def _kept(self, response: Response) -> StoredHead:
         now = self._clock()
         timing = response.timing
         # What was waited for before it was sent did not make the answer older.
         delay = max(0.0, timing.first_byte_seconds - timing.waited_seconds)
-        return Kept(response.status, to_keep(response.headers.items()), now - delay, now)
+        return StoredHead(response.status, to_keep(response.headers.items()), now - delay, now)
 
     async def _keep(self, question: _Question, response: Response) -> None:
         kept = self._kept(response)
@@ -265,7 +265,7 @@ class _PassingBody:
         body: BodyStream,
         store: CacheStore,
         chosen: Chosen,
-        kept: Kept,
+        kept: StoredHead,
         failed: Callable[[CacheError], None],
     ) -> None:
         self._body = body
@@ -346,7 +346,7 @@ class _PassingBody:
 class _StoredBody:
     """A large body, read from the store piece by piece."""
 
-    def __init__(self, store: CacheStore, entry: Entry, url: str) -> None:
+    def __init__(self, store: CacheStore, entry: CacheEntry, url: str) -> None:
         self._store = store
         self._entry = entry
         self._url = url
@@ -383,7 +383,7 @@ def _can_be_stored(request: Request) -> bool:
     return not request.headers or all(name.lower() not in _CONDITIONAL for name in request.headers)
 
 
-def _conditional(request: Request, entry: Entry | None) -> Request:
+def _conditional(request: Request, entry: CacheEntry | None) -> Request:
     added = {} if entry is None else conditions(entry.kept)
     return replace(request, headers={**request.headers, **added}) if added else request
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aioflow.config.folders import shown_path
 from aioflow.dataclass import dataclass
 from aioflow.web.errors import WebError
-from aioflow.web.freshness import Kept
+from aioflow.web.freshness import StoredHead
 from aioflow.web.settings import KIBIBYTE
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class CacheError(WebError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A stored answer. Its body is here when it is small, else in so many pieces."""
 
     id: int
-    kept: Kept
+    kept: StoredHead
     pieces: int
     body: bytes | None
 
@@ -110,19 +110,19 @@ class CacheStore:
         personal: Mapping[str, str],
         *,
         leaving_out: frozenset[str] = frozenset(),
-    ) -> Entry | None:
+    ) -> CacheEntry | None:
         """The latest answer that fits a request; headers by their names in lower case.
 
         Whatever the answer says that it depends on, all of the request's `personal` headers have to fit,
         except those to be left out.
         """
 
-        def work(file: sqlite3.Connection) -> Entry | None:
+        def work(file: sqlite3.Connection) -> CacheEntry | None:
             # One view of the file: another process may replace the answer meanwhile.
             with _transaction(file, "DEFERRED"):
                 return latest(file)
 
-        def latest(file: sqlite3.Connection) -> Entry | None:
+        def latest(file: sqlite3.Connection) -> CacheEntry | None:
             rows = file.execute(
                 "SELECT id, status, headers, requested_at, received_at, pieces, selecting FROM entry"
                 " WHERE url = ? AND is_whole ORDER BY received_at DESC, id DESC",
@@ -135,10 +135,10 @@ class CacheStore:
                 if not self._fits(chosen_by, headers, personal.keys() - leaving_out):
                     continue
                 pairs = tuple((name, value) for name, value in json.loads(kept_headers))
-                kept = Kept(status, pairs, requested_at, received_at)
+                kept = StoredHead(status, pairs, requested_at, received_at)
                 body = self._read(file, identity, 0) if pieces == 1 else b"" if pieces == 0 else None
                 self._used[identity] = self._clock()
-                return Entry(identity, kept, pieces, body)
+                return CacheEntry(identity, kept, pieces, body)
             return None
 
         found = await self._do(work)
@@ -146,7 +146,7 @@ class CacheStore:
             await self._do(self._write_uses)
         return found
 
-    async def read(self, entry: Entry) -> bytes | None:
+    async def read(self, entry: CacheEntry) -> bytes | None:
         """The whole body; None when the answer is no longer there."""
         if entry.body is not None:
             return entry.body
@@ -158,11 +158,11 @@ class CacheStore:
 
         return await self._do(work)
 
-    async def piece(self, entry: Entry, number: int) -> bytes | None:
+    async def piece(self, entry: CacheEntry, number: int) -> bytes | None:
         """One piece of a body; None when the answer is no longer there."""
         return await self._do(lambda file: self._read(file, entry.id, number))
 
-    async def put(self, chosen: Chosen, kept: Kept, body: bytes) -> None:
+    async def put(self, chosen: Chosen, kept: StoredHead, body: bytes) -> None:
         """Store an answer in place of the one that was stored for the same."""
 
         def work(file: sqlite3.Connection) -> None:
@@ -175,7 +175,7 @@ class CacheStore:
 
         await self._do(work)
 
-    async def begin(self, chosen: Chosen, kept: Kept) -> int:
+    async def begin(self, chosen: Chosen, kept: StoredHead) -> int:
         """Make room for an answer that comes in pieces; nobody finds it before it is whole."""
 
         def work(file: sqlite3.Connection) -> int:
@@ -203,7 +203,7 @@ class CacheStore:
     async def drop(self, identity: int) -> None:
         await self._do(lambda file: _change(file, "DELETE FROM entry WHERE id = ?", identity))
 
-    async def renew(self, entry: Entry, kept: Kept) -> None:
+    async def renew(self, entry: CacheEntry, kept: StoredHead) -> None:
         """Keep new headers and times for an answer that its server has confirmed."""
         change = "UPDATE entry SET headers = ?, requested_at = ?, received_at = ? WHERE id = ?"
         values = (json.dumps(kept.headers), kept.requested_at, kept.received_at, entry.id)
@@ -313,7 +313,7 @@ class CacheStore:
         found = row.fetchone()
         return None if found is None else zlib.decompress(found[0])
 
-    def _insert(self, file: sqlite3.Connection, chosen: Chosen, kept: Kept) -> int:
+    def _insert(self, file: sqlite3.Connection, chosen: Chosen, kept: StoredHead) -> int:
         selecting = {name: self._selected(value) for name, value in sorted(chosen.selecting.items())}
         headers = json.dumps(kept.headers)
         values = (self._digest(chosen.url), json.dumps(selecting), kept.status, headers, kept.requested_at)

@@ -16,10 +16,10 @@ from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.web.bodies import HoldingFetcher
-from aioflow.web.coalescing import SharedFetcher
+from aioflow.web.coalescing import CoalescingFetcher
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
-from aioflow.web.host_queue import TurnFetcher
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.redirects import RedirectFetcher
@@ -50,7 +50,7 @@ class Client:
 
     scope: ClassVar[Scope] = "engine"
 
-    def __init__(self, shared: SharedFetcher, cache: CacheFetcher | None, hosts: Hosts) -> None:
+    def __init__(self, shared: CoalescingFetcher, cache: CacheFetcher | None, hosts: Hosts) -> None:
         self._shared = shared
         self._cache = cache
         self._statistics = Statistics(hosts)
@@ -79,7 +79,7 @@ class Client:
             fetcher = cache = CacheFetcher(fetcher, store, settings)
         if settings.http.cookies:
             fetcher = CookieFetcher(fetcher)
-        return cls(SharedFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
+        return cls(CoalescingFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Client:
@@ -152,7 +152,7 @@ def _polite(
 ) -> Fetcher:
     """The network with manners; layers that would have nothing to do are left out."""
     http = settings.http
-    turns = TurnFetcher(_network(settings, secrets, network), hosts)
+    turns = HostQueueFetcher(_network(settings, secrets, network), hosts)
     fetcher: Fetcher = HoldingFetcher(turns)
     if http.robots or any(own.robots for own in settings.hosts.values()):
         reader = RetryFetcher(turns, hosts, random, beneath=True) if http.retries else turns

@@ -35,7 +35,7 @@ _Key: TypeAlias = tuple[
 ]
 
 
-class SharedFetcher:
+class CoalescingFetcher:
     """Makes equal GETs once. `shared` counts the answers that took no request of their own.
 
     A streamed answer is shared only with those who came before it began: who comes later would depend

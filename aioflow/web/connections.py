@@ -167,7 +167,7 @@ class Deadline:
                 raise TimeoutError from error
 
 
-class Exchange:
+class HttpExchange:
     """One request on its way, told when its connection stands.
 
     What aiohttp makes for the request finds its exchange by the task that it runs in.
@@ -207,7 +207,7 @@ def _take_note(closed: asyncio.Future[None]) -> None:
         closed.exception()
 
 
-_current: ContextVar[Exchange] = ContextVar("exchange")
+_current: ContextVar[HttpExchange] = ContextVar("exchange")
 
 
 # Both have errors of the connection leave as ours: at its own, aiohttp would send the request a second time.
@@ -260,7 +260,7 @@ class Origin:
         return merged
 
 
-class Origins:
+class OriginRules:
     """Finds the origin of a URL, or refuses it."""
 
     def __init__(self, settings: WebSettings, guard: AddressGuard, secrets: Secrets) -> None:

@@ -126,7 +126,7 @@ def accepted_encodings() -> str:
     return ", ".join(_formats())
 
 
-class Decoder:
+class BodyDecoder:
     """Undoes the encodings of one body.
 
     `feed` it, take `pieces` until there are none, and say `finish` at the end. It fails with a

@@ -21,7 +21,7 @@ LEFT_ALONE_AT_MOST_SECONDS = 3600.0
 _LOG = masked_logger("aioflow.web")
 
 
-class TurnFetcher:
+class HostQueueFetcher:
     """Sends a request when its host may be sent to; holds a slot and the permit only while it is answered.
 
     Slots are taken before permits by everyone, so that nobody can wait for another in a circle.

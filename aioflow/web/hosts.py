@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aioflow.runtime.budget import Permits
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.statistics import Counters
+from aioflow.web.statistics import HostCounters
 from aioflow.web.urls import PortError, host_key, shown_host, without_userinfo
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Breaker:
 Place: TypeAlias = tuple[bool, int]
 
 
-class Pace:
+class RateLimiter:
     """At most `burst` requests at once and `rate` a second after that, and none during a pause.
 
     Some pauses are too long to be waited for: while it `refuses`, nobody should ask for a turn.
@@ -336,10 +336,10 @@ class Host:
         self._retry_tokens = max(_RETRY_RESERVE, float(http.retries))
         self.key = key
         self.name = shown_host(key)
-        self.pace = Pace(rate, self._burst)
+        self.pace = RateLimiter(rate, self._burst)
         self.slots = Permits(max(http.concurrency if own.concurrency is None else own.concurrency, 1))
         self.breaker = Breaker(http.breaker_failures, http.breaker_seconds)
-        self.counters = Counters()
+        self.counters = HostCounters()
         self.has_paused = False  # which is told once
         self.heeds_robots = http.robots if own.robots is None else own.robots
         self.robots: dict[str, RobotsRules] = {}  # by scheme
@@ -395,7 +395,7 @@ class Hosts:
         self, settings: WebSettings, *, idle_hosts: int = IDLE_HOSTS, left_alone_hosts: int = LEFT_ALONE_HOSTS
     ) -> None:
         self.settings = settings
-        self.forgotten = Counters()
+        self.forgotten = HostCounters()
         self.forgotten_hosts = 0
         self._idle_hosts = idle_hosts
         self._left_alone_hosts = left_alone_hosts

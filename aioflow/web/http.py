@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from aioflow.runtime.memory import Memory
+    from aioflow.runtime.memory import MemoryBudget
     from aioflow.web.cookies import CookieStore
     from aioflow.web.traffic import RequestWatch
 
@@ -33,7 +33,7 @@ class Hold:
     """How much of a streamed body is read before it is handed over, and the account on which it is kept."""
 
     most_bytes: int
-    memory: Memory = field(repr=False, compare=False)
+    memory: MemoryBudget = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

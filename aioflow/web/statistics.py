@@ -63,7 +63,7 @@ class SourceStatistics:
     robots: str = "unknown"
 
 
-class Counters:
+class HostCounters:
     """What happened to the requests to one host."""
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Counters:
         kinds = self.refused if isinstance(error, RequestRefusedError) else self.failures
         kinds[type(error).__name__] += 1
 
-    def add(self, other: Counters) -> None:
+    def add(self, other: HostCounters) -> None:
         """Add what another counted; its latencies are left out."""
         self.requests += other.requests
         self.retries += other.retries
@@ -172,7 +172,7 @@ def _of_host(host: Host, now: float) -> SourceStatistics:
     )
 
 
-def _counted(host: str, counters: Counters) -> SourceStatistics:
+def _counted(host: str, counters: HostCounters) -> SourceStatistics:
     return SourceStatistics(
         host,
         counters.requests,

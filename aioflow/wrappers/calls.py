@@ -26,7 +26,7 @@ from aioflow.web.http import Hold, Request, Response
 from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.definition import Wrapper, WrapperInput
 from aioflow.wrappers.health import Watching
-from aioflow.wrappers.loop_fairness import Pauses
+from aioflow.wrappers.loop_fairness import LoopPauses
 from aioflow.wrappers.page_reader import PackedRows, PageReader, PageRows, head_of
 from aioflow.wrappers.python import PythonWrapper, Web
 from aioflow.wrappers.registry import compiled
@@ -75,7 +75,7 @@ class WrapperSession:
         self.watch = traffic.watch
         self.settings = settings
         self.cookies = cookies
-        self.pauses = Pauses()
+        self.pauses = LoopPauses()
         self._host = host
         assert host.run is not None, "a session belongs to a run"
         self.watching = Watching(host, host.run, is_kept=_keeps_health(settings, host, host.run))
@@ -121,7 +121,7 @@ Caller: TypeAlias = Callable[[Row], Awaitable[Batch | PackedRows] | Rows]
 Values: TypeAlias = tuple[Any, ...]
 
 
-class Calls(Protocol):
+class WrapperCalls(Protocol):
     """A wrapper made ready for the tuples of one statement."""
 
     window: int
@@ -133,7 +133,7 @@ class Calls(Protocol):
         ...
 
 
-def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
+def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> WrapperCalls:
     """A wrapper made ready for tuples with these attributes."""
     session = context.service(WrapperSession)
     if isinstance(wrapper, PythonWrapper):

@@ -22,7 +22,7 @@ from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.inheritance import (
     BODIES,
     LIKE_AT_MOST,
-    Merged,
+    MergedWrapper,
     extraction_of,
     like_chain,
     merge,
@@ -44,7 +44,7 @@ from aioflow.wrappers.registry import reader
 from aioflow.wrappers.templates import Authority, Mistake, TextTemplate, UrlTemplate
 
 
-class Findings:
+class WrapperFindings:
     """The mistakes and warnings of one wrapper."""
 
     def __init__(self, text: WrapperText) -> None:
@@ -91,7 +91,7 @@ _COUNTING = ("number", "offset")
 _WHOLE_PAGES = ("html", "xml")
 
 
-def check_reading(merged: Merged, findings: Findings) -> None:
+def check_reading(merged: MergedWrapper, findings: WrapperFindings) -> None:
     """Add every mistake and warning in what a wrapper reads."""
     _check_paging(merged, findings)
     _check_shape(merged, findings)
@@ -106,7 +106,7 @@ def check_reading(merged: Merged, findings: Findings) -> None:
     _ReaderCheck(chosen, extraction, choice or ReaderChoice(extraction.reader), findings).run()
 
 
-def _check_paging(merged: Merged, findings: Findings) -> None:
+def _check_paging(merged: MergedWrapper, findings: WrapperFindings) -> None:
     paging, most = merged.directives.get("PAGING"), merged.directives.get("MAX_PAGES")
     if most is not None and paging is None:
         findings.add("MAX_PAGES limits PAGING, and there is none", most.span)
@@ -121,13 +121,13 @@ def _check_paging(merged: Merged, findings: Findings) -> None:
             findings.add(f"{ends}, and OUTER makes one of it", text.span)
 
 
-def _is_one_item(merged: Merged) -> bool:
+def _is_one_item(merged: MergedWrapper) -> bool:
     extraction = extraction_of(merged)
     is_whole = extraction.reader in _WHOLE_PAGES or (extraction.reader == "text" and not extraction.options)
     return extraction.each is None and is_whole
 
 
-def _check_shape(merged: Merged, findings: Findings) -> None:
+def _check_shape(merged: MergedWrapper, findings: WrapperFindings) -> None:
     outer = merged.directives.get("OUTER")
     is_one_item, extraction = _is_one_item(merged), extraction_of(merged)
     if outer is not None and outer.value and is_one_item and not request_of(merged).empty:
@@ -144,7 +144,7 @@ class _ReaderCheck:
     """Has the reader compile what is wrong selector by selector, so that each wrong one is found."""
 
     def __init__(
-        self, chosen: Reader, extraction: Extraction, choice: ReaderChoice, findings: Findings
+        self, chosen: Reader, extraction: Extraction, choice: ReaderChoice, findings: WrapperFindings
     ) -> None:
         self._reader = chosen
         self._whole = extraction
@@ -272,7 +272,7 @@ def problems(text: WrapperText, program: Program) -> list[Diagnostic]:
     except SettingError as error:
         return [Diagnostic(error.message, text.like_span)] if _answers_for_like(text, program) else []
     merged = merge(text, program)
-    findings = Findings(text)
+    findings = WrapperFindings(text)
     base = merge(chain[1], program) if len(chain) > 1 else None
     _check_removals(text, base, findings)
     RequestCheck(merged, findings).run()
@@ -299,7 +299,7 @@ def _answers_for_like(text: WrapperText, program: Program) -> bool:
     return len(way) > LIKE_AT_MOST
 
 
-def _check_removals(text: WrapperText, base: Merged | None, findings: Findings) -> None:
+def _check_removals(text: WrapperText, base: MergedWrapper | None, findings: WrapperFindings) -> None:
     """`none` takes back what is there."""
     for directive in text.directives:
         if directive.value is None and (base is None or directive.name not in base.directives):
@@ -316,7 +316,7 @@ def _check_removals(text: WrapperText, base: Merged | None, findings: Findings) 
 class RequestCheck:
     """Checks the request of a wrapper: its templates, what it carries, and where its secrets go."""
 
-    def __init__(self, merged: Merged, findings: Findings) -> None:
+    def __init__(self, merged: MergedWrapper, findings: WrapperFindings) -> None:
         self._merged = merged
         self._findings = findings
         self._places = {given.name: place for place, given in enumerate(merged.inputs)}

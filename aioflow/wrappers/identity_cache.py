@@ -10,7 +10,7 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-class Kept(Generic[Given, Made]):
+class IdentityCache(Generic[Given, Made]):
     """A function of one argument that remembers its results by the identity of the argument."""
 
     def __init__(self, make: Callable[[Given], Made]) -> None:

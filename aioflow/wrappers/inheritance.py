@@ -20,7 +20,7 @@ from aioflow.wrappers.definition import (
     WrapperInput,
     whole_path,
 )
-from aioflow.wrappers.identity_cache import Kept
+from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.language import WrapperText, parse_wrapper
 from aioflow.wrappers.language.wrapper_text import Directive, PagingText, ReaderChoice, Removal, RequestLine
 
@@ -48,7 +48,7 @@ def _nothing_yet(program: Program) -> dict[str, Wrapper]:
     return {}
 
 
-_wrappers_of = Kept[Program, dict[str, Wrapper]](_nothing_yet)
+_wrappers_of = IdentityCache[Program, dict[str, Wrapper]](_nothing_yet)
 
 
 def text_named(name: str, program: Program) -> WrapperText:
@@ -72,7 +72,7 @@ def _text_of(item: Item) -> WrapperText:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedWrapper:
     """A wrapper with all that LIKE brings; removals have been carried out."""
 
     text: WrapperText
@@ -100,7 +100,7 @@ def like_chain(text: WrapperText, program: Program) -> Iterator[WrapperText]:
         yield text
 
 
-def merge(text: WrapperText, program: Program) -> Merged:
+def merge(text: WrapperText, program: Program) -> MergedWrapper:
     """The wrapper with all that it does not say itself."""
     directives: dict[str, Directive] = {}
     fields: dict[str, Field] = {}
@@ -114,7 +114,7 @@ def merge(text: WrapperText, program: Program) -> Merged:
             else:
                 fields[field.name] = field
     said = {name: directive for name, directive in directives.items() if directive.value is not None}
-    return Merged(text, inputs, said, tuple(fields.values()))
+    return MergedWrapper(text, inputs, said, tuple(fields.values()))
 
 
 def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
@@ -131,7 +131,7 @@ def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
 # --- building ------------------------------------------------------------------------------------
 
 
-def build(merged: Merged) -> Wrapper:
+def build(merged: MergedWrapper) -> Wrapper:
     """The wrapper that its texts say. What is wrong with it is for `checking` to find."""
     extraction = extraction_of(merged)
     return Wrapper(
@@ -145,7 +145,7 @@ def build(merged: Merged) -> Wrapper:
     )
 
 
-def request_of(merged: Merged) -> RequestTemplate:
+def request_of(merged: MergedWrapper) -> RequestTemplate:
     line: RequestLine = merged.value("REQUEST") or RequestLine("GET", "")
     auth = merged.value("AUTH")
     robots = merged.value("ROBOTS")
@@ -170,7 +170,7 @@ def _pairs(parts: Any) -> Any:
     return None if parts is None else tuple((part.name, part.value) for part in parts)
 
 
-def extraction_of(merged: Merged) -> Extraction:
+def extraction_of(merged: MergedWrapper) -> Extraction:
     choice: ReaderChoice = merged.value("READ") or ReaderChoice(DEFAULT_READER)
     paging: PagingText | None = merged.value("PAGING")
     each = merged.directives.get("EACH")
@@ -213,7 +213,7 @@ def options_of(choice: ReaderChoice) -> dict[str, Any]:
     return options
 
 
-def _paging_of(merged: Merged) -> Paging | None:
+def _paging_of(merged: MergedWrapper) -> Paging | None:
     paging: PagingText | None = merged.value("PAGING")
     if paging is None:
         return None
@@ -241,7 +241,7 @@ def _compiled_schema(extraction: Extraction) -> Schema | None:
         return None  # reported where the wrapper is checked
 
 
-def _schema_of(merged: Merged) -> Schema:
+def _schema_of(merged: MergedWrapper) -> Schema:
     from aioflow.wrappers.registry import reader
 
     choice: ReaderChoice = merged.value("READ") or ReaderChoice(DEFAULT_READER)

@@ -92,7 +92,7 @@ STRETCH_SECONDS = 0.001
 TURNS = 8
 
 
-class Pauses:
+class LoopPauses:
     """Has whoever reads pages on the loop wait a few of its turns after each stretch of work.
 
     Pages that arrive together, or one after the other, would else be read before the rows of the first have

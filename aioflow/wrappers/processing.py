@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from aioflow.errors import SettingError
 from aioflow.relation import Relation, Type, Value
 from aioflow.wrappers.conversions import (
+    ConversionWord,
     DocumentKind,
     Step,
-    Word,
     as_text,
     constant_of,
     join_step,
@@ -202,7 +202,7 @@ class _Compiled:
         else:
             self._convert(word, word_named(word))
 
-    def _convert(self, word: Processing, meaning: Word) -> None:
+    def _convert(self, word: Processing, meaning: ConversionWord) -> None:
         if meaning.make is None:
             return
         if meaning.takes_text and self.type is not Type.CHAR:

@@ -12,7 +12,7 @@ from aioflow.authoring.function import parse_attributes
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Type, Value
-from aioflow.values.coercion import Fitting, row_of_mapping, shown, value_of
+from aioflow.values.coercion import Coercion, row_of_mapping, shown, value_of
 from aioflow.web.errors import ExtractionError
 from aioflow.web.http import Request, Response
 from aioflow.wrappers.definition import WrapperInput
@@ -90,13 +90,13 @@ class PythonWrapper:
         return ()
 
     @cached_property
-    def inputs_fitting(self) -> Fitting:
+    def inputs_fitting(self) -> Coercion:
         """What makes values of inputs fit the function."""
-        return Fitting(((given.name, given.type) for given in self.inputs), misfit)
+        return Coercion(((given.name, given.type) for given in self.inputs), misfit)
 
     @cached_property
-    def _fitting(self) -> Fitting:
-        return Fitting(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
+    def _fitting(self) -> Coercion:
+        return Coercion(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
 
     def rows(self, results: object) -> Batch:
         """What the function gave, as rows; an ExtractionError or TypeError when that makes no sense."""

@@ -16,11 +16,11 @@ from urllib.parse import quote, quote_plus, unquote_plus, urlencode
 from aioflow.config.masking import conceal
 from aioflow.errors import SettingError
 from aioflow.relation import Row, Value
-from aioflow.values.coercion import Fitting
+from aioflow.values.coercion import Coercion
 from aioflow.web.http import SAFE_METHODS, Request, harmless
 from aioflow.web.urls import origin, resolve
 from aioflow.wrappers.definition import Paging, RequestTemplate, Wrapper
-from aioflow.wrappers.identity_cache import Kept
+from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.input_values import misfit, refused, value_json, value_text, value_texts
 from aioflow.wrappers.language.directives import SECRET
 from aioflow.wrappers.templates import Authority, Mistake, TextTemplate, UrlTemplate, plain_url
@@ -167,7 +167,7 @@ class _Parts:
         template = wrapper.request
         self.needed = [place for place, given in enumerate(wrapper.inputs) if not given.optional]
         self.has_defaults = any(given.default is not None for given in wrapper.inputs)
-        self.fitting = Fitting(((given.name, given.type) for given in wrapper.inputs), misfit) or None
+        self.fitting = Coercion(((given.name, given.type) for given in wrapper.inputs), misfit) or None
         self._names = wrapper.input_names
         places = {name: place for place, name in enumerate(self._names)}
         self._url = _sound(UrlTemplate(template.url, places))
@@ -189,7 +189,7 @@ class _Parts:
         return url
 
 
-_parts_of = Kept[Wrapper, _Parts](_Parts)
+_parts_of = IdentityCache[Wrapper, _Parts](_Parts)
 
 
 def compile_request(wrapper: Wrapper) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aioflow.authoring.operator import Registry, describe
 from aioflow.compiler.inference import Inference, reachable
-from aioflow.compiler.parameters import UNKNOWN, Scope
+from aioflow.compiler.parameters import UNKNOWN, ParameterScope
 from aioflow.plan import (
     InputDeclaration,
     Option,
@@ -169,7 +169,7 @@ def test_a_mutual_recursion_keeps_the_parameters_of_the_call_around_it() -> None
     )
     pong = plan("pong", ["a"], "out", do("ping", "a", "out"))
     inference = Inference(Program(ping, (pong,)), REGISTRY)
-    scope = Scope.outermost(ping, {"s": "+"})
+    scope = ParameterScope.outermost(ping, {"s": "+"})
     inside = scope.enter(pong, {}, recursive=True)
     assert inference.outputs(ping, scope, [Schema.of("x")]) == (Schema.of("x+"),)
     assert inference.outputs(pong, inside, [Schema.of("x")]) == (Schema.of("x+"),)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from aioflow.compiler.parameters import UNKNOWN, Scope, complete, place_before_substitution, substitute
+from aioflow.compiler.parameters import (
+    UNKNOWN,
+    ParameterScope,
+    complete,
+    place_before_substitution,
+    substitute,
+)
 from aioflow.compiler.resolution import Resolved, resolve_statement, signature
 from aioflow.errors import Diagnostic, SettingError
 from aioflow.plan import (
@@ -280,20 +286,20 @@ def test_defaults_may_use_earlier_parameters() -> None:
 
 def test_a_recursive_call_keeps_the_parameters_that_it_does_not_set() -> None:
     plan = Plan("p", parameters=(Parameter("a", 1), Parameter("b", 2)))
-    scope = Scope.outermost(plan, {"A": 10, "b": 20}).enter(plan, {"b": 30}, recursive=True)
+    scope = ParameterScope.outermost(plan, {"A": 10, "b": 20}).enter(plan, {"b": 30}, recursive=True)
     assert (scope.values["a"], scope.values["b"]) == (10, 30)
 
 
 def test_no_other_call_inherits_parameters() -> None:
     caller = Plan("p", parameters=(Parameter("a", 1),))
     callee = Plan("q", parameters=(Parameter("a", 2),))
-    assert Scope.outermost(caller, {"a": 10}).enter(callee, {}, recursive=False).values["a"] == 2
+    assert ParameterScope.outermost(caller, {"a": 10}).enter(callee, {}, recursive=False).values["a"] == 2
 
 
 def test_a_mutual_recursion_keeps_the_parameters_of_the_nearest_call_of_the_same_plan() -> None:
     first = Plan("p", parameters=(Parameter("a", 1),))
     second = Plan("q", parameters=(Parameter("a", 2),))
-    outer = Scope.outermost(first, {"a": 10})
+    outer = ParameterScope.outermost(first, {"a": 10})
     inner = outer.enter(second, {}, recursive=True).enter(first, {}, recursive=True)
     assert outer.enter(second, {}, recursive=True).values["a"] == 2
     assert inner.values["a"] == 10
@@ -301,12 +307,12 @@ def test_a_mutual_recursion_keeps_the_parameters_of_the_nearest_call_of_the_same
 
 def test_every_call_sees_the_parameters_of_the_run() -> None:
     caller, callee = Plan("p"), Plan("q")
-    scope = Scope.outermost(caller, {"run-id": "r1"}).enter(callee, {}, recursive=False)
+    scope = ParameterScope.outermost(caller, {"run-id": "r1"}).enter(callee, {}, recursive=False)
     assert scope.values["run-id"] == "r1"
     assert scope.values["task-id"] == "0"
 
 
 def test_scopes_with_equal_numbers_of_different_types_are_different() -> None:
     plan = Plan("p", parameters=(Parameter("a", 1),))
-    keys = {Scope.outermost(plan, {"a": value}).key for value in (1, 1.0, True, "1")}
+    keys = {ParameterScope.outermost(plan, {"a": value}).key for value in (1, 1.0, True, "1")}
     assert len(keys) == 4

@@ -15,7 +15,7 @@ from aioflow.demo.timeline import (
     PAGES,
     WORKERS,
     DemoMode,
-    Outcome,
+    ModeOutcome,
     RequestSpan,
     Timeline,
     demo_modes,
@@ -144,7 +144,7 @@ def test_requests_on_one_lane_do_not_overlap_and_pages_have_the_first() -> None:
 def test_the_picture_says_what_it_shows() -> None:
     mode = DemoMode("D+S+", "a <b> & c", WORKERS, 0.2, 1.3)
     request = RequestSpan("house", '/houses/"x"&y', 0.1, 0.2)
-    outcome = Outcome(mode, (request,), (0.25, 1.5))
+    outcome = ModeOutcome(mode, (request,), (0.25, 1.5))
     drawn = ElementTree.fromstring(run_picture([outcome, outcome], 0.1))
     texts = ["".join(element.itertext()) for element in drawn.iter(f"{SVG}text")]
     assert any("a <b> & c" in text for text in texts)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from aioflow import Document, Relation, Row, Schema, SettingError
 from aioflow.files import neutral
-from aioflow.messages.content.attachments import Encoding, TooLargeError, make_file
-from aioflow.messages.content.sandbox import Budget, RowsView, RowView
+from aioflow.messages.content.attachments import TooLargeError, ValueEncoding, make_file
+from aioflow.messages.content.sandbox import LoopBudget, RowsView, RowView
 from aioflow.messages.content.tables import (
     Excerpt,
     html_message,
@@ -39,7 +39,7 @@ from aioflow.messages.content.templates import (
 from aioflow.values.cells import cell, json_text
 
 HOUSES = Schema.of("address", "price", "house-url")
-ENCODING = Encoding(cell, json_text)
+ENCODING = ValueEncoding(cell, json_text)
 
 
 def excerpt(*rows: Row, schema: Schema = HOUSES, count: int | None = None, **more: Any) -> Excerpt:
@@ -190,7 +190,7 @@ def filled(template: str, rows: Iterable[Row] = ROWS, kind: type[BodyTemplate] =
     bound = kind.bind(template, [HOUSES])
     bound.check(each=False)
     known = list(rows)
-    budget = Budget()
+    budget = LoopBudget()
     view = RowsView(HOUSES, lambda: known, len(known), budget)
     return bound.render({"rows": view, "count": len(known)}, budget)
 
@@ -198,7 +198,7 @@ def filled(template: str, rows: Iterable[Row] = ROWS, kind: type[BodyTemplate] =
 def filled_each(template: str, row: Row = ROWS[0], kind: type[BodyTemplate] = BodyTemplate) -> str:
     bound = kind.bind(template, [HOUSES])
     bound.check(each=True)
-    budget = Budget()
+    budget = LoopBudget()
     view = RowView(HOUSES, row, budget)
     variables = {name: view[attribute] for name, attribute in identifiers(HOUSES).items()}
     return bound.render({**variables, "row": view}, budget)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aioflow.messages.outbox.message import Delivery, DeliveryError, Message, if_cut_short
-from aioflow.messages.outbox.rows import Account
+from aioflow.messages.outbox.rows import OutboxAccount
 from aioflow.messages.outbox.settings import OutboxSettings
 from aioflow.messages.outbox.table import OutboxTable
 from aioflow.state.driver import Connection
@@ -19,7 +19,7 @@ from aioflow.state.errors import BusyError, DatabaseError, DisconnectedError
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, SETTINGS, Changed, Post, failing, opened_post
 
-MAIN = Account("test", "main")
+MAIN = OutboxAccount("test", "main")
 REFUSED = DeliveryError("refused")
 
 

@@ -20,7 +20,7 @@ from aioflow.errors import InputError
 from aioflow.messages.email.addresses import Mailbox, read_mailbox
 from aioflow.messages.email.channel import EmailChannel
 from aioflow.messages.email.mime import Mail, one_line
-from aioflow.messages.email.settings import EMAIL, Account, EmailAccounts, SmtpAddress
+from aioflow.messages.email.settings import EMAIL, EmailAccount, EmailAccounts, SmtpAddress
 from aioflow.messages.outbox.message import DeliveryError, Message
 from aioflow.state.crash_points import watch
 from tests.messages.mails import account, channel, mail
@@ -335,7 +335,7 @@ def test_an_account_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_URL", "maildir:mail")
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_FROM", "a@x.org")
     found = EmailAccounts(read_configuration()).find("home")
-    assert isinstance(found, Account)
+    assert isinstance(found, EmailAccount)
     assert found.sender == Mailbox("a@x.org")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, loads
-from aioflow.messages.outbox.rows import Entry
+from aioflow.messages.outbox.rows import OutboxEntry
 from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
@@ -69,7 +69,7 @@ async def interrupted(
             await task
 
 
-async def only_message(path: Path) -> Entry:
+async def only_message(path: Path) -> OutboxEntry:
     async with opened_post(f"sqlite:{path}") as post:
         return await post.only()
 

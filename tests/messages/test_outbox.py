@@ -17,7 +17,7 @@ from aioflow.authoring.operator import Registry, StoreUse, describe
 from aioflow.authoring.plugins import load_operators
 from aioflow.messages.outbox.courier import Courier, Report
 from aioflow.messages.outbox.message import DeliveryError, Message
-from aioflow.messages.outbox.rows import Account, Waiting
+from aioflow.messages.outbox.rows import OutboxAccount, Waiting
 from aioflow.messages.outbox.service import Outbox, report_warnings
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
@@ -279,8 +279,8 @@ def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
 def test_the_warnings_of_a_run_say_how_many_why_and_when() -> None:
     address = address_of("sqlite:test.db")
     waiting = [
-        Waiting(Account("email", "home"), 2, NOON + timedelta(seconds=125), "refused"),
-        Waiting(Account("notify", ""), 1000, NOON + timedelta(hours=3), None),
+        Waiting(OutboxAccount("email", "home"), 2, NOON + timedelta(seconds=125), "refused"),
+        Waiting(OutboxAccount("notify", ""), 1000, NOON + timedelta(hours=3), None),
     ]
     (text,) = report_warnings(Report(waiting=waiting), address, NOON)
     assert text == (

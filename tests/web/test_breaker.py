@@ -21,7 +21,7 @@ from aioflow.web.errors import (
     RobotsRefusedError,
     WebError,
 )
-from aioflow.web.host_queue import TurnFetcher
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.http import Request, Response
 from aioflow.web.retries import RetryFetcher
@@ -180,7 +180,7 @@ def test_nothing_is_held_while_the_probe_is_waited_for() -> None:
         switch = Switch(broken)
         await switch.ask(3)
         allowance = Allowance(1)
-        fetcher = RetryFetcher(TurnFetcher(switch.site, switch.hosts), switch.hosts)
+        fetcher = RetryFetcher(HostQueueFetcher(switch.site, switch.hosts), switch.hosts)
         tasks = [asyncio.create_task(fetcher.fetch(Request(A, permit=allowance))) for _ in range(5)]
         await asyncio.sleep(15)
         host = switch.hosts.at(A)

@@ -20,7 +20,7 @@ from aioflow.web.errors import (
     RobotsRefusedError,
     WebError,
 )
-from aioflow.web.host_queue import TurnFetcher
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.http import Request, Response, Timing
 from aioflow.web.retries import RetryFetcher
@@ -46,7 +46,7 @@ class Scene:
         left = list(answers)
         self.site = Site(lambda request: left.pop(0) if len(left) > 1 else left[0], seconds=seconds)
         self.hosts = Hosts(WebSettings(HttpSettings(**{"breaker_failures": 0, **http})))
-        self.fetcher = RetryFetcher(TurnFetcher(self.site, self.hosts), self.hosts, random or Largest())
+        self.fetcher = RetryFetcher(HostQueueFetcher(self.site, self.hosts), self.hosts, random or Largest())
 
     async def fetch(self, url: str = A, **request: Any) -> Response:
         return await self.fetcher.fetch(Request(url, **request))

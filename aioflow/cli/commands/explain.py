@@ -15,7 +15,7 @@ from aioflow.cli.interrupt import run_interruptibly
 from aioflow.cli.output.logs import logged
 from aioflow.cli.program import load_checked
 from aioflow.compiler.graph import Graph, Routine
-from aioflow.compiler.inference import Activation, reachable
+from aioflow.compiler.inference import InferredCall, reachable
 from aioflow.compiler.step import Step
 from aioflow.compiler.stores import store_use
 from aioflow.config.configuration import Configuration
@@ -78,7 +78,7 @@ def _explain(graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
             yield from _plan(activation, graph.routine(activation.scope), graph, limits)
 
 
-def _plan(activation: Activation, routine: Routine, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
+def _plan(activation: InferredCall, routine: Routine, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
     plan = activation.plan
     notes = ["has effects" if routine.has_effects else "no effects"]
     if graph.calls.recurs(plan):
@@ -97,7 +97,7 @@ def _plan(activation: Activation, routine: Routine, graph: Graph, limits: dict[s
 
 
 def _step(
-    step: Step, routine: Routine, activation: Activation, graph: Graph, limits: dict[str, Any]
+    step: Step, routine: Routine, activation: InferredCall, graph: Graph, limits: dict[str, Any]
 ) -> Iterator[str]:
     yield f"  {step.line or step.index + 1:>6}  {_statement_text(step.resolved.statement)}"
     for name in (*step.resolved.outputs, step.resolved.errors):
@@ -110,7 +110,7 @@ def _step(
     yield f"          {' · '.join(_notes(step, activation, graph, limits))}"
 
 
-def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
+def _notes(step: Step, activation: InferredCall, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
     target = step.resolved.target
     if isinstance(target, Plan):
         if step.tail is not None:
@@ -140,7 +140,7 @@ def _notes(step: Step, activation: Activation, graph: Graph, limits: dict[str, A
         yield "drops what fails"
 
 
-def _store_notes(step: Step, activation: Activation, commits_in_batches: bool) -> Iterator[str]:
+def _store_notes(step: Step, activation: InferredCall, commits_in_batches: bool) -> Iterator[str]:
     use = store_use(step.resolved, activation.bound.get(step.index))
     if use is None:
         return

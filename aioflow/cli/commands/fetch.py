@@ -12,8 +12,8 @@ from typing import Any, TextIO
 
 from aioflow.cli.exit import FAILED, OK, os_error_text, tell
 from aioflow.cli.interrupt import run_interruptibly
-from aioflow.cli.output.colour import Paint, print_json
-from aioflow.cli.output.destination import Destination
+from aioflow.cli.output.colour import Colour, print_json
+from aioflow.cli.output.destination import OutputDestination
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
@@ -64,7 +64,7 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
     # The body has stdout for itself.
     report = sys.stderr if options.destination == "-" else sys.stdout
     # A file that cannot be written is found out before anything is sent.
-    destination = Destination(overwrite=options.destination) if options.destination else None
+    destination = OutputDestination(overwrite=options.destination) if options.destination else None
     try:
         response, body = run_interruptibly(fetch(request, settings))
         # Whoever reads the report may leave in the middle of it; the file is there by then.
@@ -137,7 +137,7 @@ def _data(text: str | None) -> bytes | None:
         raise InputError(f"cannot read --data: {os_error_text(error)}") from error
 
 
-def _for_output(response: Response, body: bytes, destination: Destination) -> bytes:
+def _for_output(response: Response, body: bytes, destination: OutputDestination) -> bytes:
     """Return the body as it is or, for a terminal, as the text that it is, of which nothing is obeyed."""
     if not os.isatty(destination.descriptor):
         return body
@@ -148,7 +148,7 @@ def _for_output(response: Response, body: bytes, destination: Destination) -> by
     return visible_lines(body.decode(found.codec, "backslashreplace")).encode()
 
 
-def _write(body: bytes, destination: Destination) -> None:
+def _write(body: bytes, destination: OutputDestination) -> None:
     try:
         with open(destination.descriptor, "wb", closefd=False) as file:
             file.write(body)
@@ -159,7 +159,7 @@ def _write(body: bytes, destination: Destination) -> None:
         raise
 
 
-def _write_out(response: Response, body: bytes, destination: Destination) -> None:
+def _write_out(response: Response, body: bytes, destination: OutputDestination) -> None:
     """Write to stdout, but nothing to a terminal that would show it as anything but itself."""
     if sys.stdout.isatty() and _kind_of(response, body) is not None:
         tell("note", "the body is not shown, since it is no text; -o FILE saves it")
@@ -176,7 +176,7 @@ def _tell(
     if as_json:
         print_json(_described(request, response, body), report)
     else:
-        print(mask("\n".join(_report(request, response, body, Paint(report), offline))), file=report)
+        print(mask("\n".join(_report(request, response, body, Colour(report), offline))), file=report)
     report.flush()
 
 
@@ -195,7 +195,7 @@ def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> Non
     print_json(described, report)
 
 
-def _report(request: Request, response: Response, body: bytes, paint: Paint, offline: bool) -> Iterator[str]:
+def _report(request: Request, response: Response, body: bytes, paint: Colour, offline: bool) -> Iterator[str]:
     colour = "green" if response.status < 300 else "yellow" if response.status < 400 else "red"
     status = paint(f"bold {colour}", status_text(response.status))
     yield f"{status}  {request.method} {shown_url(response.url)}"

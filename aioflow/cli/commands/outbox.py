@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from aioflow.cli.database_option import Place, find_place
+from aioflow.cli.database_option import DatabaseChoice, find_place
 from aioflow.cli.exit import FAILED, OK, tell
 from aioflow.cli.interrupt import run_interruptibly
 from aioflow.cli.output.colour import print_json
@@ -17,10 +17,10 @@ from aioflow.cli.output.formats import Table
 from aioflow.config.masking import mask
 from aioflow.errors import InputError
 from aioflow.messages.channels import Channels
-from aioflow.messages.outbox.attempt import Outcome
+from aioflow.messages.outbox.attempt import DeliveryOutcome
 from aioflow.messages.outbox.courier import Courier, Report
 from aioflow.messages.outbox.message import State
-from aioflow.messages.outbox.rows import Account, Entry, Held, Waiting
+from aioflow.messages.outbox.rows import Held, OutboxAccount, OutboxEntry, Waiting
 from aioflow.messages.outbox.settings import OUTBOX
 from aioflow.messages.outbox.table import OutboxTable
 from aioflow.relation import Record, Row, Schema
@@ -43,7 +43,7 @@ _COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error
 
 
 @asynccontextmanager
-async def _outbox(place: Place, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
+async def _outbox(place: DatabaseChoice, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
     """The messages of a database; None when no plan has ever written to it."""
     databases, address = place.databases, place.address
     table = OutboxTable(lambda: databases.connect(address))
@@ -77,7 +77,7 @@ def list_messages(db: str | None, plan_path: str | None, *, everything: bool, as
     run_interruptibly(_list(find_place(db, plan_path), everything, as_json))
 
 
-async def _list(place: Place, everything: bool, as_json: bool) -> None:
+async def _list(place: DatabaseChoice, everything: bool, as_json: bool) -> None:
     shown = _Json() if as_json else _Lines()
     count = 0
     async with _outbox(place, to_change=False) as table:
@@ -94,7 +94,7 @@ async def _list(place: Place, everything: bool, as_json: bool) -> None:
 
 
 class _Json:
-    def show(self, entry: Entry, now: datetime) -> None:
+    def show(self, entry: OutboxEntry, now: datetime) -> None:
         print_json(_described(entry))
 
     def end(self) -> None:
@@ -108,7 +108,7 @@ class _Lines:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         self._table = Table(several_outputs=False, width=width)
 
-    def show(self, entry: Entry, now: datetime) -> None:
+    def show(self, entry: OutboxEntry, now: datetime) -> None:
         self._write(self._table.rows("outbox", [Record(_COLUMNS, _line(entry, now))]))
 
     def end(self) -> None:
@@ -118,9 +118,9 @@ class _Lines:
         sys.stdout.write(mask(data.decode(errors="replace")))
 
 
-def _line(entry: Entry, now: datetime) -> Row:
+def _line(entry: OutboxEntry, now: datetime) -> Row:
     message = entry.message
-    account = str(Account(message.channel, message.account))
+    account = str(OutboxAccount(message.channel, message.account))
     return (
         message.key[:SHORT_KEY],
         entry.state,
@@ -132,7 +132,7 @@ def _line(entry: Entry, now: datetime) -> Row:
     )
 
 
-def _when(entry: Entry, now: datetime) -> str:
+def _when(entry: OutboxEntry, now: datetime) -> str:
     if entry.state == "waiting":
         return f"in {_span(entry.due, now)}" if entry.due and entry.due > now else "now"
     if entry.state == "sending":
@@ -146,7 +146,7 @@ def _span(until: datetime, now: datetime) -> str:
     return duration_text((until - now).total_seconds())
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _described(entry: OutboxEntry) -> dict[str, Any]:
     message = entry.message
     return {
         "key": message.key,
@@ -188,14 +188,14 @@ def drop_messages(db: str | None, plan_path: str | None, keys: Sequence[str]) ->
     return run_interruptibly(_change(find_place(db, plan_path), keys, "drop"))
 
 
-async def _retry_all_dead(place: Place) -> int:
+async def _retry_all_dead(place: DatabaseChoice) -> int:
     async with _outbox(place, to_change=True) as table:
         count = 0 if table is None else await _patiently(place, table.retry_dead)
     print(f"{count_text(count, 'message')} will be tried again")
     return OK
 
 
-async def _change(place: Place, prefixes: Sequence[str], what: str) -> int:
+async def _change(place: DatabaseChoice, prefixes: Sequence[str], what: str) -> int:
     """Do something to messages, or to none of them when one of the keys is wrong."""
     async with _outbox(place, to_change=True) as table:
         if table is None:
@@ -226,12 +226,12 @@ async def _key(table: OutboxTable, prefix: str) -> str:
     return found[0][0]
 
 
-async def _patiently(place: Place, work: Callable[[], Awaitable[T]]) -> T:
+async def _patiently(place: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
     """Wait while a run is writing to the database."""
     from aioflow.state.errors import BusyError
-    from aioflow.state.lock_wait import Patience
+    from aioflow.state.lock_wait import LockWait
 
-    patience = Patience(place.address, place.databases.settings(place.address.name).wait_seconds, _warn)
+    patience = LockWait(place.address, place.databases.settings(place.address.name).wait_seconds, _warn)
     while True:
         try:
             return await work()
@@ -247,7 +247,7 @@ def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> i
     return run_interruptibly(_deliver(find_place(db, plan_path), watch))
 
 
-async def _deliver(place: Place, watch: bool) -> int:
+async def _deliver(place: DatabaseChoice, watch: bool) -> int:
     async with _outbox(place, to_change=True) as table:
         if table is None:
             raise InputError(f"there are no messages in {place.address.shown}")
@@ -266,7 +266,7 @@ async def _deliver(place: Place, watch: bool) -> int:
     return code
 
 
-def _tell_outcome(key: str, account: Account, outcome: Outcome) -> None:
+def _tell_outcome(key: str, account: OutboxAccount, outcome: DeliveryOutcome) -> None:
     words = outcome.answer if outcome.state == "sent" else outcome.error
     state = "failed" if outcome.state == "waiting" else outcome.state
     print(mask(f"{key[:SHORT_KEY]} {state}  {account}  {words}".rstrip()), flush=True)

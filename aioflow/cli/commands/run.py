@@ -21,7 +21,12 @@ from aioflow.cli.config import web_configuration
 from aioflow.cli.exit import FAILED, NOTHING_FOUND, OK, exit_code, for_terminal, os_error_text, tell
 from aioflow.cli.inputs import input_sources, read_inputs, read_parameters
 from aioflow.cli.interrupt import last_words, run_interruptibly, signals_received
-from aioflow.cli.output.destination import BackgroundWriter, Destination, check_replaceable, replace_file
+from aioflow.cli.output.destination import (
+    BackgroundWriter,
+    OutputDestination,
+    check_replaceable,
+    replace_file,
+)
 from aioflow.cli.output.formats import JSON_LINES, TABLE, Presentation, appends, format_for, present
 from aioflow.cli.output.logs import COMMAND, CommandLog, LogOptions, logged
 from aioflow.cli.program import load_modules, load_program
@@ -36,7 +41,7 @@ from aioflow.runtime.account import RunAccount, error_as_json
 from aioflow.values.quantities import seconds
 
 if TYPE_CHECKING:
-    from aioflow.cli.output.progress import Progress
+    from aioflow.cli.output.progress import ProgressDisplay
     from aioflow.engine import Engine
     from aioflow.runtime.results import RunStream
 
@@ -266,20 +271,20 @@ def _format_of_file(options: RunOptions) -> str | None:
     return options.format or (None if path in (None, "-") else format_for(path))
 
 
-def _destination(options: RunOptions, format: str | None) -> Destination:
+def _destination(options: RunOptions, format: str | None) -> OutputDestination:
     """Where the rows go. A new file of a format that nothing can be added to appears when it is whole."""
     path = options.append
     if path in (None, "-") or format is None or appends(format):
-        return Destination(path, options.overwrite)
+        return OutputDestination(path, options.overwrite)
     is_new = not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path))
-    return Destination(overwrite=path) if is_new else Destination(path)
+    return OutputDestination(overwrite=path) if is_new else OutputDestination(path)
 
 
 def _presentation(
     options: RunOptions,
     settings: Configuration,
     program: Program,
-    destination: Destination,
+    destination: OutputDestination,
     format: str | None,
 ) -> Presentation:
     several = options.output is None and (len(output_names(program)) > 1 or _emits(program))
@@ -311,7 +316,10 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
 
 
 async def _pour(
-    stream: RunStream, presentation: Presentation, destination: Destination, progress: Progress | None
+    stream: RunStream,
+    presentation: Presentation,
+    destination: OutputDestination,
+    progress: ProgressDisplay | None,
 ) -> bool:
     """Write what a run gives as it comes; False when the reader left before the end."""
     on_terminal = progress is not None and os.isatty(destination.descriptor)
@@ -376,22 +384,22 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
 @contextmanager
 def progress_of(
     stream: RunStream, program: Program, engine: Engine, log: CommandLog, *, shown: bool = True
-) -> Iterator[Progress | None]:
+) -> Iterator[ProgressDisplay | None]:
     """A live display on stderr if somebody looks; lines of the log go above it."""
     if not shown or not os.isatty(2) or os.environ.get("TERM") == "dumb":
         yield None
         return
-    from aioflow.cli.output.progress import Holds, Progress, labels_of, render_run
+    from aioflow.cli.output.progress import HostWaits, ProgressDisplay, labels_of, render_run
 
     labels = labels_of(program)
-    holds = Holds(engine.services)
+    holds = HostWaits(engine.services)
 
     def render(width: int, height: int) -> str:
         lines = [line for entry in stream.account().entries for line in entry.lines]
         notes = [*map(mask, lines), *holds.lines()]
         return render_run(stream.statistics(), program.name, labels, width, height, notes)
 
-    with Progress(render) as progress:
+    with ProgressDisplay(render) as progress:
         log.progress = progress
         try:
             yield progress

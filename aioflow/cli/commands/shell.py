@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 from aioflow.cli.commands.fetch import shown_url, status_text
 from aioflow.cli.exit import FAILED, OK, for_terminal, report, tell
-from aioflow.cli.output.colour import Paint, shortened
+from aioflow.cli.output.colour import Colour, shortened
 from aioflow.cli.output.formats import Columns
-from aioflow.cli.pages import Browser, Extracted, Page, extract, reader_for, saved_page, wrapper_of
+from aioflow.cli.pages import Browser, Extracted, FetchedPage, extract, reader_for, saved_page, wrapper_of
 from aioflow.config.configuration import Configuration
 from aioflow.config.folders import data_folder
 from aioflow.dataclass import dataclass
@@ -48,7 +48,7 @@ _NAME_OF_NONE = "page"
 
 
 @dataclass
-class Draft:
+class WrapperDraft:
     """The wrapper so far: lines of its text. Fields go by their name."""
 
     reader: str = "html"
@@ -60,7 +60,7 @@ class Draft:
         """Whether there is a page around the items: not where the lines of a file are."""
         return not _LINES.match(self.reader)
 
-    def entries(self, page: Page) -> list[str]:
+    def entries(self, page: FetchedPage) -> list[str]:
         """The entries before the fields."""
         url = page.head.url if _ADDRESS.match(page.head.url) else "https://example.org/"
         # Braces in a template are inputs.
@@ -75,9 +75,9 @@ class Draft:
 class Shell:
     """A page and a draft; `do` carries out a line and gives what is to be shown."""
 
-    def __init__(self, browser: Browser, paint: Paint, width: int | None = None) -> None:
-        self.page: Page | None = None
-        self.draft = Draft()
+    def __init__(self, browser: Browser, paint: Colour, width: int | None = None) -> None:
+        self.page: FetchedPage | None = None
+        self.draft = WrapperDraft()
         self.has_ended = False
         self.name = _NAME_OF_NONE
         self._browser = browser
@@ -130,7 +130,7 @@ class Shell:
             # Its selectors are in another language.
             self.draft.reader, self.draft.each = reader, None
 
-    def _summary(self, page: Page) -> str:
+    def _summary(self, page: FetchedPage) -> str:
         status = page.head.status
         name = page.path or shown_url(page.head.url)
         text = f"{name}  {count_text(len(page.body), 'byte')}, read as {self.draft.reader}"
@@ -268,13 +268,13 @@ class Shell:
     # --- reading --------------------------------------------------------------------------------
 
     @property
-    def _loaded(self) -> Page:
+    def _loaded(self) -> FetchedPage:
         if self.page is None:
             raise InputError("there is no page: :open one")
         return self.page
 
     def _text(self, entries: Iterable[str], each: str | None, reader: str, name: str) -> str:
-        draft = Draft(reader, each)
+        draft = WrapperDraft(reader, each)
         body = "\n".join([*draft.entries(self._loaded), *entries])
         return f"WRAPPER {name} ()\n{{\n{body}\n}}\nPLAN of-the-shell {{ BODY {{ }} }}"
 
@@ -381,7 +381,7 @@ _IDENTITIES = re.compile(rb"""\sid\s*=\s*["']?([^\s"'<>=`]+)""", re.IGNORECASE)
 def run_shell(target: str, configuration: Configuration) -> int:
     """Open a page and carry out lines until they end; returns the exit code."""
     browser = Browser(web_settings(configuration))
-    shell = Shell(browser, Paint())
+    shell = Shell(browser, Colour())
     try:
         if not _carried_out(shell, f":open {target}"):
             return FAILED
@@ -500,7 +500,7 @@ def completions(text: str, words: list[str], *, in_brackets: bool = False) -> It
     yield from (before + word for word in words if word.startswith(begun) and word != begun)
 
 
-def names_in(page: Page | None) -> list[str]:
+def names_in(page: FetchedPage | None) -> list[str]:
     """The names that a selector for this page may be made of."""
     if page is None:
         return []

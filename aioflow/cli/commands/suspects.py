@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from aioflow.cli.database_option import Place, find_place
+from aioflow.cli.database_option import DatabaseChoice, find_place
 from aioflow.cli.exit import tell
 from aioflow.cli.interrupt import run_interruptibly
 from aioflow.cli.output.colour import print_json
@@ -15,13 +15,13 @@ from aioflow.errors import InputError, suggestion
 from aioflow.relation import Record, Schema
 from aioflow.state.diff.suspects import Suspect, confirm_suspect, forget_suspect, read_suspects
 from aioflow.state.driver import Connection
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 from aioflow.state.system_tables import are_there
 
 _COLUMNS = Schema(("table", "held back", "why", "since", "confirmed"))
 
 
-async def _suspects(place: Place, connection: Connection) -> list[Suspect]:
+async def _suspects(place: DatabaseChoice, connection: Connection) -> list[Suspect]:
     if not await are_there(connection, place.address):
         return []
     return await read_suspects(connection)
@@ -45,7 +45,7 @@ def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> No
         tell("note", f"nothing is held back in {place.address.shown}")
 
 
-async def _list(place: Place) -> list[Suspect]:
+async def _list(place: DatabaseChoice) -> list[Suspect]:
     connection = await place.databases.connect(place.address)
     try:
         return await _suspects(place, connection)
@@ -103,11 +103,13 @@ def forget(db: str | None, plan_path: str | None, table: str) -> None:
     print(f"forgotten: nothing is held back from {table} any more")
 
 
-async def _change(place: Place, table: str, change: Callable[[Connection], Awaitable[None]]) -> Suspect:
+async def _change(
+    place: DatabaseChoice, table: str, change: Callable[[Connection], Awaitable[None]]
+) -> Suspect:
     """Change what is held back of a table; return it as it was."""
     address, databases = place.address, place.databases
     wait_seconds = databases.settings(address.name).wait_seconds
-    patience = Patience(address, wait_seconds, lambda message: tell("warning", message))
+    patience = LockWait(address, wait_seconds, lambda message: tell("warning", message))
     connection = await databases.connect(address)
     try:
         suspects = {suspect.table: suspect for suspect in await _suspects(place, connection)}

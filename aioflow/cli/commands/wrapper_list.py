@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from aioflow.cli.exit import os_error_text, tell
-from aioflow.cli.output.colour import Paint, print_json
+from aioflow.cli.output.colour import Colour, print_json
 from aioflow.cli.pages import wrapper_of
 from aioflow.cli.program import load_modules
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
@@ -124,7 +124,7 @@ def _of_folder(mistakes: list[Diagnostic]) -> Iterator[tuple[AnyWrapper, str | N
 
 
 def _print(wrapper: AnyWrapper, file: str | None) -> None:
-    paint = Paint()
+    paint = Colour()
     place = f"  {paint('dim', file)}" if file else ""
     print(f"{paint('bold', wrapper.name)} ({', '.join(map(_input, wrapper.inputs))}){place}")
     print(f"  {paint('dim', _request(wrapper))}")

@@ -23,9 +23,9 @@ from aioflow.cli.commands.fetch import shown_url, status_text
 from aioflow.cli.commands.wrapper_list import file_of, find, in_python, load_wrappers
 from aioflow.cli.exit import FAILED, OK, tell
 from aioflow.cli.inputs import is_json_of_rows, parsed_json, row_of, single_tuple
-from aioflow.cli.output.colour import Paint, print_json, shortened
+from aioflow.cli.output.colour import Colour, print_json, shortened
 from aioflow.cli.output.formats import Columns
-from aioflow.cli.pages import Browser, Extracted, Page, explain, extract, saved_page
+from aioflow.cli.pages import Browser, Extracted, FetchedPage, explain, extract, saved_page
 from aioflow.cli.program import load_modules
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
@@ -54,7 +54,7 @@ _SURE_BEGINNING = re.compile(r"https?://[^/{}]+/[^{}?#]*", re.IGNORECASE)
 class Asked:
     """A page, or why there is none, and the request it answers."""
 
-    page: Page | None
+    page: FetchedPage | None
     request: Request | None = None
     error: WebError | None = None
 
@@ -218,7 +218,7 @@ def run_test(test: WrapperTest, settings_for: Callable[[str | None], Configurati
 
 def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
     """Report on one page; whether it could be read."""
-    paint = Paint()
+    paint = Colour()
     if asked.request is not None and not test.as_json:
         print(f"{paint('bold', asked.request.method)} {shown_url(asked.request.url)}")
     if asked.page is None:
@@ -239,7 +239,7 @@ def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
 
 
 def _report(
-    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int, paint: Paint
+    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int, paint: Colour
 ) -> Iterator[str]:
     assert asked.page is not None
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -253,7 +253,7 @@ def _report(
         yield f"next page: {visible(following)}"
 
 
-def _read(wrapper: Wrapper, page: Page) -> tuple[Extracted, list[Found]]:
+def _read(wrapper: Wrapper, page: FetchedPage) -> tuple[Extracted, list[Found]]:
     """What a plan would read; as there, an error status is an error unless it means no result."""
     if page.head.status in wrapper.request.empty:
         return Extracted([], is_proven_empty=True), []
@@ -271,7 +271,7 @@ def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> No
         tell("error", visible(str(error)))
 
 
-def _answer_text(page: Page, paint: Paint) -> str:
+def _answer_text(page: FetchedPage, paint: Colour) -> str:
     size = count_text(len(page.body), "byte")
     if page.response is None:
         return paint("dim", f"{size} from {page.path}")
@@ -282,7 +282,9 @@ def _answer_text(page: Page, paint: Paint) -> str:
     return f"{paint('green' if status < 400 else 'red', status_text(status))} {paint('dim', text)}"
 
 
-def _table(wrapper: Wrapper, page: Page, found: Extracted, most: int, width: int | None) -> Iterator[str]:
+def _table(
+    wrapper: Wrapper, page: FetchedPage, found: Extracted, most: int, width: int | None
+) -> Iterator[str]:
     if page.head.status in wrapper.request.empty:
         yield f"no rows: EMPTY says that {page.head.status} means no result"
         return
@@ -309,7 +311,7 @@ def _proofs(wrapper: Wrapper) -> str:
     return " or ".join(map(repr, wrapper.extraction.empty))
 
 
-def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Iterator[str]:
+def _places(places: Sequence[Found], most: int, paint: Colour, width: int) -> Iterator[str]:
     rows = groupby(places, lambda found: found.row)
     shown = 0
     for number, of_row in rows:
@@ -327,7 +329,7 @@ def _places(places: Sequence[Found], most: int, paint: Paint, width: int) -> Ite
         yield paint("dim", f"… and {count_text(left, 'more row')}: --rows {shown + left} shows all")
 
 
-def _places_of_field(name: str, places: Sequence[Found], paint: Paint, width: int) -> Iterator[str]:
+def _places_of_field(name: str, places: Sequence[Found], paint: Colour, width: int) -> Iterator[str]:
     value = places[0].value
     text = "null" if value is None else shortened(visible(cell(value)), width // 2)
     yield f"  {paint('cyan', name)} = {paint('red' if value is None else 'green', text)}"
@@ -341,7 +343,7 @@ def _places_of_field(name: str, places: Sequence[Found], paint: Paint, width: in
         yield f"    {paint('dim', f'… {len(places)} in all')}"
 
 
-def highlighted(found: Found, paint: Paint, width: int) -> str:
+def highlighted(found: Found, paint: Colour, width: int) -> str:
     """The text of the page around a value, the value itself in colour."""
     excerpt = shortened(visible(found.excerpt), width)
     place = _place_of(found.value, excerpt)
@@ -396,7 +398,7 @@ def _health(wrapper: Wrapper, found: Extracted, places: Sequence[Found]) -> Iter
                 yield _Health(inner, "", count, nulls[inner], unreadable)
 
 
-def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: Paint) -> Iterator[str]:
+def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: Colour) -> Iterator[str]:
     if not found.rows:
         return
     health = list(_health(wrapper, found, places))

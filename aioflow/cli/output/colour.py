@@ -13,7 +13,7 @@ from aioflow.values.display import visible_json
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
-class Paint:
+class Colour:
     """Paints texts for a file, if it is a terminal whose user wants that."""
 
     def __init__(self, file: TextIO | None = None) -> None:

@@ -23,7 +23,7 @@ from aioflow.errors import InputError
 from aioflow.operators.files import missing_line_end
 
 
-class Destination:
+class OutputDestination:
     """An open descriptor with what has to happen at the end; stdout when there is no path.
 
     `what` names the file in the message that it cannot be written.
@@ -110,14 +110,14 @@ def check_replaceable(path: str, what: str) -> None:
     """Find out whether `replace_file` could write now, and leave everything as it is."""
     if _is_special(Path(path)) and not os.path.isdir(path):
         return  # who reads a pipe would see its end
-    probe = Destination(overwrite=path, what=what)
+    probe = OutputDestination(overwrite=path, what=what)
     os.close(probe.descriptor)
     probe.abandon()
 
 
 def replace_file(path: str, text: str, what: str | None = None) -> None:
     """Make a file hold this text, or leave it as it was."""
-    destination = Destination(overwrite=path, what=what)
+    destination = OutputDestination(overwrite=path, what=what)
     try:
         with open(destination.descriptor, "w", encoding="utf-8", newline="", closefd=False) as file:
             file.write(text)

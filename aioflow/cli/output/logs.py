@@ -21,7 +21,7 @@ from aioflow.errors import InputError
 from aioflow.values.display import visible, visible_json
 
 if TYPE_CHECKING:
-    from aioflow.cli.output.progress import Progress
+    from aioflow.cli.output.progress import ProgressDisplay
 
 REQUESTS: Final = "aioflow.web.requests"
 STATEMENTS: Final = "aioflow.log"
@@ -52,7 +52,7 @@ class CommandLog:
     """The log of a command; `progress` is what stands on the terminal meanwhile, if anything."""
 
     def __init__(self) -> None:
-        self.progress: Progress | None = None
+        self.progress: ProgressDisplay | None = None
 
 
 @contextmanager

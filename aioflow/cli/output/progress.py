@@ -33,7 +33,7 @@ FIRST_SECONDS = 0.3
 EVERY_SECONDS = 0.12
 
 
-class Progress:
+class ProgressDisplay:
     """A display that is there while the block runs; `aside` lets something else write to the terminal.
 
     `render` gives its text for a width and a height, each line with its end.
@@ -229,7 +229,7 @@ HOSTS_EVERY_SECONDS = 0.5
 SHOWN_HOSTS = 3
 
 
-class Holds:
+class HostWaits:
     """Looks at the client of an engine from time to time, if it has one."""
 
     def __init__(self, services: Services) -> None:

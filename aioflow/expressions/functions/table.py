@@ -27,7 +27,7 @@ _TYPES: dict[str, Type | None] = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """A parameter of a function; `kind` is a type or a narrower word."""
 
     name: str
@@ -41,7 +41,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Function:
+class ExpressionFunction:
     """A function: what it takes and gives, and the Python function that computes it.
 
     `call` gets values of the declared kinds, no null among them unless `takes_null`; it raises
@@ -50,7 +50,7 @@ class Function:
 
     name: str
     family: Family
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     returns: str
     call: Callable[..., Value] = field(repr=False)
     signature: str
@@ -73,11 +73,11 @@ class Function:
             return None
         return len(self.parameters)
 
-    def parameter(self, index: int) -> Parameter:
+    def parameter(self, index: int) -> FunctionParameter:
         return self.parameters[min(index, len(self.parameters) - 1)]
 
 
-FUNCTIONS: dict[str, Function] = {}
+FUNCTIONS: dict[str, ExpressionFunction] = {}
 
 _SIGNATURE = re.compile(r"(\w+)\((.*)\) (\w+)")
 _Implementation = TypeVar("_Implementation", bound=Callable[..., Any])
@@ -97,7 +97,7 @@ def expression_function(
 
     def register(implementation: _Implementation) -> _Implementation:
         doc = " ".join((implementation.__doc__ or "").split())
-        FUNCTIONS[found[1]] = Function(
+        FUNCTIONS[found[1]] = ExpressionFunction(
             found[1], family, parameters, found[3], implementation, signature, doc, examples, takes_null
         )
         return implementation
@@ -105,6 +105,6 @@ def expression_function(
     return register
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> FunctionParameter:
     name, kind = text.strip("[]").removesuffix(" …").split()
-    return Parameter(name, kind, text.startswith("["), text.strip("]").endswith("…"))
+    return FunctionParameter(name, kind, text.startswith("["), text.strip("]").endswith("…"))

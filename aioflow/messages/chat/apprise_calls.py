@@ -14,7 +14,7 @@ from types import TracebackType
 
 from aioflow.config.masking import mask
 from aioflow.errors import MissingExtraError
-from aioflow.messages.chat.apprise_child import Answer, Call
+from aioflow.messages.chat.apprise_child import ChildAnswer, ChildCall
 from aioflow.messages.outbox.message import DeliveryError, if_cut_short
 from aioflow.state.crash_points import VARIABLE as KILL_VARIABLE
 from aioflow.state.crash_points import moment
@@ -43,7 +43,7 @@ class AppriseCalls:
         self._idle: list[_Child] = []
         self._turns = asyncio.Semaphore(_PROCESSES)
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: ChildCall) -> ChildAnswer:
         """Have a call made. A DeliveryError when there was no answer; what the answer says is not judged."""
         with if_cut_short(lambda: DeliveryError("apprise had not begun to send")):
             async with self._turns:
@@ -51,7 +51,7 @@ class AppriseCalls:
                 with if_cut_short(lambda: DeliveryError("apprise was sending", uncertain=True)):
                     return await self._ask(child, call)
 
-    async def _ask(self, child: _Child, call: Call) -> Answer:
+    async def _ask(self, child: _Child, call: ChildCall) -> ChildAnswer:
         try:
             _CALLING()
             answer = await child.ask(call)
@@ -110,7 +110,7 @@ class _Child:
             raise
         return child
 
-    async def ask(self, call: Call) -> Answer:
+    async def ask(self, call: ChildCall) -> ChildAnswer:
         assert self._process.stdin is not None
         try:
             async with asyncio.timeout(call.seconds + _GRACE_SECONDS):
@@ -121,7 +121,7 @@ class _Child:
             raise DeliveryError(f"no answer within {call.seconds:g} s", uncertain=True) from None
         except OSError:
             raise DeliveryError("the process that sends has ended", uncertain=True) from None
-        answer = Answer(**json.loads(line))
+        answer = ChildAnswer(**json.loads(line))
         answer.said, answer.error = mask(answer.said), answer.error and mask(answer.error)
         return answer
 

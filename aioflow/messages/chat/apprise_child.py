@@ -26,7 +26,7 @@ _UNCERTAIN = (502, 504)
 
 
 @dataclass
-class Call:
+class ChildCall:
     """What is to be sent. `done` parts of it have been delivered before; `split` lets long texts be split."""
 
     url: str = field(repr=False)
@@ -40,7 +40,7 @@ class Call:
 
 
 @dataclass
-class Answer:
+class ChildAnswer:
     """What became of it; `error` is None when all of it was delivered, and `done` counts delivered parts."""
 
     said: str = ""
@@ -54,7 +54,7 @@ class Answer:
 
 
 @dataclass
-class Exchange:
+class ServiceRequest:
     """One request of a service: its status, or whether it may have arrived without one."""
 
     status: int | None = None
@@ -119,7 +119,7 @@ class Witness(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[ServiceRequest] = []
         self.warnings: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -138,7 +138,7 @@ class Witness(logging.Handler):
         send = requests.Session.send
 
         def witnessed(session: requests.Session, request: Any, **options: Any) -> requests.Response:
-            exchange = Exchange()
+            exchange = ServiceRequest()
             self.exchanges.append(exchange)
             try:
                 response = send(session, request, **options)
@@ -156,7 +156,7 @@ class Witness(logging.Handler):
         problem = self.exchanges[-1].problem if self.exchanges else ""
         return f"{text} ({problem})" if text and problem else text or problem
 
-    def judge(self, answer: Answer, uses_requests: bool, has_key: bool) -> None:
+    def judge(self, answer: ChildAnswer, uses_requests: bool, has_key: bool) -> None:
         """Fill in what is known of a part that failed; one that the receiver had already did not."""
         last = self.exchanges[-1] if self.exchanges else None
         if last is None:
@@ -222,13 +222,15 @@ def _plugin(url: str, seconds: float, witness: Witness) -> Any:
     return found
 
 
-async def send(call: Call, witness: Witness) -> Answer:
+async def send(call: ChildCall, witness: Witness) -> ChildAnswer:
     """Send what is not yet delivered of a call, part by part."""
     witness.forget()
     plugin = _plugin(call.url, call.seconds, witness)
     if isinstance(plugin, str):
-        return Answer(error=plugin, final=True, done=call.done)
-    answer = Answer(done=call.done, has_credentials=plugin.url(privacy=True) != plugin.url(privacy=False))
+        return ChildAnswer(error=plugin, final=True, done=call.done)
+    answer = ChildAnswer(
+        done=call.done, has_credentials=plugin.url(privacy=True) != plugin.url(privacy=False)
+    )
     title, parts = _laid_out(call, plugin)
     for number, part in enumerate(parts[call.done :], start=call.done + 1):
         key = call.key if len(parts) == 1 else f"{call.key}-{number}"
@@ -241,7 +243,7 @@ async def send(call: Call, witness: Witness) -> Answer:
     return answer
 
 
-def _laid_out(call: Call, plugin: Any) -> tuple[str, list[str]]:
+def _laid_out(call: ChildCall, plugin: Any) -> tuple[str, list[str]]:
     """The title and the parts of the text as the service takes them."""
     title, body = call.title, call.body or call.title
     if not call.split:
@@ -260,7 +262,9 @@ def _laid_out(call: Call, plugin: Any) -> tuple[str, list[str]]:
     return title, parts_of(body, room, plugin.body_max_line_count, call.most_parts)
 
 
-async def _send_part(plugin: Any, title: str, body: str, key: str, answer: Answer, witness: Witness) -> None:
+async def _send_part(
+    plugin: Any, title: str, body: str, key: str, answer: ChildAnswer, witness: Witness
+) -> None:
     import apprise
 
     witness.forget()
@@ -290,7 +294,7 @@ def serve(requests_in: TextIO, answers: TextIO) -> None:
     with asyncio.Runner() as runner:
         for line in requests_in:
             fields: Mapping[str, Any] = json.loads(line)
-            answer = runner.run(send(Call(**fields), witness))
+            answer = runner.run(send(ChildCall(**fields), witness))
             print(json.dumps(asdict(answer)), file=answers, flush=True)
 
 

@@ -11,7 +11,7 @@ from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
 from aioflow.messages.accounts import choose, fill_in_address, referred_secrets
 from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
-from aioflow.messages.chat.apprise_child import Answer, Call
+from aioflow.messages.chat.apprise_child import ChildAnswer, ChildCall
 from aioflow.messages.chat.settings import NOTIFY, NotifySettings, has_password
 from aioflow.messages.outbox.message import DeliveryError, Message, text_of
 from aioflow.web.retry_after import retry_after_seconds
@@ -85,7 +85,7 @@ class NotifyChannel:
         except AioflowError as error:
             raise DeliveryError(str(error), final=True) from None
         text, subject = text_of(message, "text"), text_of(message, "subject")
-        call = Call(url, text, subject, message.key, settings.total_seconds)
+        call = ChildCall(url, text, subject, message.key, settings.total_seconds)
         call.most_parts, call.done = settings.most_parts, _parts_done(message)
         return answered(f"[{KIND}.{name}]", await self._calls.send(call), call.done)
 
@@ -110,7 +110,7 @@ def _url_of(message: Message, name: str, settings: NotifySettings) -> str:
     raise InputError(f"[{KIND}.{name}] has no url {wanted!r} any more; put it back, or drop the message")
 
 
-def answered(label: str, answer: Answer, done_before: int = 0) -> str:
+def answered(label: str, answer: ChildAnswer, done_before: int = 0) -> str:
     """What the receiver said; a DeliveryError when it did not take the message."""
     if answer.error is None:
         return answer.said

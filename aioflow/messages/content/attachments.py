@@ -33,7 +33,7 @@ class TooLargeError(AioflowError):
 
 
 @dataclass(frozen=True)
-class Encoding:
+class ValueEncoding:
     """How values are written: as the text of a cell, and as JSON."""
 
     cell: Callable[[Value], str]
@@ -62,7 +62,7 @@ def make_file(
     stem: str,
     schema: Schema,
     batches: Iterable[Batch],
-    encoding: Encoding,
+    encoding: ValueEncoding,
     most_bytes: int,
     used_bytes: int = 0,
 ) -> File:
@@ -82,14 +82,14 @@ def make_file(
 # --- CSV ----------------------------------------------------------------------------------------
 
 
-def _csv(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Iterator[str]:
+def _csv(schema: Schema, batches: Iterable[Batch], encoding: ValueEncoding) -> Iterator[str]:
     # By the mark spreadsheets know that it is UTF-8.
     yield _BYTE_ORDER_MARK + _csv_lines([[neutral(name) for name in schema.names]])
     for batch in batches:
         yield _csv_lines([[_csv_cell(value, encoding) for value in row] for row in batch])
 
 
-def _csv_cell(value: Value, encoding: Encoding) -> str:
+def _csv_cell(value: Value, encoding: ValueEncoding) -> str:
     return neutral(encoding.cell(value).replace("\x00", "\ufffd"))
 
 
@@ -112,7 +112,7 @@ def _has_returns(rows: list[list[str]]) -> bool:
 # --- JSON ---------------------------------------------------------------------------------------
 
 
-def _json(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Iterator[str]:
+def _json(schema: Schema, batches: Iterable[Batch], encoding: ValueEncoding) -> Iterator[str]:
     names = [encoding.json(name) for name in schema.names]
     between = "[\n"
     for batch in batches:
@@ -128,7 +128,7 @@ def _json(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Itera
 # --- XML ----------------------------------------------------------------------------------------
 
 
-def _xml(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Iterator[str]:
+def _xml(schema: Schema, batches: Iterable[Batch], encoding: ValueEncoding) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<relation>\n'
     for batch in batches:
         for row in batch:
@@ -136,7 +136,7 @@ def _xml(schema: Schema, batches: Iterable[Batch], encoding: Encoding) -> Iterat
     yield "</relation>\n"
 
 
-def _xml_row(schema: Schema, row: Row, encoding: Encoding) -> str:
+def _xml_row(schema: Schema, row: Row, encoding: ValueEncoding) -> str:
     fields = (
         _xml_field(name, value, encoding)
         for name, value in zip(schema.names, row, strict=True)
@@ -145,7 +145,7 @@ def _xml_row(schema: Schema, row: Row, encoding: Encoding) -> str:
     return f"<row>{''.join(fields)}</row>"
 
 
-def _xml_field(name: str, value: Value, encoding: Encoding) -> str:
+def _xml_field(name: str, value: Value, encoding: ValueEncoding) -> str:
     if isinstance(value, Relation) and value.is_list:
         text = "".join(_xml_field("value", each, encoding) for (each,) in value.rows)
     elif isinstance(value, Relation):
@@ -163,7 +163,7 @@ def _xml_text(text: str) -> str:
 
 
 _TYPES: dict[FileKind, str] = {"csv": "text/csv", "json": "application/json", "xml": "application/xml"}
-_WRITERS: dict[FileKind, Callable[[Schema, Iterable[Batch], Encoding], Iterator[str]]] = {
+_WRITERS: dict[FileKind, Callable[[Schema, Iterable[Batch], ValueEncoding], Iterator[str]]] = {
     "csv": _csv,
     "json": _json,
     "xml": _xml,

@@ -46,7 +46,7 @@ _DATE_FORMAT = re.compile(r"(?:[^%]|%-?[A-Za-z%])*")
 _MOST_FORMAT_CHARACTERS = 100
 
 
-class Budget:
+class LoopBudget:
     """How many turns all loops of one rendering may take together."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class RowView(Mapping[str, Value]):
 
     __slots__ = ("_budget", "_row", "_schema")
 
-    def __init__(self, schema: Schema, row: Row, budget: Budget) -> None:
+    def __init__(self, schema: Schema, row: Row, budget: LoopBudget) -> None:
         self._schema, self._row, self._budget = schema, row, budget
 
     def __getitem__(self, name: str) -> Any:
@@ -87,7 +87,9 @@ class RowView(Mapping[str, Value]):
 class RowsView:
     """A relation in a template, read from wherever it is kept."""
 
-    def __init__(self, schema: Schema, walk: Callable[[], Iterable[Row]], count: int, budget: Budget) -> None:
+    def __init__(
+        self, schema: Schema, walk: Callable[[], Iterable[Row]], count: int, budget: LoopBudget
+    ) -> None:
         self._schema, self._walk, self._count, self._budget = schema, walk, count, budget
 
     def __iter__(self) -> Iterator[RowView]:
@@ -111,7 +113,7 @@ class RowsView:
 class ListView:
     """A list of values in a template: `{% for tag in tags %}{{ tag }}{% endfor %}`, `tags|join(", ")`."""
 
-    def __init__(self, relation: Relation, budget: Budget) -> None:
+    def __init__(self, relation: Relation, budget: LoopBudget) -> None:
         self._relation, self._budget = relation, budget
 
     def __iter__(self) -> Iterator[Any]:
@@ -140,7 +142,7 @@ def attribute_of(schema: Schema, name: object) -> str | None:
     return dashed if dashed in schema else None
 
 
-def view(value: Value, budget: Budget) -> Any:
+def view(value: Value, budget: LoopBudget) -> Any:
     """A value as templates see it."""
     if isinstance(value, Relation) and value.is_list:
         return ListView(value, budget)
@@ -247,7 +249,7 @@ def _check_size(size: int) -> None:
 class _Counted:
     """What a loop goes through; its length is known when that of the whole is."""
 
-    def __init__(self, whole: Any, budget: Budget) -> None:
+    def __init__(self, whole: Any, budget: LoopBudget) -> None:
         self._whole, self._budget = whole, budget
 
     def __iter__(self) -> Iterator[Any]:

@@ -34,7 +34,7 @@ _BLANKS = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)
-class Wording:
+class ShortText:
     """How tuples are told: by a template, or else line by line, for phones without the names of attributes.
 
     What is too long for a phone is cut as a whole, and nothing is added that its alphabet does not have.
@@ -47,9 +47,9 @@ class Wording:
         """The text of a message about one tuple."""
         if self.template is None:
             return self._row(schema, row, ", " if self.for_phones else "\n")
-        from aioflow.messages.content.sandbox import Budget, RowView, view
+        from aioflow.messages.content.sandbox import LoopBudget, RowView, view
 
-        budget = Budget()
+        budget = LoopBudget()
         attributes = {
             name: view(row[schema.position(attribute)], budget)
             for name, attribute in identifiers(schema).items()
@@ -62,9 +62,9 @@ class Wording:
         """The text of a message about a relation; a template may walk all of its rows."""
         if self.template is None:
             return self._lines(excerpt)
-        from aioflow.messages.content.sandbox import Budget, RowsView
+        from aioflow.messages.content.sandbox import LoopBudget, RowsView
 
-        budget = Budget()
+        budget = LoopBudget()
         walked = RowsView(excerpt.schema, lambda: chain.from_iterable(rows.batches()), len(rows), budget)
         variables = {"rows": walked, "count": excerpt.count, "table": self._lines(excerpt)}
         return self.template.render(variables, budget)
@@ -169,7 +169,7 @@ class Notices:
     ) -> None:
         self._settings = settings
         self._title = _formatter(title, each)
-        self._wording = Wording(body)
+        self._wording = ShortText(body)
         self.warnings: list[str] = []
         self.doubt = ""
 
@@ -227,7 +227,7 @@ class TextMessages:
         self._account = account
         self._settings = settings
         self._to = to
-        self._wording = Wording(body, for_phones=True)
+        self._wording = ShortText(body, for_phones=True)
         self.warnings: list[str] = []
         self.doubt = ""
         self._has_warned = False

@@ -19,7 +19,7 @@ from aioflow.relation import Schema, unknown_attribute
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-    from aioflow.messages.content.sandbox import Budget, Sandbox
+    from aioflow.messages.content.sandbox import LoopBudget, Sandbox
 
 _FILE_NAME = "<template>"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -78,7 +78,7 @@ class BodyTemplate:
                 raise SettingError(message, offset=self._find(name))
         self._check_attributes(tree, {"row": self.schema} if each else {}, relations)
 
-    def render(self, variables: Mapping[str, Any], budget: Budget) -> str:
+    def render(self, variables: Mapping[str, Any], budget: LoopBudget) -> str:
         """The text with these variables; a TemplateError says in which line it went wrong."""
         from aioflow.messages.content.sandbox import BUDGET, MOST_CHARACTERS
 

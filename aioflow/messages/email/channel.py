@@ -21,8 +21,8 @@ from aioflow.config.secrets import Secrets
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.messages.email.mime import ContentError, Mail
-from aioflow.messages.email.settings import Account, EmailAccounts
-from aioflow.messages.email.smtp import Dialogue, Envelope, Outcome
+from aioflow.messages.email.settings import EmailAccount, EmailAccounts
+from aioflow.messages.email.smtp import Dialogue, Envelope, SmtpOutcome
 from aioflow.messages.outbox.message import DeliveryError, Message, if_cut_short
 from aioflow.state.crash_points import moment
 
@@ -83,14 +83,14 @@ def _sync(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Progress:
+class DeliveryProgress:
     """Who has a message, and who was refused for good; kept with the message between attempts."""
 
     sent: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)  # what the server said
 
     @classmethod
-    def of(cls, message: Message) -> Progress:
+    def of(cls, message: Message) -> DeliveryProgress:
         kept = message.progress
         sent, refused = kept.get("sent", []), kept.get("refused", {})
         if not isinstance(sent, list) or not isinstance(refused, dict):
@@ -102,11 +102,11 @@ class Progress:
         missing = [each for each in recipients if each not in self.sent]
         return [each for each in missing if each not in self.refused] or missing
 
-    def after(self, outcome: Outcome) -> Progress:
+    def after(self, outcome: SmtpOutcome) -> DeliveryProgress:
         answered = {**dict.fromkeys(outcome.taken), **outcome.others}
         kept = {address: said for address, said in self.refused.items() if address not in answered}
         refused = {address: str(answer) for address, answer in outcome.others.items() if answer.is_final}
-        return Progress((*self.sent, *outcome.taken), kept | refused)
+        return DeliveryProgress((*self.sent, *outcome.taken), kept | refused)
 
     def as_json(self) -> dict[str, Any]:
         return {"sent": list(self.sent), "refused": dict(self.refused)}
@@ -131,7 +131,7 @@ class EmailChannel:
             if isinstance(account.target, Path):
                 return await put(mail, account.target)
             with if_cut_short(lambda: DeliveryError(f"nothing was sent to {account.target}")):
-                return await self._send(account, mail, Progress.of(message))
+                return await self._send(account, mail, DeliveryProgress.of(message))
         except ContentError as error:
             raise DeliveryError(f"the message cannot be sent as it is: {error}", final=True) from error
 
@@ -142,7 +142,7 @@ class EmailChannel:
             for dialogue in dialogues.values():
                 group.create_task(dialogue.close())
 
-    async def _send(self, account: Account, mail: Mail, progress: Progress) -> str:
+    async def _send(self, account: EmailAccount, mail: Mail, progress: DeliveryProgress) -> str:
         due = progress.due(mail.recipients)
         if not due:
             return "everybody had it already"
@@ -154,14 +154,14 @@ class EmailChannel:
             return str(outcome.answer)
         raise _left_over(account, progress, outcome)
 
-    def _account(self, name: str | None) -> Account:
+    def _account(self, name: str | None) -> EmailAccount:
         # What is missing in the configuration is not the message's fault, and may be mended.
         problems = self._accounts.problems(name)
         if problems:
             raise DeliveryError("; ".join(problems))
         return self._accounts.find(name)
 
-    def _dialogue(self, account: Account) -> Dialogue:
+    def _dialogue(self, account: EmailAccount) -> Dialogue:
         found = self._dialogues.get(account.name)
         if found is None:
             password = account.settings.password
@@ -173,7 +173,7 @@ class EmailChannel:
         return found
 
 
-def _left_over(account: Account, progress: Progress, outcome: Outcome) -> DeliveryError:
+def _left_over(account: EmailAccount, progress: DeliveryProgress, outcome: SmtpOutcome) -> DeliveryError:
     """The error about those who did not get a message; trying again helps as long as one was not refused."""
     later = {each: str(answer) for each, answer in outcome.others.items() if not answer.is_final}
     reasons = "; ".join(f"{each}: {said}" for each, said in (later | dict(progress.refused)).items())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.template import Template
-from aioflow.messages.content.attachments import Encoding, FileKind, TooLargeError, make_file
+from aioflow.messages.content.attachments import FileKind, TooLargeError, ValueEncoding, make_file
 from aioflow.messages.content.tables import (
     Excerpt,
     doubtful_html,
@@ -32,14 +32,14 @@ from aioflow.messages.content.tables import (
 from aioflow.messages.content.templates import BodyTemplate, HtmlTemplate, identifiers
 from aioflow.messages.email.addresses import AddressError, Mailbox, Recipients
 from aioflow.messages.email.mime import clean_text, one_line
-from aioflow.messages.email.settings import Account
+from aioflow.messages.email.settings import EmailAccount
 from aioflow.plan import NAME_PATTERN
 from aioflow.relation import Batch, Row, Schema, Type
 from aioflow.runtime.spill import RowBuffer
 from aioflow.values.quantities import byte_text, count_text
 
 if TYPE_CHECKING:
-    from aioflow.messages.content.sandbox import Budget
+    from aioflow.messages.content.sandbox import LoopBudget
 
 
 # What the subject of a message for a whole relation may name.
@@ -102,7 +102,7 @@ class Headings(tuple[str, ...]):
 
 
 @dataclass(frozen=True)
-class Draft:
+class EmailDraft:
     """All that a statement says about its mails, beside the tuples themselves."""
 
     to: Recipients
@@ -183,7 +183,7 @@ def _naming(name: str, check: Callable[..., Any], **arguments: Any) -> None:
 
 
 # The variables of a template.
-Variables: TypeAlias = Callable[["Budget"], Mapping[str, Any]]
+Variables: TypeAlias = Callable[["LoopBudget"], Mapping[str, Any]]
 # A relation that has come to its end.
 Kept: TypeAlias = tuple[Schema, RowBuffer]
 
@@ -197,10 +197,12 @@ class _File:
     batches: Callable[[], Iterable[Batch]]
 
 
-class Letters:
+class EmailContent:
     """Makes the content of messages: plain JSON, in which nothing is left to be looked up."""
 
-    def __init__(self, draft: Draft, account: Account, encoding: Encoding, plan: str = "") -> None:
+    def __init__(
+        self, draft: EmailDraft, account: EmailAccount, encoding: ValueEncoding, plan: str = ""
+    ) -> None:
         self._draft = draft
         self._account = account
         self._encoding = encoding
@@ -330,15 +332,15 @@ def _table(
 
 
 def _filled(template: BodyTemplate, variables: Variables, table: str | None = None) -> str:
-    from aioflow.messages.content.sandbox import Budget
+    from aioflow.messages.content.sandbox import LoopBudget
 
-    budget = Budget()
+    budget = LoopBudget()
     given = {} if table is None else {"table": table}
     return template.render({**given, **variables(budget)}, budget)
 
 
 def _relation_variables(relations: Mapping[str, Kept], count: int) -> Variables:
-    def variables(budget: Budget) -> Mapping[str, Any]:
+    def variables(budget: LoopBudget) -> Mapping[str, Any]:
         from aioflow.messages.content.sandbox import RowsView
 
         def walked(schema: Schema, rows: RowBuffer) -> RowsView:
@@ -350,7 +352,7 @@ def _relation_variables(relations: Mapping[str, Kept], count: int) -> Variables:
 
 
 def _tuple_variables(schema: Schema, row: Row) -> Variables:
-    def variables(budget: Budget) -> Mapping[str, Any]:
+    def variables(budget: LoopBudget) -> Mapping[str, Any]:
         from aioflow.messages.content.sandbox import RowView
 
         values = RowView(schema, row, budget)

@@ -69,7 +69,7 @@ class SmtpAddress:
 
 
 @dataclass(frozen=True)
-class Account:
+class EmailAccount:
     """An account by name; `target` is a server, or the folder of a Maildir."""
 
     name: str
@@ -101,7 +101,7 @@ class EmailAccounts:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def find(self, name: str | None) -> Account:
+    def find(self, name: str | None) -> EmailAccount:
         """The account of that name (None: `default`, or the only one); an InputError when it is of no use."""
         name = self._name(name)
         settings = self._found[name]
@@ -111,8 +111,8 @@ class EmailAccounts:
         if settings.url.startswith(_MAILDIR):
             folder = self._configuration.folder("email", name, "url")
             path = Path(settings.url.removeprefix(_MAILDIR)).expanduser()
-            return Account(name, settings, folder / path)
-        return Account(name, settings, smtp_address(settings.url))
+            return EmailAccount(name, settings, folder / path)
+        return EmailAccount(name, settings, smtp_address(settings.url))
 
     def problems(self, name: str | None) -> list[str]:
         """What is missing before the account can be used."""
@@ -128,7 +128,7 @@ class EmailAccounts:
         return choose("email", self._found, name, 'url = "smtp://user@host:587", from = "user@host"')[0]
 
 
-def _problems(account: Account) -> Iterator[str]:
+def _problems(account: EmailAccount) -> Iterator[str]:
     target, table = account.target, f"[email.{account.name}]"
     if not isinstance(target, SmtpAddress):
         return

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from aioflow.config.folders import shown_path
 from aioflow.config.masking import mask
 from aioflow.dataclass import dataclass
-from aioflow.messages.email.settings import Account, SmtpAddress
+from aioflow.messages.email.settings import EmailAccount, SmtpAddress
 from aioflow.messages.outbox.message import DeliveryError, if_cut_short
 from aioflow.state.crash_points import moment
 
@@ -49,7 +49,7 @@ _LINE_WITH_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SmtpReply:
     """What a server said."""
 
     code: int
@@ -73,18 +73,18 @@ class Envelope:
 
 
 @dataclass
-class Outcome:
+class SmtpOutcome:
     """Who has the message now, and what the server said of the others."""
 
     taken: list[str] = field(default_factory=list)
-    others: dict[str, Answer] = field(default_factory=dict)
-    answer: Answer | None = None
+    others: dict[str, SmtpReply] = field(default_factory=dict)
+    answer: SmtpReply | None = None
 
 
 class Dialogue:
     """One connection to the server of an account, opened when it is first needed, for several messages."""
 
-    def __init__(self, account: Account, password: str | None) -> None:
+    def __init__(self, account: EmailAccount, password: str | None) -> None:
         assert isinstance(account.target, SmtpAddress)
         self._server = account.target
         self._settings = account.settings
@@ -94,12 +94,12 @@ class Dialogue:
         self._at_rest = False  # the server waits for a command, and we for no answer
         self._one_at_a_time = asyncio.Lock()
 
-    async def send(self, envelope: Envelope, data: bytes) -> Outcome:
+    async def send(self, envelope: Envelope, data: bytes) -> SmtpOutcome:
         """Hand a message over."""
         async with self._one_at_a_time:
             return await self._send(envelope, data)
 
-    async def _send(self, envelope: Envelope, data: bytes) -> Outcome:
+    async def _send(self, envelope: Envelope, data: bytes) -> SmtpOutcome:
         client = await self._ready()
         options = self._options(client, envelope, len(data))
         self._at_rest = False
@@ -234,8 +234,8 @@ class Dialogue:
             options += ["SMTPUTF8", "BODY=8BITMIME"]
         return options
 
-    async def _recipients(self, envelope: Envelope) -> Outcome:
-        outcome = Outcome()
+    async def _recipients(self, envelope: Envelope) -> SmtpOutcome:
+        outcome = SmtpOutcome()
         for recipient in envelope.recipients:
             answer = await self._command("RCPT", f"TO:<{recipient}>")
             if answer.code in (250, 251, 252):
@@ -247,7 +247,7 @@ class Dialogue:
         _RCPT()
         return outcome
 
-    async def _message(self, outcome: Outcome, data: bytes) -> None:
+    async def _message(self, outcome: SmtpOutcome, data: bytes) -> None:
         """Send the text; whom it did not reach after all is moved from the taken to the others."""
         answer = await self._command("DATA")
         if answer.code == _GO_ON:
@@ -259,7 +259,7 @@ class Dialogue:
         outcome.others |= dict.fromkeys(outcome.taken, answer)
         outcome.taken.clear()
 
-    async def _content(self, data: bytes) -> Answer:
+    async def _content(self, data: bytes) -> SmtpReply:
         from aiosmtplib import SMTPException, SMTPServerDisconnected
 
         assert self._client is not None
@@ -292,12 +292,12 @@ class Dialogue:
 
     # --- commands -------------------------------------------------------------------------------
 
-    async def _command(self, verb: str, *arguments: str) -> Answer:
+    async def _command(self, verb: str, *arguments: str) -> SmtpReply:
         assert self._client is not None
         words = [word.encode() for word in (verb, *arguments)]
         return await self._answered(f"to {verb}", self._client.execute_command(*words, timeout=None))
 
-    async def _answered(self, asked: str, answer: Awaitable[SMTPResponse]) -> Answer:
+    async def _answered(self, asked: str, answer: Awaitable[SMTPResponse]) -> SmtpReply:
         """What the server says, whichever it is; a DeliveryError when it says nothing."""
         from aiosmtplib import SMTPException, SMTPResponseException
 
@@ -345,8 +345,8 @@ def tls_context(ca: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _answer(response: SMTPResponse | object) -> Answer:
-    return Answer(int(getattr(response, "code", 0)), _clean(str(getattr(response, "message", ""))))
+def _answer(response: SMTPResponse | object) -> SmtpReply:
+    return SmtpReply(int(getattr(response, "code", 0)), _clean(str(getattr(response, "message", ""))))
 
 
 def _clean(text: str) -> str:

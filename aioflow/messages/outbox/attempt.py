@@ -23,7 +23,7 @@ from aioflow.messages.outbox.table import OutboxTable
 from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 from aioflow.values.quantities import duration_text
 
 MOST_RETRY_AFTER_SECONDS = 3600.0
@@ -102,7 +102,7 @@ _NOTED = moment("message noted", "what became of the message is durable")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeliveryOutcome:
     """What became of a message, as the table is told."""
 
     state: Literal["sent", "waiting", "dead"]
@@ -114,7 +114,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Desk:
+class DeliveryContext:
     """What all attempts of one courier share; `owner` is its name in leases."""
 
     table: OutboxTable
@@ -127,7 +127,7 @@ class Desk:
     cutoff: Cutoff
 
 
-def _tell(message: Message, outcome: Outcome) -> None:
+def _tell(message: Message, outcome: DeliveryOutcome) -> None:
     """Log what became of a message."""
     became = f"sent: {outcome.answer}" if outcome.state == "sent" else f"{outcome.state}: {outcome.error}"
     where = f"{message.channel} {message.account or ''}".rstrip()
@@ -137,19 +137,19 @@ def _tell(message: Message, outcome: Outcome) -> None:
 class Attempt:
     """An attempt for one message. The outcome is noted in any case, also when it is cut short."""
 
-    def __init__(self, desk: Desk, key: str) -> None:
+    def __init__(self, desk: DeliveryContext, key: str) -> None:
         self._desk = desk
         self._key = key
         self._message: Message | None = None  # once the channel is called with it
-        self._outcome: Outcome | None = None
+        self._outcome: DeliveryOutcome | None = None
         self._is_cut_short = False
 
-    async def make(self, channel: Channel) -> Outcome | None:
+    async def make(self, channel: Channel) -> DeliveryOutcome | None:
         """Deliver, and note what became of it; None when it could not be noted."""
         try:
             message = await self._desk.table.read(self._key, self._desk.owner)
         except DamageError as error:
-            self._outcome = Outcome("dead", self._desk.now(), shown(f"{DAMAGED}: {error}"))
+            self._outcome = DeliveryOutcome("dead", self._desk.now(), shown(f"{DAMAGED}: {error}"))
             return await self._note(self._outcome)
         if message is None:
             return None  # the lease has expired already
@@ -177,13 +177,13 @@ class Attempt:
 
     # --- the channel ------------------------------------------------------------------------------
 
-    async def _deliver(self, channel: Channel, message: Message) -> Outcome:
+    async def _deliver(self, channel: Channel, message: Message) -> DeliveryOutcome:
         error = DeliveryError("", uncertain=True)
         seconds = self._desk.settings.delivery_seconds
         cutoff = self._desk.cutoff
         try:
             async with cutoff.within(seconds) as bound:
-                return Outcome("sent", self._desk.now(), answer=shown(await channel.deliver(message)))
+                return DeliveryOutcome("sent", self._desk.now(), answer=shown(await channel.deliver(message)))
         except DeliveryError as failure:
             error = failure
         except asyncio.CancelledError:
@@ -200,17 +200,19 @@ class Attempt:
             error.args = (f"{type(failure).__name__}: {failure}",)
         return self._judged(error)
 
-    def _cut_short(self, cut: BaseException | None, reason: str, seconds: float | None) -> Outcome:
+    def _cut_short(self, cut: BaseException | None, reason: str, seconds: float | None) -> DeliveryOutcome:
         self._is_cut_short = not isinstance(told(cut), str)
         return self._of_cut(cut, reason, seconds)
 
-    def _of_cut(self, cut: BaseException | None, reason: str, seconds: float | None = None) -> Outcome:
+    def _of_cut(
+        self, cut: BaseException | None, reason: str, seconds: float | None = None
+    ) -> DeliveryOutcome:
         said = told(cut)
         if isinstance(said, str):
-            return Outcome("sent", self._desk.now(), answer=shown(said))
+            return DeliveryOutcome("sent", self._desk.now(), answer=shown(said))
         return self._judged(_cut_error(said, reason), seconds)
 
-    def _judged(self, error: DeliveryError, seconds: float | None = None) -> Outcome:
+    def _judged(self, error: DeliveryError, seconds: float | None = None) -> DeliveryOutcome:
         assert self._message is not None
         verdict = judge(
             self._message, error, self._desk.settings, self._desk.random, is_whole=not self._is_cut_short
@@ -219,16 +221,18 @@ class Attempt:
         due = self._desk.now() + timedelta(seconds=wait)
         state: Literal["dead", "waiting"] = "dead" if verdict.dead else "waiting"
         unreachable = error.unreachable
-        return Outcome(state, due, verdict.reason, progress=verdict.progress, is_unreachable=unreachable)
+        return DeliveryOutcome(
+            state, due, verdict.reason, progress=verdict.progress, is_unreachable=unreachable
+        )
 
     # --- the table --------------------------------------------------------------------------------
 
-    async def _note(self, outcome: Outcome) -> Outcome | None:
+    async def _note(self, outcome: DeliveryOutcome) -> DeliveryOutcome | None:
         """Mark the message. While another run writes this waits: a delivery that is not noted is repeated.
 
         A database that fails is tried for as long as the lease lasts.
         """
-        patience = Patience(self._desk.address, math.inf, self._desk.warn)
+        patience = LockWait(self._desk.address, math.inf, self._desk.warn)
         expires = self._desk.now() + timedelta(
             seconds=self._desk.settings.lease_seconds - self._desk.settings.delivery_seconds
         )
@@ -243,21 +247,21 @@ class Attempt:
                     return None
                 await patience.pause(error)
 
-    async def _note_at_once(self, outcome: Outcome) -> Outcome | None:
+    async def _note_at_once(self, outcome: DeliveryOutcome) -> DeliveryOutcome | None:
         """Mark the message if the database takes it. Else the lease ends some time, and it is tried again."""
         with suppress(StateError, TimeoutError):
             async with asyncio.timeout(_LAST_NOTE_SECONDS):
                 return outcome if await self._mark(outcome) else None
         return None
 
-    def _unnoted(self, outcome: Outcome, error: StateError) -> str:
+    def _unnoted(self, outcome: DeliveryOutcome, error: StateError) -> str:
         if outcome.state == "sent":
             what = "was delivered, and may be again, with the same key"
         else:
             what = "was not delivered, and will be tried again"
         return f"message {self._key} {what}: what became of it could not be noted: {error}"
 
-    async def _mark(self, outcome: Outcome) -> bool:
+    async def _mark(self, outcome: DeliveryOutcome) -> bool:
         if outcome.state == "sent":
             return await self._desk.table.mark_sent(
                 self._key, self._desk.owner, outcome.answer, self._desk.now()

@@ -20,15 +20,15 @@ from uuid import uuid4
 
 from aioflow.dataclass import dataclass
 from aioflow.messages.channels import Channels, NoChannel
-from aioflow.messages.outbox.attempt import Attempt, Desk, Outcome
+from aioflow.messages.outbox.attempt import Attempt, DeliveryContext, DeliveryOutcome
 from aioflow.messages.outbox.message import Channel, Cutoff
-from aioflow.messages.outbox.rows import Account, Held, Waiting
+from aioflow.messages.outbox.rows import Held, OutboxAccount, Waiting
 from aioflow.messages.outbox.settings import OutboxSettings
 from aioflow.messages.outbox.table import OutboxTable
 from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
-from aioflow.state.lock_wait import Patience
+from aioflow.state.lock_wait import LockWait
 from aioflow.values.quantities import count_text, duration_text
 
 _ACCOUNTS_AT_ONCE = 16
@@ -58,7 +58,7 @@ class Report:
     sent: int = 0
     failed: int = 0  # attempts after which there will be another
     dead: int = 0
-    last_words: dict[Account, str] = field(default_factory=dict)  # the latest error of each account
+    last_words: dict[OutboxAccount, str] = field(default_factory=dict)  # the latest error of each account
     troubles: list[str] = field(default_factory=list)  # with the database
     waiting: list[Waiting] = field(default_factory=list)  # when the courier ended
     held: list[Held] = field(default_factory=list)  # by others, when the courier ended
@@ -99,11 +99,11 @@ class Courier:
         *,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[], float] = chance.random,
-        listener: Callable[[str, Account, Outcome], None] = lambda key, account, outcome: None,
+        listener: Callable[[str, OutboxAccount, DeliveryOutcome], None] = lambda key, account, outcome: None,
     ) -> None:
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._cutoff = Cutoff()
-        self._desk = Desk(table, settings, address, warn, owner, self._now, random, self._cutoff)
+        self._desk = DeliveryContext(table, settings, address, warn, owner, self._now, random, self._cutoff)
         self._table = table
         self._channels = channels
         self._settings = settings
@@ -113,12 +113,14 @@ class Courier:
         self._until = math.inf
         self._is_patient = False  # waits for what failed and is to be tried again
         self._everything = False  # delivers what waits whenever it is due, once
-        self._served: set[Account] = set()
-        self._unreachable: set[Account] = set()  # accounts at whose receivers the last attempt did not arrive
+        self._served: set[OutboxAccount] = set()
+        self._unreachable: set[OutboxAccount] = (
+            set()
+        )  # accounts at whose receivers the last attempt did not arrive
         self._looks_again = False
         self.report = Report()
-        self._busy: set[Account] = set()
-        self._rests: dict[Account, datetime] = {}
+        self._busy: set[OutboxAccount] = set()
+        self._rests: dict[OutboxAccount, datetime] = {}
         self._again: dict[str, datetime] = {}  # messages that were tried, and when they are to be again
         self._lost: dict[str, datetime] = {}  # messages whose outcome could not be noted, and till when
         self._tidied = datetime.min.replace(tzinfo=UTC)
@@ -267,7 +269,7 @@ class Courier:
         wait = max((min(self._again.values()) - now).total_seconds(), 0.01)
         return wait if wait < left else None
 
-    async def _serve(self, account: Account) -> None:
+    async def _serve(self, account: OutboxAccount) -> None:
         """Deliver for one account, one message after the other; what fails here breaks off no other's."""
         try:
             # A message for a channel that is unknown is for nobody to deliver: it is a dead letter.
@@ -289,13 +291,13 @@ class Courier:
             self._busy.discard(account)
             self._changed.set()
 
-    async def _leave_waiting(self, account: Account, problem: str) -> None:
+    async def _leave_waiting(self, account: OutboxAccount, problem: str) -> None:
         self.report.last_words[account] = problem
         self._rests[account] = self._now() + timedelta(seconds=_NOT_CONFIGURED_SECONDS)
         with suppress(BusyError):
             await self._table.explain(account, problem)
 
-    async def _deliver_all(self, account: Account) -> None:
+    async def _deliver_all(self, account: OutboxAccount) -> None:
         failures = 0
         while keys := await self._claimable(account):
             for key in keys:
@@ -311,7 +313,7 @@ class Courier:
             # They seem to be due, and are not for this courier: not to be looked for again at once.
             self._rests[account] = self._now() + timedelta(seconds=_LOOK_SECONDS)
 
-    async def _deliver_each(self, account: Account) -> None:
+    async def _deliver_each(self, account: OutboxAccount) -> None:
         """Try every message of an account once, as long as its receiver can be reached."""
         failures = 0
         for key in await self._claimable(account):
@@ -323,7 +325,7 @@ class Courier:
             if failures == _FAILURES_IN_A_ROW:
                 return
 
-    async def _claimable(self, account: Account) -> list[str]:
+    async def _claimable(self, account: OutboxAccount) -> list[str]:
         now = self._now()
         keys = await self._table.claimable(account, now, everything=self._everything)
         self._count_damaged()
@@ -332,7 +334,7 @@ class Courier:
 
     # --- one message --------------------------------------------------------------------------------
 
-    async def _deliver_one(self, account: Account, key: str) -> bool:
+    async def _deliver_one(self, account: OutboxAccount, key: str) -> bool:
         """Claim and deliver a message; False when somebody else was faster."""
         attempt = Attempt(self._desk, key)
         self._again.pop(key, None)
@@ -354,7 +356,7 @@ class Courier:
     def _channel(self, kind: str) -> Channel:
         return self._channels.get(kind) if self._channels.knows(kind) else NoChannel(kind)
 
-    def _count(self, key: str, account: Account, outcome: Outcome) -> None:
+    def _count(self, key: str, account: OutboxAccount, outcome: DeliveryOutcome) -> None:
         report = self.report
         if outcome.state == "sent":
             report.sent += 1
@@ -369,7 +371,7 @@ class Courier:
         self._listener(key, account, outcome)
 
     async def _claim(self, key: str) -> bool:
-        patience = Patience(
+        patience = LockWait(
             self._desk.address, self._until - asyncio.get_running_loop().time(), self._desk.warn
         )
         while True:
@@ -388,7 +390,7 @@ class Courier:
     def _lease_end(self, now: datetime) -> datetime:
         return now + timedelta(seconds=self._settings.lease_seconds)
 
-    async def _take_over(self, key: str, patience: Patience) -> bool:
+    async def _take_over(self, key: str, patience: LockWait) -> bool:
         """Claim a message whose lease has ended, unless its owner lives and notes what became of it.
 
         The owner may only have waited for a run that was writing. It is given notice, and time in which the

@@ -26,7 +26,7 @@ class DamageError(ValueError):
 
 
 @dataclass(frozen=True)
-class Account:
+class OutboxAccount:
     """Where messages go to: a channel's account; one without a name is the default."""
 
     channel: str
@@ -40,7 +40,7 @@ class Account:
 class Waiting:
     """How many messages of an account wait that nobody is delivering, the time of the next try, and why."""
 
-    account: Account
+    account: OutboxAccount
     count: int
     due: datetime | None  # None: now
     reason: str | None
@@ -50,13 +50,13 @@ class Waiting:
 class Held:
     """How many messages of an account another process is delivering, and for how long it may at most."""
 
-    account: Account
+    account: OutboxAccount
     count: int
     until: datetime | None
 
 
 @dataclass(frozen=True)
-class Entry:
+class OutboxEntry:
     """A message with what became of it so far. Of one that is damaged it has as much as can be read."""
 
     message: Message
@@ -123,7 +123,7 @@ def _short(value: object) -> str:
 # --- for lists ------------------------------------------------------------------------------------
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> OutboxEntry:
     """Return a message with what became of it, however damaged the row is."""
     state, due, leased_by, leased_until, last_error, answer, sent_at = row[10:]
     error = _text(last_error)
@@ -133,7 +133,7 @@ def entry_of(row: Row) -> Entry:
         message = _remains(row[:10])
         if state in ("waiting", "sending"):
             error = f"{DAMAGED}: {damage}; the next delivery gives it up"
-    return Entry(
+    return OutboxEntry(
         message,
         _text(state) or "",
         _moment(due),
@@ -147,12 +147,14 @@ def entry_of(row: Row) -> Entry:
 
 def waiting_of(row: Row) -> Waiting:
     channel, account, count, due, reason = row
-    return Waiting(Account(_text(channel) or "", _text(account) or ""), count, _moment(due), _text(reason))
+    return Waiting(
+        OutboxAccount(_text(channel) or "", _text(account) or ""), count, _moment(due), _text(reason)
+    )
 
 
 def held_of(row: Row) -> Held:
     channel, account, count, until = row
-    return Held(Account(_text(channel) or "", _text(account) or ""), count, _moment(until))
+    return Held(OutboxAccount(_text(channel) or "", _text(account) or ""), count, _moment(until))
 
 
 def _remains(row: Row) -> Message:

@@ -16,7 +16,7 @@ from aioflow.messages.outbox.message import Delivery
 from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
 from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.relation import Batch, Schema
-from aioflow.runtime.memory import Memory, row_size
+from aioflow.runtime.memory import MemoryBudget, row_size
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.shielded import to_the_end
@@ -161,7 +161,7 @@ class _Posted:
     whole = False
 
     def __init__(self) -> None:
-        self._staged = StagedRows(Schema(STAGED), Memory(_MEMORY_BYTES))
+        self._staged = StagedRows(Schema(STAGED), MemoryBudget(_MEMORY_BYTES))
         self._latest: Batch = []
         self._latest_size = 0
         self.count = 0

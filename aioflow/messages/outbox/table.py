@@ -17,9 +17,9 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from aioflow.messages.outbox.message import Message, State
 from aioflow.messages.outbox.rows import (
     DAMAGED,
-    Account,
-    Entry,
     Held,
+    OutboxAccount,
+    OutboxEntry,
     Waiting,
     entry_of,
     held_of,
@@ -90,7 +90,7 @@ class OutboxTable:
         ahead = there - datetime.now(UTC)
         return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
 
-    async def accounts(self, now: datetime, *, everything: bool = False) -> list[Account]:
+    async def accounts(self, now: datetime, *, everything: bool = False) -> list[OutboxAccount]:
         """Those with messages that can be claimed: of what is due, or of `everything` that waits."""
         rows = await self._fetch(
             f"SELECT channel, account FROM {OUTBOX} WHERE {_DUE} UNION "
@@ -99,9 +99,11 @@ class OutboxTable:
         )
         for place, column in enumerate(("channel", "account")):
             await self._bury_damaged(column, {row[place] for row in rows}, now)
-        return [Account(*row) for row in rows if all(isinstance(value, str) for value in row)]
+        return [OutboxAccount(*row) for row in rows if all(isinstance(value, str) for value in row)]
 
-    async def claimable(self, account: Account, now: datetime, *, everything: bool = False) -> list[str]:
+    async def claimable(
+        self, account: OutboxAccount, now: datetime, *, everything: bool = False
+    ) -> list[str]:
         """The keys of some messages of an account that are due, or of `everything` that waits.
 
         The oldest are first.
@@ -216,7 +218,7 @@ class OutboxTable:
                 *(f"{DAMAGED}: its {column} is no text", *_due(now)),
             )
 
-    async def explain(self, account: Account, error: str) -> None:
+    async def explain(self, account: OutboxAccount, error: str) -> None:
         """Note why an account's messages wait, though none was tried."""
         condition = (
             "state = 'waiting' AND channel = {} AND account = {} AND (last_error IS NULL OR last_error <> {})"
@@ -260,7 +262,7 @@ class OutboxTable:
 
     # --- for people -----------------------------------------------------------------------------
 
-    async def entries(self, *, but: Sequence[State] = ()) -> AsyncGenerator[Entry, None]:
+    async def entries(self, *, but: Sequence[State] = ()) -> AsyncGenerator[OutboxEntry, None]:
         """Messages, but those in some states, the oldest first; nobody else may use this table meanwhile."""
         excluded = f"WHERE state NOT IN ({', '.join('{}' for _ in but)}) " if but else ""
         sql = f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} {excluded}ORDER BY created, place, key"

@@ -13,7 +13,7 @@ from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
 from aioflow.messages.accounts import choose, fill_in_address
 from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
-from aioflow.messages.chat.apprise_child import Call
+from aioflow.messages.chat.apprise_child import ChildCall
 from aioflow.messages.chat.channel import answered, unknown_secrets
 from aioflow.messages.chat.settings import has_password
 from aioflow.messages.outbox.message import DeliveryError, Message, text_of
@@ -116,7 +116,7 @@ class PhoneChannel:
         except AioflowError as error:
             raise DeliveryError(str(error), final=True) from None
         url = known.url.replace(_NUMBER, quote(to, safe=""))
-        call = Call(url, text, key=message.key, seconds=settings.total_seconds, split=False)
+        call = ChildCall(url, text, key=message.key, seconds=settings.total_seconds, split=False)
         return answered(f"[{KIND}.{name}]", await self._calls.send(call))
 
     def _gateway(self, account: str, settings: PhoneSettings) -> Gateway:

@@ -14,11 +14,11 @@ from itertools import chain, compress
 from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer
-from aioflow.state.diff.judgement import Absence, Found, Judgement
-from aioflow.state.diff.snapshot import Remembered, SameKeyError, StoredRows, key_text
-from aioflow.state.diff.spec import CHANGES, OLD, Wish, changed_schema
+from aioflow.state.diff.judgement import Absence, Judgement, RowCounts
+from aioflow.state.diff.snapshot import SameKeyError, StoredRows, TableSnapshot, key_text
+from aioflow.state.diff.spec import CHANGES, OLD, DiffSpec, changed_schema
 from aioflow.state.diff.suspects import NEW, Suspect, fingerprint, read_held, read_suspect
 from aioflow.state.diff.write import DiffWrite
 from aioflow.state.driver import Connection
@@ -41,7 +41,7 @@ class _Missing:
 
 
 async def open_difference(
-    connection: Connection, wish: Wish, schema: Schema | None, where: str, memory: Memory
+    connection: Connection, wish: DiffSpec, schema: Schema | None, where: str, memory: MemoryBudget
 ) -> Difference | None:
     """Read what a table remembers, to compare a relation with it; None when there is nothing at all.
 
@@ -71,7 +71,13 @@ class Difference:
     """
 
     def __init__(
-        self, wish: Wish, schema: Schema, rows: StoredRows, where: str, memory: Memory, before: Suspect | None
+        self,
+        wish: DiffSpec,
+        schema: Schema,
+        rows: StoredRows,
+        where: str,
+        memory: MemoryBudget,
+        before: Suspect | None,
     ) -> None:
         names = schema.names
         key = wish.key_of(names)
@@ -86,7 +92,7 @@ class Difference:
         self._counted = [place for place, name in enumerate(names) if name not in (*key, *wish.ignore)]
         self._pick_old = picker([place for place, name in enumerate(names) if name not in key])
         self._arranged = picker(_places(changed_schema(schema, key), schema, key))
-        self._remembered = Remembered(memory, self._keys)
+        self._remembered = TableSnapshot(memory, self._keys)
         self._valued: set[int] = set()  # columns in which the table has values, and no tuple so far
         lost = before.columns if before is not None else ()
         self._lost = {place for place, name in enumerate(names) if name in lost}  # and no tuple has a value
@@ -364,8 +370,8 @@ class Difference:
         return not self._stored.is_there and not is_known
 
     @property
-    def found(self) -> Found:
-        return Found(len(self._remembered), self._rows, self._known, self.write.inserted)
+    def found(self) -> RowCounts:
+        return RowCounts(len(self._remembered), self._rows, self._known, self.write.inserted)
 
     def judge(self, judgement: Judgement, run_id: str, now: datetime) -> Suspect | None:
         """Decide what is written and told; return what is held back. Takes time where much vanishes."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from aioflow.dataclass import dataclass
-from aioflow.state.diff.spec import Wish
+from aioflow.state.diff.spec import DiffSpec
 from aioflow.state.diff.suspects import NEW, Confirmation, Suspect
 from aioflow.state.system_tables import from_stamp, stamp
 from aioflow.values.quantities import count_text
@@ -19,7 +19,7 @@ _PUNCTUALITY = 0.95
 
 
 @dataclass(frozen=True)
-class Found:
+class RowCounts:
     """Numbers of rows: of the table, of the relation, in both, and only in the relation."""
 
     total: int
@@ -49,7 +49,7 @@ class Judgement:
 
     def __init__(
         self,
-        wish: Wish,
+        wish: DiffSpec,
         before: Suspect | None,
         is_first: bool,
         marks: Marks,
@@ -103,7 +103,7 @@ class Judgement:
 
     # --- rows that vanish -----------------------------------------------------------------------
 
-    def counts(self, found: Found) -> bool:
+    def counts(self, found: RowCounts) -> bool:
         """Whether the run counts for repetition: it is whole, found something, and most of it is as it was.
 
         Where most rows vanish and about as many others appear, the key was redesigned rather: that stays
@@ -129,7 +129,7 @@ class Judgement:
         was_held = before is not None and before.runs > NEW
         return (bool(self.confirmation) and was_held) or absence.runs >= self._wish.confirm_runs
 
-    def holds_gone(self, found: Found, settled: int) -> Reason | None:
+    def holds_gone(self, found: RowCounts, settled: int) -> Reason | None:
         """Return why the missing rows that are not settled must stay; None when they may go."""
         rest, total = found.vanishing - settled, found.total - settled
         if not rest:
@@ -140,7 +140,7 @@ class Judgement:
             return None if self._marks.proven_empty else _no_rows(found.total)
         return self._too_many(rest, total)
 
-    def holds_new(self, found: Found, settled: int) -> bool:
+    def holds_new(self, found: RowCounts, settled: int) -> bool:
         """Whether new rows may be old ones under another key, or were held so and this run cannot tell."""
         rest, total = found.vanishing - settled, found.total - settled
         was_redesigned = self._before is not None and self._before.added > 0 and not self.is_whole
@@ -172,7 +172,7 @@ class Judgement:
 
     def suspect(
         self,
-        found: Found,
+        found: RowCounts,
         gone: int,
         added: int,
         reasons: Sequence[Reason],
@@ -216,13 +216,13 @@ class Judgement:
             return "", ()
         return before.confirmed, before.confirmed_columns
 
-    def _columns(self, found: Found) -> tuple[str, ...]:
+    def _columns(self, found: RowCounts) -> tuple[str, ...]:
         """Columns that are empty, or were, and may still come back to rows that this run did not see."""
         kept = self._still_empty if self.is_whole and found.rows else self.filled
         left = [name for name in kept if name not in self._confirmed_columns]
         return tuple(dict.fromkeys((*self.vanished, *left)))
 
-    def doubtful_suspect(self, found: Found, run_id: str, now: datetime) -> Suspect:
+    def doubtful_suspect(self, found: RowCounts, run_id: str, now: datetime) -> Suspect:
         """Return what is to be remembered when nothing of the run can be believed."""
         before = self._before
         return Suspect(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.runtime.memory import Memory, Spillable, batch_size
+from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size
 from aioflow.state.driver import Column, Connection, Dialect, quote_name
 from aioflow.state.errors import DiskFullError
 
@@ -37,13 +37,13 @@ class SameKeyError(Exception):
         self.row = row
 
 
-class Remembered(Spillable):
+class TableSnapshot(Spillable):
     """Rows with different keys, numbered as they came; which of them were seen is noted by number.
 
     `append` them all, `seal` it, then `find` what is wanted. Beyond the account's limit a row costs one byte.
     """
 
-    def __init__(self, memory: Memory, keys: Keys) -> None:
+    def __init__(self, memory: MemoryBudget, keys: Keys) -> None:
         super().__init__(memory)
         self._keys = keys
         self._numbers: dict[Hashable, int] = {}
@@ -148,7 +148,7 @@ class Remembered(Spillable):
 class _RowFile:
     """Rows in a private temporary SQLite database: written in order, then found by hash."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
         import sqlite3  # only a table that is too large for the memory pays for it
 
         self._memory = memory

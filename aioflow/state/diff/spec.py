@@ -17,7 +17,7 @@ CHANGES = "changes"
 
 
 @dataclass(frozen=True)
-class Wish:
+class DiffSpec:
     """A table, and how a relation is compared with it; without `key` tuples are compared as a whole.
 
     More than the share `guard` of the table's rows vanishes in no single run; None lets all of them. What

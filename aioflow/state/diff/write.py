@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 
 from aioflow.relation import Batch, Row, Schema, identities, identity, picker
-from aioflow.runtime.memory import Memory
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeySet, RowBuffer
 from aioflow.state.diff.snapshot import StoredRows, key_text
-from aioflow.state.diff.spec import Wish
+from aioflow.state.diff.spec import DiffSpec
 from aioflow.state.diff.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import ConflictError
@@ -27,7 +27,9 @@ class DiffWrite:
 
     whole = True
 
-    def __init__(self, where: str, wish: Wish, rows: StoredRows, schema: Schema, memory: Memory) -> None:
+    def __init__(
+        self, where: str, wish: DiffSpec, rows: StoredRows, schema: Schema, memory: MemoryBudget
+    ) -> None:
         key = wish.key_of(schema.names)
         self.where = where
         self._rows = rows

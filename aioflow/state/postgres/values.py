@@ -231,7 +231,7 @@ class RefusedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Encoding:
+class TypeEncoding:
     """How values become those of a type.
 
     `untouched` are the classes of values that can stay as they are; None when asyncpg refuses all others.
@@ -397,19 +397,19 @@ def as_text(value: Any) -> str:
 
 # --- columns ------------------------------------------------------------------------------------
 
-_COLUMNS: dict[int, Encoding] = {
-    **dict.fromkeys(TEXTS, Encoding(_text)),
-    BOOLEAN: Encoding(_boolean),
-    **{oid: Encoding(_integer(limit), frozenset({int, NoneType})) for oid, limit in INTEGERS.items()},
-    OID: Encoding(_oid, frozenset({int, NoneType})),
-    REAL: Encoding(_real, frozenset({float, NoneType})),
-    DOUBLE: Encoding(_double, frozenset({float, NoneType})),
-    NUMERIC: Encoding(_numeric, frozenset({int, Decimal, NoneType}), _is_outsized),
-    DATE: Encoding(_date),
-    TIMESTAMP: Encoding(_timestamp),
-    TIMESTAMPTZ: Encoding(_timestamptz),
-    **dict.fromkeys(JSONS, Encoding(to_json, frozenset({NoneType}))),
-    XML: Encoding(_xml, frozenset({NoneType})),
+_COLUMNS: dict[int, TypeEncoding] = {
+    **dict.fromkeys(TEXTS, TypeEncoding(_text)),
+    BOOLEAN: TypeEncoding(_boolean),
+    **{oid: TypeEncoding(_integer(limit), frozenset({int, NoneType})) for oid, limit in INTEGERS.items()},
+    OID: TypeEncoding(_oid, frozenset({int, NoneType})),
+    REAL: TypeEncoding(_real, frozenset({float, NoneType})),
+    DOUBLE: TypeEncoding(_double, frozenset({float, NoneType})),
+    NUMERIC: TypeEncoding(_numeric, frozenset({int, Decimal, NoneType}), _is_outsized),
+    DATE: TypeEncoding(_date),
+    TIMESTAMP: TypeEncoding(_timestamp),
+    TIMESTAMPTZ: TypeEncoding(_timestamptz),
+    **dict.fromkeys(JSONS, TypeEncoding(to_json, frozenset({NoneType}))),
+    XML: TypeEncoding(_xml, frozenset({NoneType})),
 }
 
 
@@ -423,7 +423,7 @@ class RowEncoder:
 
     def __init__(self, columns: Sequence[TableColumn], needs: Sequence[ColumnNeed] = ()) -> None:
         self._columns = columns
-        self._encodings = [_COLUMNS.get(column.oid, Encoding(as_text)) for column in columns]
+        self._encodings = [_COLUMNS.get(column.oid, TypeEncoding(as_text)) for column in columns]
         known = dict(enumerate(needs))
         self._looked_at = [
             (place, each, each.untouched)

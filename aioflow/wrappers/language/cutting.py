@@ -35,13 +35,13 @@ class UnexpectedError(Exception):
 
 
 @dataclass
-class Entry:
+class WrapperEntry:
     """The tokens of an entry, its block if it has one, and the token that ends it."""
 
     tokens: list[Token]
     end: Token
     opening: Token | None = None
-    block: list[Entry] = field(default_factory=list)
+    block: list[WrapperEntry] = field(default_factory=list)
 
     @property
     def key(self) -> Token:
@@ -126,7 +126,7 @@ def closing_token(span: Span, mark: str) -> Token:
 # --- entries -------------------------------------------------------------------------------------
 
 
-def entries_of(tokens: list[Token], closing: Token, mistakes: Mistakes) -> list[Entry]:
+def entries_of(tokens: list[Token], closing: Token, mistakes: Mistakes) -> list[WrapperEntry]:
     """The entries of a body: one a line, or several with `;` between them."""
     return _Cutter(tokens, closing, mistakes).read()
 
@@ -139,8 +139,8 @@ class _Cutter:
         self._position = 0
         self._is_lost = False  # past blocks that are nested too deep
 
-    def read(self) -> list[Entry]:
-        entries: list[Entry] = []
+    def read(self) -> list[WrapperEntry]:
+        entries: list[WrapperEntry] = []
         while self._position < len(self._tokens):
             entries += self._block(0)
             if self._position < len(self._tokens):
@@ -157,9 +157,9 @@ class _Cutter:
         self._position += 1
         return token
 
-    def _block(self, depth: int) -> list[Entry]:
+    def _block(self, depth: int) -> list[WrapperEntry]:
         """Entries up to the brace that closes the block, or the end."""
-        entries: list[Entry] = []
+        entries: list[WrapperEntry] = []
         while self._token.text != "}":
             if self._token.text == ";":
                 self._take()
@@ -167,19 +167,19 @@ class _Cutter:
             entries.append(self._entry(depth))
         return entries
 
-    def _entry(self, depth: int) -> Entry:
+    def _entry(self, depth: int) -> WrapperEntry:
         tokens: list[Token] = []
         open_brackets: list[str] = []
         while not self._ends(tokens, open_brackets):
             token = self._take()
             if token.text == "{":
-                return self._with_block(Entry(tokens, token, token), depth)
+                return self._with_block(WrapperEntry(tokens, token, token), depth)
             tokens.append(token)
             if token.text in _OPENING:
                 open_brackets.append(_OPENING[token.text])
             elif open_brackets and token.text == open_brackets[-1]:
                 open_brackets.pop()
-        return Entry(tokens, self._token)
+        return WrapperEntry(tokens, self._token)
 
     def _ends(self, tokens: list[Token], open_brackets: list[str]) -> bool:
         token = self._token
@@ -193,7 +193,7 @@ class _Cutter:
         following = self._tokens[self._position + 1 : self._position + 2]
         return not open_brackets or bool(following and following[0].text == ":")
 
-    def _with_block(self, entry: Entry, depth: int) -> Entry:
+    def _with_block(self, entry: WrapperEntry, depth: int) -> WrapperEntry:
         opening = entry.end
         if depth == _LONGEST_NESTING:
             self._mistakes.add(

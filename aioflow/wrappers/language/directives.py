@@ -17,7 +17,7 @@ from aioflow.language.token_text import show
 from aioflow.pattern import pattern
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
-from aioflow.wrappers.language.cutting import Entry, Line, UnexpectedError, name_of, values_of
+from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
 from aioflow.wrappers.language.fields import read_processing
 from aioflow.wrappers.language.wrapper_text import (
     FLAGS,
@@ -223,7 +223,7 @@ class DirectiveReader:
         }
         self._hint = ""
 
-    def read_flag(self, entry: Entry) -> Directive | None:
+    def read_flag(self, entry: WrapperEntry) -> Directive | None:
         """`SAFE` or `OUTER`, alone."""
         name = entry.key.text.upper()
         if name not in FLAGS:
@@ -234,7 +234,7 @@ class DirectiveReader:
         self._note(name, entry.key)
         return Directive(name, True, entry.key.span, (), not entry.key.text.isupper())
 
-    def read(self, entry: Entry) -> Directive | None:
+    def read(self, entry: WrapperEntry) -> Directive | None:
         """A directive with its value; None when it cannot be understood."""
         key = entry.key
         name = key.text.upper()

@@ -16,9 +16,9 @@ from aioflow.relation import Type, type_of_value
 from aioflow.source import Source, Span
 from aioflow.wrappers.definition import Field, WrapperInput
 from aioflow.wrappers.language.cutting import (
-    Entry,
     Line,
     UnexpectedError,
+    WrapperEntry,
     closing_token,
     entries_of,
     is_quoted,
@@ -167,13 +167,13 @@ def _read_body(body: Span, mistakes: Mistakes) -> tuple[tuple[Directive, ...], t
     return tuple(directives), tuple(fields)
 
 
-def _is_directive(entry: Entry) -> bool:
+def _is_directive(entry: WrapperEntry) -> bool:
     if not entry.tokens or entry.key.type != NAME or entry.key.text.upper() not in DIRECTIVES:
         return False
     return entry.is_keyed or (len(entry.tokens) == 1 and entry.opening is None)
 
 
-def _report_unknown(entry: Entry, mistakes: Mistakes) -> bool:
+def _report_unknown(entry: WrapperEntry, mistakes: Mistakes) -> bool:
     """A name in capitals that is nearly a directive is taken for one that is misspelt."""
     key = entry.key
     near = near_directive(key.text) if key.type == NAME else ""

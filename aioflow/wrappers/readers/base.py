@@ -22,7 +22,7 @@ from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.conversions import DocumentKind
 from aioflow.wrappers.dates import read_mail_date
 from aioflow.wrappers.definition import Extraction, Field
-from aioflow.wrappers.identity_cache import Kept
+from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Conversion, compile_field
@@ -47,7 +47,7 @@ class Slot(Generic[S]):
     __slots__ = ("conversion", "convert", "field", "name", "nested", "place", "required", "selector")
 
     def __init__(
-        self, place: int, field: Field, selector: S, conversion: Conversion, nested: Layout[S] | None
+        self, place: int, field: Field, selector: S, conversion: Conversion, nested: RowLayout[S] | None
     ) -> None:
         self.place = place
         self.name = field.name
@@ -94,7 +94,7 @@ class Frame:
         self.nested = nested
 
 
-class Layout(Generic[S]):
+class RowLayout(Generic[S]):
     """The fields of a relation, compiled: in the order of the row, and by where their values come from."""
 
     def __init__(self, slots: Iterable[Slot[S]]) -> None:
@@ -150,7 +150,7 @@ class Layout(Generic[S]):
         return value if value is not None or not slot.required else self._checked(slot, value, page)
 
     def _embedded(
-        self, slot: Slot[S], nested: Layout[S], node: Any, frame: Frame, page: Page, finder: Finder[S]
+        self, slot: Slot[S], nested: RowLayout[S], node: Any, frame: Frame, page: Page, finder: Finder[S]
     ) -> Value:
         inner, before = frame.nested[slot.place], page.rows
         rows = [nested.row(item, inner, page, finder) for item in finder.each(slot, node)]
@@ -168,7 +168,7 @@ class Compiled(Generic[S]):
     """An Extraction, compiled. `each` is None where the page is the only item."""
 
     each: S | None
-    layout: Layout[S]
+    layout: RowLayout[S]
     next_page: Slot[S] | None
     empty: tuple[S, ...] = ()  # what proves that a page has no items
 
@@ -201,7 +201,7 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
     if extraction.next_page is not None:
         field = replace(extraction.next_page, scope="page")
         next_page = _slot(0, field, select, traits, "")
-    return Compiled(each, Layout(slots), next_page, tuple(_proofs(extraction, select)))
+    return Compiled(each, RowLayout(slots), next_page, tuple(_proofs(extraction, select)))
 
 
 def inside_items(extraction: Extraction) -> frozenset[int]:
@@ -233,7 +233,7 @@ def _slot(place: int, field: Field, select: Callable[[Field], S], traits: Traits
     name = f"{path}{field.name}"
     if field.fields:
         selector = _named(name, lambda: select(field))
-        nested = Layout(_slots(field.fields, select, traits, f"{name}."))
+        nested = RowLayout(_slots(field.fields, select, traits, f"{name}."))
         return Slot(place, field, selector, _relation(field), nested)
     if field.scope in ("constant", "response"):
         return Slot(place, field, _NO_SELECTOR, _named(name, lambda: _given(field, traits)), None)
@@ -315,7 +315,7 @@ class _Given:
         return conversion.convert(response_value(field, page.head), page)
 
 
-given_row = Kept[Extraction, Callable[[Page], Row]](lambda extraction: _Given(extraction).row)
+given_row = IdentityCache[Extraction, Callable[[Page], Row]](lambda extraction: _Given(extraction).row)
 
 
 def header(head: PageHead, name: str) -> str | None:

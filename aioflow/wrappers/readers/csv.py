@@ -48,7 +48,7 @@ class CsvForm:
     skip: int = 0  # lines before the first record
 
 
-class Record(NamedTuple):
+class CsvRecord(NamedTuple):
     """The values of a record, and the line that it begins on."""
 
     values: list[str]
@@ -78,7 +78,7 @@ class CsvRecords:
         self._wanted = 0  # size that makes another attempt worth while
         self._is_quoted = False  # a quote was opened in that record
 
-    def feed(self, text: str) -> list[Record]:
+    def feed(self, text: str) -> list[CsvRecord]:
         """The records that are complete."""
         self._parts.append(text)
         self._size += len(text)
@@ -95,7 +95,7 @@ class CsvRecords:
         self._check_size()
         return records
 
-    def end(self) -> list[Record]:
+    def end(self) -> list[CsvRecord]:
         """The rest; a BadCsvError when a quote is still open."""
         lines = list(io.StringIO("".join(self._parts), newline=""))
         records, used = self._read(lines)
@@ -122,7 +122,7 @@ class CsvRecords:
         self._size = len(rest)
         self._wanted = 2 * self._size if self._size > _PATIENCE else 0
 
-    def _read(self, lines: list[str]) -> tuple[list[Record], int]:
+    def _read(self, lines: list[str]) -> tuple[list[CsvRecord], int]:
         """The records in these lines, and how many lines they take."""
         skipped = min(self._skip, len(lines))
         self._skip -= skipped
@@ -134,7 +134,7 @@ class CsvRecords:
                 if may_be_long and max(map(len, values), default=0) > _LONGEST_VALUE:
                     raise BadCsvError(self._lines + used + 1, _TOO_LONG)
                 if values:
-                    records.append(Record(values, self._lines + used + 1))
+                    records.append(CsvRecord(values, self._lines + used + 1))
                 used = skipped + reader.line_num
         except _NoMore:
             pass
@@ -177,7 +177,7 @@ class CsvReader:
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """A column by its name, or by its number from 1; a number may be a name as well."""
 
     name: str | None
@@ -193,7 +193,7 @@ class Column:
         return None
 
 
-class CsvExtractor(CompiledExtractor[Column]):
+class CsvExtractor(CompiledExtractor[CsvColumn]):
     """Columns, compiled."""
 
     is_incremental = True
@@ -213,7 +213,7 @@ class CsvExtractor(CompiledExtractor[Column]):
         super().__init__(extraction, compile_extraction(extraction, self._select, Traits()))
         self.form = _form(extraction.options)
 
-    def _select(self, field: Field) -> Column:
+    def _select(self, field: Field) -> CsvColumn:
         if field.fields:
             raise SettingError("CSV has no relations inside of its rows")
         if field.scope == "page":
@@ -228,7 +228,7 @@ class CsvExtractor(CompiledExtractor[Column]):
         may_be_missing = field.default is not None or any(
             word.name.lower() in ("optional", "default") for word in field.processing
         )
-        return Column(
+        return CsvColumn(
             selector.strip() if is_name else None, int(number[2]) if number else None, may_be_missing
         )
 
@@ -277,10 +277,10 @@ class ColumnFinder:
     def __init__(self) -> None:
         self.places: dict[int, int | None] = {}
 
-    def find(self, slot: Slot[Column], node: Any) -> Value:
+    def find(self, slot: Slot[CsvColumn], node: Any) -> Value:
         return self.taker(slot)(node)
 
-    def taker(self, slot: Slot[Column]) -> Take:
+    def taker(self, slot: Slot[CsvColumn]) -> Take:
         """What `find` finds, for one field."""
         places, own = self.places, slot.place
 
@@ -290,7 +290,7 @@ class ColumnFinder:
 
         return take if slot.conversion.matches != "all" else lambda node: [take(node)]
 
-    def each(self, slot: Slot[Column], node: Any) -> list[Any]:
+    def each(self, slot: Slot[CsvColumn], node: Any) -> list[Any]:
         return []  # there are no relations inside of rows
 
 
@@ -304,7 +304,7 @@ class _Rows:
         self.header: list[str] | None = None
         self.longer = 0  # rows with more values than columns
 
-    def of(self, records: list[Record]) -> list[Record]:
+    def of(self, records: list[CsvRecord]) -> list[CsvRecord]:
         """The records that are rows."""
         if not self._has_header:
             if not self._finder.places:
@@ -343,7 +343,7 @@ class _Rows:
             self._finder.places[slot.place] = place
 
 
-def _no_column(slot: Slot[Column], header: list[str], first: str) -> str:
+def _no_column(slot: Slot[CsvColumn], header: list[str], first: str) -> str:
     column = slot.selector
     wanted = repr(column.name) if column.name is not None else f"number {column.number}"
     shown = ", ".join(name[:_SHOWN_CHARACTERS] for name in header[:_SHOWN_COLUMNS])
@@ -355,7 +355,7 @@ def _no_column(slot: Slot[Column], header: list[str], first: str) -> str:
     return f"there is no column {wanted}{hint} (there are: {shown}{more})"
 
 
-class CsvReading(PieceReading[Column]):
+class CsvReading(PieceReading[CsvColumn]):
     """Rows leave as they come."""
 
     def __init__(self, extractor: CsvExtractor, head: PageHead) -> None:
@@ -393,15 +393,15 @@ class _Places:
         self._finder = finder
         self._header = header
 
-    def found(self, slot: Slot[Column], node: Any) -> list[tuple[str, str]]:
+    def found(self, slot: Slot[CsvColumn], node: Any) -> list[tuple[str, str]]:
         place = self._finder.places[slot.place]
         if place is None or place >= len(node.values):
             return []
         name = self._header[place] if self._header else f"{place + 1}"
         return [(f"line {node.line}, column {name}", node.values[place])]
 
-    def inner(self, slot: Slot[Column], node: Any) -> Iterable[Any]:
+    def inner(self, slot: Slot[CsvColumn], node: Any) -> Iterable[Any]:
         return ()
 
-    def value(self, slot: Slot[Column], node: Any) -> Value:
+    def value(self, slot: Slot[CsvColumn], node: Any) -> Value:
         return self._finder.find(slot, node)

@@ -16,7 +16,7 @@ from aioflow.wrappers.readers.base import (
     CompiledExtractor,
     Finder,
     Frame,
-    Layout,
+    RowLayout,
     Slot,
     response_value,
 )
@@ -36,7 +36,7 @@ def unreadable(head: PageHead, error: BadPageError) -> ExtractionError:
     return ExtractionError(f"{without_userinfo(head.url)}: {error}")
 
 
-class Decoder(Protocol):
+class PageDecoder(Protocol):
     """From the bytes of a page to its text."""
 
     def feed(self, data: bytes) -> str: ...
@@ -54,7 +54,7 @@ class PieceReading(PageFindings, Generic[S]):
         self,
         extractor: CompiledExtractor[S],
         head: PageHead,
-        decoder: Decoder,
+        decoder: PageDecoder,
         finder: Finder[S],
         takers: Mapping[int, Take] | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class PieceReading(PageFindings, Generic[S]):
         return rows
 
 
-def _steps(layout: Layout[S], takers: Mapping[int, Take]) -> list[tuple[int, Take, Convert | None]] | None:
+def _steps(layout: RowLayout[S], takers: Mapping[int, Take]) -> list[tuple[int, Take, Convert | None]] | None:
     """The short way to a row, where every field has a taker and none is required."""
     steps: list[tuple[int, Take, Convert | None]] = []
     for slot in layout.item:
@@ -145,7 +145,7 @@ def _steps(layout: Layout[S], takers: Mapping[int, Take]) -> list[tuple[int, Tak
 # --- for people ----------------------------------------------------------------------------------
 
 
-class Origins(Protocol[S]):
+class NodeLocator(Protocol[S]):
     """Knows the places of nodes, which are its own kind of them."""
 
     def found(self, slot: Slot[S], node: Any) -> list[tuple[str, str]]:
@@ -162,7 +162,7 @@ class Origins(Protocol[S]):
 
 
 def explained(
-    layout: Layout[S], page: Page, origins: Origins[S], root: Any, items: Iterable[Any]
+    layout: RowLayout[S], page: Page, origins: NodeLocator[S], root: Any, items: Iterable[Any]
 ) -> Iterator[Found]:
     """Where in a page each value came from: one Found for each match, one without a path for nothing."""
     try:
@@ -173,12 +173,12 @@ def explained(
         raise unreadable(page.head, error) from None
 
 
-def whole_text(decoder: Decoder, body: bytes) -> str:
+def whole_text(decoder: PageDecoder, body: bytes) -> str:
     return decoder.feed(body) + decoder.end()
 
 
 def _of_slot(
-    row: int, slot: Slot[S], item: Any, root: Any, path: str, page: Page, origins: Origins[S]
+    row: int, slot: Slot[S], item: Any, root: Any, path: str, page: Page, origins: NodeLocator[S]
 ) -> Iterator[Found]:
     name, scope = f"{path}{slot.name}", slot.field.scope
     node = root if scope == "page" else item

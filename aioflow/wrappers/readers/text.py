@@ -24,7 +24,7 @@ from aioflow.wrappers.page import Page, PageFindings
 from aioflow.wrappers.readers.base import (
     CompiledExtractor,
     Frame,
-    Layout,
+    RowLayout,
     Slot,
     Traits,
     check_options,
@@ -262,7 +262,7 @@ class TextExtractor(CompiledExtractor[TextSelector]):
         return Paragraphs() if self.mode == "paragraphs" else Lines()
 
 
-def _bind(layout: Layout[TextSelector], each: Pattern | None, path: str, *, is_part: bool) -> None:
+def _bind(layout: RowLayout[TextSelector], each: Pattern | None, path: str, *, is_part: bool) -> None:
     """Give each field without a pattern its group: the one of its name in the pattern of its item."""
     for slot in layout.slots:
         if slot.nested is not None:

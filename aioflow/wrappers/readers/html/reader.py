@@ -27,7 +27,7 @@ from aioflow.wrappers.readers.base import (
     Compiled,
     CompiledExtractor,
     Frame,
-    Layout,
+    RowLayout,
     Slot,
     Traits,
     check_options,
@@ -49,7 +49,7 @@ from aioflow.wrappers.readers.html.nodes import (
     taker,
     value_taker,
 )
-from aioflow.wrappers.readers.html.selector_cost import Steepness
+from aioflow.wrappers.readers.html.selector_cost import SelectorCost
 from aioflow.wrappers.readers.incremental import BadPageError, unreadable
 from aioflow.wrappers.readers.reader import Found, PageHead
 
@@ -137,13 +137,13 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             _check_proof(text, proof.selector)
             proof.in_page = True
             self._counts |= proof.selector.counts
-        self._steepness = Steepness.of(taken.selector for taken in compiled.selectors())
+        self._steepness = SelectorCost.of(taken.selector for taken in compiled.selectors())
         self.rows = _row_maker(compiled)
         # The same for all pages where every field is of the item, and a value.
         is_plain = all(slot.field.scope == "item" and slot.nested is None for slot in compiled.layout.slots)
         self.plain_frame = Frame([None] * len(compiled.layout.slots), {}) if is_plain else None
 
-    def _bind(self, layout: Layout[Taken], *, in_page: bool) -> None:
+    def _bind(self, layout: RowLayout[Taken], *, in_page: bool) -> None:
         for slot in layout.slots:
             if slot.selector is not None:
                 self._bind_slot(slot, in_page=in_page or slot.field.scope == "page")
@@ -177,7 +177,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
             return True
         return self._steepness is not None and self._is_too_deep(body, self._steepness)
 
-    def _is_too_deep(self, body: bytes, steepness: Steepness) -> bool:
+    def _is_too_deep(self, body: bytes, steepness: SelectorCost) -> bool:
         """Whether selecting in a page may take long because of its depth. The tree is kept for reading."""
         tags = steepness.tags(body)
         if not tags:
@@ -327,7 +327,7 @@ def _row_maker(compiled: Compiled[Taken]) -> _RowMaker:
 class _Rows:
     """Makes rows of items. Fields that select the same element share the search for it."""
 
-    def __init__(self, layout: Layout[Taken], *, in_page: bool) -> None:
+    def __init__(self, layout: RowLayout[Taken], *, in_page: bool) -> None:
         self._layout = layout
         self._in_page = in_page
         shared: dict[Selector, list[_Step]] = {}

@@ -25,7 +25,7 @@ _HARMLESS_STEPS = 1
 _LEVELS = (40, 64, 100)
 
 
-class Steepness:
+class SelectorCost:
     """How deep pages may be for the selectors of an extraction."""
 
     def __init__(self, steep: Sequence[Selector]) -> None:
@@ -37,7 +37,7 @@ class Steepness:
         ]
 
     @classmethod
-    def of(cls, selectors: Iterable[Selector]) -> Steepness | None:
+    def of(cls, selectors: Iterable[Selector]) -> SelectorCost | None:
         """None when no page can be too deep for any of them."""
         steep = [selector for selector in selectors if selector.steps > _HARMLESS_STEPS]
         return cls(steep) if steep else None

@@ -16,7 +16,7 @@ from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.base import (
     CompiledExtractor,
-    Layout,
+    RowLayout,
     Slot,
     Traits,
     check_options,
@@ -32,7 +32,7 @@ from aioflow.wrappers.readers.incremental import (
     whole_text,
 )
 from aioflow.wrappers.readers.json.path import JsonPath, compile_path, is_steep, own_name, shown_place
-from aioflow.wrappers.readers.json.stream import Node, ValueStream, plan_stream
+from aioflow.wrappers.readers.json.stream import PathNode, ValueStream, plan_stream
 from aioflow.wrappers.readers.json.text import JsonDecoder, JsonLines, dump, parse
 from aioflow.wrappers.readers.reader import Found, PageHead
 
@@ -78,14 +78,18 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
         if self.has_lines:
             _refuse_page_fields(self)
         self._degree = max((path.degree for path in self.compiled.selectors()), default=0)
-        self.stream: Node | None = None if self._degree else plan_stream(self.items, captures)
+        self.stream: PathNode | None = None if self._degree else plan_stream(self.items, captures)
         self.is_incremental = not self._degree and (self.has_lines or self.stream is not None)
         self.takers = {slot.place: _taker(slot) for slot in self.compiled.layout.item if _is_quick(slot)}
 
     def open(self, page: PageHead) -> JsonReading:
         if self.has_lines:
             return LinesReading(self, page)
-        return WholeReading(self, page) if self.stream is None else StreamReading(self, page, self.stream)
+        return (
+            WholeJsonReading(self, page)
+            if self.stream is None
+            else JsonStreamReading(self, page, self.stream)
+        )
 
     def explain(self, page: PageHead, body: bytes) -> Iterator[Found]:
         try:
@@ -107,7 +111,7 @@ def _select(field: Field) -> JsonPath:
     return compile_path(field.selector) if field.selector else own_name(field.name)
 
 
-def _page_paths(layout: Layout[JsonPath]) -> Iterator[JsonPath]:
+def _page_paths(layout: RowLayout[JsonPath]) -> Iterator[JsonPath]:
     """What is looked for in the page around the items."""
     for slot in layout.slots:
         if slot.field.scope == "page":
@@ -209,10 +213,10 @@ class JsonReading(PieceReading[JsonPath]):
         return found is not None and found is not False
 
 
-class StreamReading(JsonReading):
+class JsonStreamReading(JsonReading):
     """Items leave as they come, once all values of the page around them are known."""
 
-    def __init__(self, extractor: JsonExtractor, head: PageHead, wanted: Node) -> None:
+    def __init__(self, extractor: JsonExtractor, head: PageHead, wanted: PathNode) -> None:
         super().__init__(extractor, head)
         self._stream = ValueStream(wanted)
         self._needed = extractor.page_paths.keys()
@@ -243,7 +247,7 @@ class StreamReading(JsonReading):
         return self._released()
 
 
-class WholeReading(JsonReading):
+class WholeJsonReading(JsonReading):
     """The page is read when all of it is there."""
 
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:

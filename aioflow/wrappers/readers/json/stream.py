@@ -17,7 +17,7 @@ from aioflow.wrappers.readers.json.path import ANY, AnyStep, JsonPath, PathStep
 from aioflow.wrappers.readers.json.text import (
     BadJsonError,
     Nesting,
-    Place,
+    TextPosition,
     TooDeepError,
     has_surrogates,
     reason_of,
@@ -36,11 +36,11 @@ _bare = re.compile(r"[^ \t\r\n,\]}]*").match
 
 
 @dataclass
-class Node:
+class PathNode:
     """What is wanted below a place in the text: a tree that the paths make together."""
 
-    keyed: dict[str | int, Node] = field(default_factory=dict)
-    any: Node | None = None
+    keyed: dict[str | int, PathNode] = field(default_factory=dict)
+    any: PathNode | None = None
     is_item: bool = False
     is_spread: bool = False  # an array that stands for its elements
     captured: str | None = None  # the name under which the value is kept
@@ -50,18 +50,20 @@ class Node:
         return self.is_item or self.captured is not None
 
 
-def plan_stream(items: JsonPath, captures: Mapping[str, JsonPath]) -> Node | None:
+def plan_stream(items: JsonPath, captures: Mapping[str, JsonPath]) -> PathNode | None:
     """The tree for items and captured values; None when their paths do not let the text be read in parts."""
-    top = Node()
-    if items.steps is None or not _plant(top, items.steps, Node(is_item=True, is_spread=items.is_singular)):
+    top = PathNode()
+    if items.steps is None or not _plant(
+        top, items.steps, PathNode(is_item=True, is_spread=items.is_singular)
+    ):
         return None
     for name, path in captures.items():
-        if not path.is_singular or not _plant(top, path.steps or (), Node(captured=name)):
+        if not path.is_singular or not _plant(top, path.steps or (), PathNode(captured=name)):
             return None
     return top.keyed[""]
 
 
-def _plant(top: Node, steps: tuple[PathStep, ...], leaf: Node) -> bool:
+def _plant(top: PathNode, steps: tuple[PathStep, ...], leaf: PathNode) -> bool:
     """Add a path; False where it crosses another: one value inside of another, or `[*]` beside a key."""
     node = top
     path: tuple[PathStep, ...] = ("", *steps)
@@ -73,7 +75,7 @@ def _plant(top: Node, steps: tuple[PathStep, ...], leaf: Node) -> bool:
         if (last and child is not None) or (node.keyed if step is ANY else node.any):
             return False
         if child is None:
-            child = leaf if last else Node()
+            child = leaf if last else PathNode()
             if isinstance(step, AnyStep):
                 node.any = child
             else:
@@ -82,8 +84,8 @@ def _plant(top: Node, steps: tuple[PathStep, ...], leaf: Node) -> bool:
     return True
 
 
-_ELEMENTS = Node(any=Node(is_item=True))
-_NOTHING = Node()
+_ELEMENTS = PathNode(any=PathNode(is_item=True))
+_NOTHING = PathNode()
 
 # What may come next: a value; what follows an opening bracket; a key; its colon; what follows a value.
 _State: TypeAlias = Literal["value", "first", "key", "colon", "after"]
@@ -101,7 +103,7 @@ class _Level:
 
     __slots__ = ("is_array", "node", "number", "seen")
 
-    def __init__(self, is_array: bool, node: Node) -> None:
+    def __init__(self, is_array: bool, node: PathNode) -> None:
         self.is_array = is_array
         self.node = node
         self.number = 0
@@ -115,11 +117,11 @@ class _Waiting(Exception):  # noqa: N818  # no error
 class ValueStream:
     """A text on its way in: `feed` and `end` give the items that are complete, `captured` the rest."""
 
-    def __init__(self, wanted: Node) -> None:
+    def __init__(self, wanted: PathNode) -> None:
         self.captured: dict[str, Any] = {}
         self._text = ""
         self._at = 0
-        self._place = Place()
+        self._place = TextPosition()
         self._levels: list[_Level] = []
         self._state: _State = "value"
         self._node = wanted  # of the value that comes next
@@ -232,7 +234,7 @@ class ValueStream:
         self._state = "after"
         return True
 
-    def _open(self, node: Node) -> None:
+    def _open(self, node: PathNode) -> None:
         self._levels.append(_Level(self._text[self._at] == "[", node))
         self._at += 1
         self._state = "first"

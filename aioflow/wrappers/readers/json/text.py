@@ -80,7 +80,7 @@ def _peak(brackets: bytes, start: int) -> int:
     return max(accumulate(map(_STEP.__getitem__, brackets), initial=start))
 
 
-class Place:
+class TextPosition:
     """Line and column of an offset in a text whose beginning may be gone."""
 
     __slots__ = ("column", "line")
@@ -146,7 +146,7 @@ def without_surrogates(value: Any) -> Any:
     return value
 
 
-def parse(text: str, place: Place | None = None) -> Any:
+def parse(text: str, place: TextPosition | None = None) -> Any:
     """The value of a whole text; a BadJsonError with the place of the mistake otherwise."""
     if text.count("[") + text.count("{") > DEPTH_LIMIT and not Nesting().feed(text):
         raise TooDeepError
@@ -154,7 +154,7 @@ def parse(text: str, place: Place | None = None) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         reason, offset = reason_of(error, text, 0)
-        raise BadJsonError(reason, *(place or Place()).of(text, offset)) from None
+        raise BadJsonError(reason, *(place or TextPosition()).of(text, offset)) from None
     return without_surrogates(value) if has_surrogates(text) else value
 
 
@@ -249,6 +249,6 @@ class JsonLines:
             # JSON text sequences (RFC 7464) begin each text with a record separator.
             line = line.strip(" \t\r\x1e")
             if line:
-                place = Place()
+                place = TextPosition()
                 place.line = self._number
                 yield self._number, parse(line, place)

@@ -21,7 +21,7 @@ from aioflow.wrappers.loop_fairness import checked, limit_text
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.readers.base import (
     CompiledExtractor,
-    Layout,
+    RowLayout,
     Slot,
     Traits,
     check_options,
@@ -172,7 +172,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         self.takers = {slot.place: _taker(slot) for slot in layout.item if slot.selector.gives_nodes}
 
     def open(self, page: PageHead) -> XmlReading:
-        return WholeReading(self, page) if self.steps is None else StreamReading(self, page, self.steps)
+        return WholeXmlReading(self, page) if self.steps is None else XmlStreamReading(self, page, self.steps)
 
     def is_heavy(self, body: bytes) -> bool:
         if super().is_heavy(body) or self.texts * len(body) > _MOST_TEXT_BYTES:
@@ -187,7 +187,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
             raise unreadable(page, error) from None
 
 
-def _stays_inside(layout: Layout[XmlPath]) -> bool:
+def _stays_inside(layout: RowLayout[XmlPath]) -> bool:
     """Whether nothing outside of an item is looked at for it."""
     return all(
         slot.selector.is_inner and (slot.nested is None or _stays_inside(slot.nested)) for slot in layout.item
@@ -306,7 +306,7 @@ class XmlReading(PieceReading[XmlPath]):
             self._page.notes.append(f"nothing was found: its elements are in the namespace {uri!r}; {hint}")
 
 
-class StreamReading(XmlReading):
+class XmlStreamReading(XmlReading):
     """Items leave as they come."""
 
     def __init__(self, extractor: XmlExtractor, head: PageHead, steps: SimpleSteps) -> None:
@@ -331,7 +331,7 @@ class StreamReading(XmlReading):
             yield item
 
 
-class WholeReading(XmlReading):
+class WholeXmlReading(XmlReading):
     """The page is read when all of it is there."""
 
     def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
