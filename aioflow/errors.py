@@ -18,10 +18,10 @@ AioflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from aioflow.config.masking import mask, mask_quoted
-from aioflow.dataclass import dataclass
 from aioflow.source import Span
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.configuration import as_configuration
 from aioflow.config.sections import Section
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
 Formulas: TypeAlias = Literal["neutral", "keep"]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.relation import Schema
 from aioflow.source import Source, Span

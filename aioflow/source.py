@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from aioflow.config.masking import mask_line
-from aioflow.dataclass import dataclass
 from aioflow.values.display import visible_lines
 
 _LOOKED_AT_CHARACTERS = 2000

@@ -9,9 +9,7 @@ operators.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-
-from aioflow.dataclass import dataclass
+from dataclasses import dataclass, replace
 
 # Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8

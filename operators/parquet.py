@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from zoneinfo import ZoneInfo
 
 from aioflow import Document, InputError, Row, Schema, SettingError
-from aioflow.dataclass import dataclass
 from aioflow.errors import MissingExtraError
 from aioflow.operators.formats import Format, Types, formats
 from aioflow.operators.text_formats import PLAIN, Typed

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import floor, inf
 
 from aioflow import Context, Row, Schema, SettingError, Stream, operator
 from aioflow.authoring.operator import Settings
-from aioflow.dataclass import dataclass
 from aioflow.operators.quantities import Positive, PositiveCount
 from aioflow.relation import Batch
 from aioflow.runtime.memory import MemoryBudget

@@ -9,14 +9,12 @@ import pytest
 
 # Each engine module imports only from its left.
 ENGINE_ORDER = (
-    "dataclass",
     "exports",
-    "installed",
-    "pattern",
     "version",
     "wholeness",
     "values.counters",
     "values.display",
+    "config.entry_points",
     "config.folders",
     "config.masking",
     "source",
@@ -93,7 +91,6 @@ DOORS = ("__init__", "__main__")
 OPERATORS_MAY_IMPORT = (
     "aioflow",
     "aioflow.expressions",
-    "aioflow.files",
     "aioflow.messages",
     "aioflow.state",
     "aioflow.web",
@@ -106,9 +103,9 @@ AUTHORS_MODULES = (
     "authoring.operator",
     "authoring.services",
     "authoring.setting",
-    "dataclass",
+    "config.entry_points",
     "errors",
-    "installed",
+    "files",
     "relation",
     "runtime.memory",
     "runtime.spill",

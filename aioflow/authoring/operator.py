@@ -14,6 +14,7 @@ Example:
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -24,7 +25,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import (
     Any,
@@ -39,15 +40,13 @@ from typing import (
 
 from aioflow.authoring.context import Context
 from aioflow.authoring.setting import SettingPort
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
-from aioflow.pattern import pattern
 from aioflow.plan import Program
 from aioflow.relation import Batch, Row, Schema
 from aioflow.runtime.stream import Stream
 
-_HEADING = pattern(r"^(Arguments|Examples?):$")
-_ARGUMENT = pattern(r"^(\w+): *(.*)$")
+_HEADING = re.compile(r"^(Arguments|Examples?):$")
+_ARGUMENT = re.compile(r"^(\w+): *(.*)$")
 
 
 def parse_docstring(docstring: str) -> tuple[str, dict[str, str], list[str]]:

@@ -10,8 +10,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from aioflow.authoring.operator import Registry, registry
+from aioflow.config.entry_points import installed
 from aioflow.errors import AioflowError, InputError
-from aioflow.installed import installed
 
 ENTRY_POINT_GROUP = "aioflow.operators"
 

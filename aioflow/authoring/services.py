@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from aioflow.authoring.context import RunInfo
-from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

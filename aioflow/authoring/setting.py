@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import Program
 from aioflow.relation import Schema

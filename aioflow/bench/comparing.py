@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from operator import sub
 
 from aioflow.bench.results import Results, Samples, Unit
 from aioflow.bench.statistics import Interval, Test, corrected, paired_ratio, ratio_of_medians, t_test
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
 _SIGNIFICANT = 0.05

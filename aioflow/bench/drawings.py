@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from aioflow.bench.dots import dot_plot
 from aioflow.bench.pairs import Figure, compared
 from aioflow.bench.plots import line_plot
 from aioflow.bench.results import Finding, Origin
 from aioflow.bench.wording import variant
-from aioflow.dataclass import dataclass
 
 _MOST_ROWS = 24
 

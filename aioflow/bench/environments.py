@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,6 @@ from shutil import rmtree
 
 from aioflow.bench.processes import ProcessError, run_silently
 from aioflow.config.folders import cache_folder
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 
 _STAMP = "installed"

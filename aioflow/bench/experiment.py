@@ -6,12 +6,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from aioflow.bench.results import Claim, Curve, Finding, Goal, Origin, Plot, Samples, Unit
 from aioflow.bench.statistics import Interval, median_of, paired_ratio, ratio_to
-from aioflow.dataclass import dataclass
 
 T = TypeVar("T")
 Measure: TypeAlias = Callable[["Bench"], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from aioflow.bench.drawings import drawings
 from aioflow.bench.method import METHOD, QUICK, SIMULATED
@@ -11,7 +12,6 @@ from aioflow.bench.results import Finding, Origin, Results
 from aioflow.bench.svg import standalone
 from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
 from aioflow.bench.wording import condition_lines, disturbed_text, goals_summary, machine_lines
-from aioflow.dataclass import dataclass
 
 _BLANKS = re.compile(r"\s+")
 

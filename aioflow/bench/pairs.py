@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from aioflow.bench.results import Origin, Plot, Samples
 from aioflow.bench.statistics import Interval, Test, paired_ratio, ratio_of_medians, t_test
 from aioflow.bench.wording import variant
-from aioflow.dataclass import dataclass
 
 # More variants than these are a series: each is compared with the first alone.
 _ALL_PAIRS = 5

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -21,7 +22,6 @@ from typing import IO, Any, TypeAlias
 
 from aioflow.bench import child
 from aioflow.bench.child import MEGABYTE, peak_megabytes, resident_megabytes
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 
 __all__ = [

@@ -6,7 +6,7 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from aioflow.bench.processes import ROOT, profiles_to
 from aioflow.bench.results import Finding
 from aioflow.bench.running import run_experiment
 from aioflow.bench.sampler import Place, Sampler
-from aioflow.dataclass import dataclass
 
 HERE = "in the experiment's own process"
 # Of all that is seen in an experiment: who computes less is not shown.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-
-from aioflow.dataclass import dataclass
+from dataclasses import dataclass
 
 _STEPS = (1, 2, 2.5, 5, 10)
 

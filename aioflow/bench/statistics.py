@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from statistics import NormalDist, fmean, median, variance
-
-from aioflow.dataclass import dataclass
 
 _RESAMPLES = 2000
 _CONFIDENCE = 0.95

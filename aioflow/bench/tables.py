@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from aioflow.bench.pairs import Pair, figures, pairs
 from aioflow.bench.results import Claim, Finding, Origin, Results, Samples
@@ -20,7 +21,6 @@ from aioflow.bench.wording import (
     variant,
     verdict,
 )
-from aioflow.dataclass import dataclass
 
 
 @dataclass(frozen=True)

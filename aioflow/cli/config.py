@@ -18,10 +18,9 @@ from aioflow.config.configuration import DEFAULT, Configuration, read_configurat
 from aioflow.config.folders import shown_path
 from aioflow.config.sections import ENGINE_ARGUMENTS, Place, SettingValue
 from aioflow.errors import InputError
-from aioflow.pattern import pattern
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
-_NAMED_URL = pattern(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
+_NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
 
 
 def engine_defaults() -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from aioflow.cli.config import database_options, effective_settings
 from aioflow.config.configuration import Configuration
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address

@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from itertools import chain
 from pathlib import Path
@@ -23,10 +24,8 @@ from aioflow.cli.exit import os_error_text
 from aioflow.cli.output.colour import shortened
 from aioflow.cli.output.formats import JSON_LINES
 from aioflow.config.masking import conceal
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.formats import Format, formats
-from aioflow.pattern import pattern
 from aioflow.plan import InputDeclaration, Plan
 from aioflow.relation import Schema, Type
 from aioflow.values.cells import read_value
@@ -407,7 +406,9 @@ def _constant(text: str, name: str) -> Any:
 
 # Names of parameters that are credentials and nothing else: a `key` may be that of a table, whose name would
 # then be masked wherever it stands.
-_CREDENTIAL = pattern(r"(?:password|passwd|passphrase|secret|token|credentials?|api[-_]?key)$", re.IGNORECASE)
+_CREDENTIAL = re.compile(
+    r"(?:password|passwd|passphrase|secret|token|credentials?|api[-_]?key)$", re.IGNORECASE
+)
 
 
 def _conceal(value: Any) -> None:

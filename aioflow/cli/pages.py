@@ -7,12 +7,11 @@ import mimetypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioflow.cli.exit import os_error_text
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, SettingError
 from aioflow.plan import Program
 from aioflow.relation import Row, Value

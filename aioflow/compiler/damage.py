@@ -9,12 +9,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from aioflow.compiler.findings import Location
 from aioflow.compiler.wiring import HEADER
 from aioflow.errors import Diagnostic
-from aioflow.pattern import pattern
 from aioflow.plan import NAME_PATTERN, Item, Plan, Program, Statement
 from aioflow.source import Span
 
-_WORD = pattern(NAME_PATTERN)
-_BODY = pattern(r"\bBODY\s*\{", re.IGNORECASE)
+_WORD = re.compile(NAME_PATTERN)
+_BODY = re.compile(r"\bBODY\s*\{", re.IGNORECASE)
 
 
 class Damage:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from aioflow.compiler.wiring import HEADER
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, Suggestions
 from aioflow.plan import Plan, Program, Statement
 

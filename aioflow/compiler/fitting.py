@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -13,9 +14,7 @@ from aioflow.authoring.operator import Operator, Settings, Trait
 from aioflow.authoring.setting import SettingPort
 from aioflow.compiler.parameters import UNKNOWN, place_before_substitution, substitute
 from aioflow.compiler.resolution import Resolved, not_positive, option_span
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError, SettingError
-from aioflow.pattern import pattern
 from aioflow.plan import Constant
 from aioflow.relation import Schema
 from aioflow.source import Span
@@ -26,8 +25,8 @@ FAILURE = Schema.of(**{"error": "char", "error-kind": "char", "attempts": "numbe
 FAILED_RELATION = Schema.of(relation="relation").add(FAILURE)
 FAILED_CALL = Schema.of(where="char", tuple="relation").add(FAILURE)
 
-_LITERAL: Final = pattern(r"""(?P<raw>\b[rR])?(?:\"\"\"|["'])""")
-_ESCAPE: Final = pattern(r"\\(?:x.{2}|u.{4}|U.{8}|.)", re.DOTALL)
+_LITERAL: Final = re.compile(r"""(?P<raw>\b[rR])?(?:\"\"\"|["'])""")
+_ESCAPE: Final = re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A `Routine` is a plan made ready for one set of parameter values; each call of i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +20,6 @@ from aioflow.compiler.resolution import Resolved, resolve_statement
 from aioflow.compiler.step import Schemas, Step, TailCalls
 from aioflow.compiler.stores import ReadBack, reads_after_writes, store_use
 from aioflow.compiler.wiring import topological_order
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, PlanError
 from aioflow.plan import Plan, Program
 from aioflow.relation import Schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -19,7 +19,6 @@ from aioflow.compiler.fitting import errors_schema, fit, value_or_unknown, wrong
 from aioflow.compiler.parameters import UNKNOWN, ParameterScope
 from aioflow.compiler.resolution import Resolved, resolve_statement
 from aioflow.compiler.wiring import Wiring, variables
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.plan import InputDeclaration, Plan, Program, Variable
 from aioflow.relation import Schema

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.pattern import pattern
 from aioflow.plan import NAME_PATTERN, Constant, ParameterReference, Plan
 
 
@@ -26,7 +24,7 @@ UNKNOWN: Final = Unknown()
 # Always there. The values stand in for those of a run when a plan is checked: they have the same types.
 BUILT_IN: Final[Mapping[str, Any]] = {"run-id": "0", "task-id": "0", "started": "2000-01-01T00:00:00"}
 
-_PLACEHOLDER = pattern(rf"\$(?P<literal>\$)?\{{(?:(?P<name>{NAME_PATTERN})\}})?")
+_PLACEHOLDER = re.compile(rf"\$(?P<literal>\$)?\{{(?:(?P<name>{NAME_PATTERN})\}})?")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Final
 
 from aioflow.authoring.operator import Operator
@@ -10,7 +11,6 @@ from aioflow.compiler.findings import Findings
 from aioflow.compiler.inference import InferredCall
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import HEADER, Producer, Wiring, topological_order, upstream
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.plan import Plan
 from aioflow.source import Span

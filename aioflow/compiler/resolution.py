@@ -7,13 +7,12 @@ value makes sense for its operator for `infer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
 from aioflow.authoring.operator import Operator, Registry
 from aioflow.compiler.parameters import substitute
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.plan import (
     Constant,

@@ -9,7 +9,7 @@ The results of such a call are results of its plan, or reach them only through m
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from aioflow.authoring.context import Position
@@ -18,7 +18,6 @@ from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.parameters import ParameterScope
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, UntoldAttributeError
 from aioflow.plan import Plan
 from aioflow.relation import Schema

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
@@ -17,7 +18,6 @@ from aioflow.compiler.findings import Findings, named
 from aioflow.compiler.inference import InferredCall, reachable
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream, topological_order, upstream
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.plan import Plan
 from aioflow.relation import Schema

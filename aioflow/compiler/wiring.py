@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
-from aioflow.dataclass import dataclass
 from aioflow.plan import Plan, Statement, Variable
 from aioflow.source import Span
 

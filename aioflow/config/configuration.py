@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aioflow.config.entry_points import installed
 from aioflow.config.folders import config_folder, shown_path
 from aioflow.config.sections import (
     ENGINE,
@@ -25,9 +27,7 @@ from aioflow.config.sections import (
     is_sensitive,
     without_userinfo,
 )
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
-from aioflow.installed import installed
 
 T = TypeVar("T")
 
@@ -346,7 +346,9 @@ def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _
     try:
         converted = section.read(key, value, is_text=layer.is_text, folder=layer.folder)
     except InputError as error:
-        shown = "" if is_sensitive(place) else f", not {_shown(SettingValue(place, value, where).public_value)}"
+        shown = (
+            "" if is_sensitive(place) else f", not {_shown(SettingValue(place, value, where).public_value)}"
+        )
         raise InputError(f"{where}: {SettingValue(place, None, where).name} must be {error}{shown}") from None
     if place == ("ops",):
         converted = tuple(_module(name, layer.folder) for name in converted)
@@ -364,7 +366,9 @@ def _module(name: str, folder: Path) -> str:
 def _table(place: Place, value: Any, layer: _Layer) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         where = layer.where(place)
-        raise InputError(f"{where}: {SettingValue(place, None, where).name} must be a table, not {_shown(value)}")
+        raise InputError(
+            f"{where}: {SettingValue(place, None, where).name} must be a table, not {_shown(value)}"
+        )
     return value
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from aioflow.pattern import pattern
-
 if TYPE_CHECKING:
     from logging import Logger, LogRecord
 
@@ -26,23 +24,23 @@ _TELLING_LETTERS = 6  # of base64: fewer may be part of any word
 _PASSING_AT_MOST = 50
 # What different writers of URLs leave as it is: none of them, paths, and all that a query may hold.
 _SAFE_IN_URLS = ("", "/", "!$'()*,/:;?@")
-_ESCAPE = pattern("%[0-9A-F]{2}")
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _BEFORE_VALUE = r"""(?:(?<=[=:"'`])|(?<=[=:] )|(?<=Bearer )|(?<=bearer ))"""
 _AFTER_VALUE = r"""(?=[&"'`;,)\s\\]|$)"""
 # A user before the host, where it can be a token; and any user with a password, which may hold what should
 # have been escaped, but is no port. The lengths are bounded: pages write such texts too, and an `@` would be
 # looked for after every `://` in them, to the end.
-_USER = pattern(r"""\b((?:https?|wss?|ftps?)://)(?!\[)[^\s/?#"'<>`@]{1,1024}@""", re.IGNORECASE)
-_USER_AND_PASSWORD = pattern(
+_USER = re.compile(r"""\b((?:https?|wss?|ftps?)://)(?!\[)[^\s/?#"'<>`@]{1,1024}@""", re.IGNORECASE)
+_USER_AND_PASSWORD = re.compile(
     r"""\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)(?!\[)"""
     r"""[^\s/?#"'<>`@:]{0,256}:(?!\d{1,5}(?:[/?#\s"'`,;)]|$))[^\s"'<>`]{0,1024}@"""
 )
 # Literals of a plan: in AUTH, and in headers and fields whose names tell that they are credentials.
 _LITERAL = r"""(?![^"']*(?:[{$]|secret:))[^"']+(?=["'])"""
 _LITERALS = (
-    pattern(rf"""\bAUTH\s*:\s*(?:bearer|basic\s*["'][^"']*["'])\s*["']({_LITERAL})""", re.IGNORECASE),
-    pattern(rf"""authorization["'`]?\s*[:=]\s*["'](?:[A-Za-z]+\s+)?+({_LITERAL})""", re.IGNORECASE),
-    pattern(
+    re.compile(rf"""\bAUTH\s*:\s*(?:bearer|basic\s*["'][^"']*["'])\s*["']({_LITERAL})""", re.IGNORECASE),
+    re.compile(rf"""authorization["'`]?\s*[:=]\s*["'](?:[A-Za-z]+\s+)?+({_LITERAL})""", re.IGNORECASE),
+    re.compile(
         rf"""(?:passw|token|secret|credential|api-?_?key)[\w-]*["'`]?\s*=\s*["']({_LITERAL})""", re.IGNORECASE
     ),
 )

@@ -7,6 +7,7 @@ How it is kept from being shown is for `aioflow.config.masking`, whose functions
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,7 +17,6 @@ from pathlib import Path
 from aioflow.config.folders import config_folder, shown_path
 from aioflow.config.masking import MASK, conceal, mask, mask_values, masked, shows_secret
 from aioflow.errors import InputError, suggestion
-from aioflow.pattern import pattern
 
 __all__ = [
     "FILE_VARIABLE",
@@ -38,8 +38,8 @@ PREFIX = "secret:"
 FILE_VARIABLE = "AIOFLOW_SECRETS"
 
 _VARIABLE = "AIOFLOW_SECRET_"
-_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_-]*")
-_REFERENCE = pattern(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
 
 
 class Secret:

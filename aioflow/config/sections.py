@@ -9,15 +9,13 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from aioflow.config.masking import MASK
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
-from aioflow.pattern import pattern
 from aioflow.values.quantities import byte_count, byte_text, seconds
 
 T = TypeVar("T")
@@ -46,12 +44,12 @@ _EXPECTED = {
     "bytes": "a number of bytes or a text like '32MiB'",
     "seconds": "a number of seconds or a text like '30s'",
 }
-_BARE = pattern(r"[A-Za-z0-9_-]+")
-_SENSITIVE = pattern(r"auth|passw|token|secret|credential|cookie$|key$", re.IGNORECASE)
-_BY_REFERENCE = pattern(r"(\S+ ){0,2}secret:[\w-]+")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SENSITIVE = re.compile(r"auth|passw|token|secret|credential|cookie$|key$", re.IGNORECASE)
+_BY_REFERENCE = re.compile(r"(\S+ ){0,2}secret:[\w-]+")
 # What is not escaped, as it should be, may hold any sign.
-_USERINFO = pattern(r"(?<=://)(?:[^/\s@:]*:\S*|[^/\s@]+)(?=@)")
-_OPTION = pattern(
+_USERINFO = re.compile(r"(?<=://)(?:[^/\s@:]*:\S*|[^/\s@]+)(?=@)")
+_OPTION = re.compile(
     r"(?<=[?&])([^=&\s]*(?:auth|pass|token|secret|credential|key)[^=&\s]*=)(?!secret:)[^&\s]+", re.IGNORECASE
 )
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 from urllib.parse import parse_qs, urlsplit
 
-from aioflow.dataclass import dataclass
 from aioflow.runtime.events import Event, FiringEnded, FiringStarted
 from aioflow.runtime.session import Mode
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import MissingExtraError
 
 ONE_WAY_SWEEPS = 40

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from aioflow.dataclass import dataclass
 from aioflow.drawing.diagram import Box, Diagram, Edge
 from aioflow.drawing.layout import GraphLayout, NodePosition, Route, lay_out, routes_of
 

@@ -6,10 +6,10 @@ What the setting kinds share: the constant must be text, and an unbound one must
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.syntax import Literal, Name, Node, write_literal
 from aioflow.relation import Row, Schema, Type, Value, type_of_value

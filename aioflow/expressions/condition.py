@@ -8,10 +8,9 @@ Conditions as predicates: only whether they are true matters, so null and false 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, shallow, text_of, unbound
 from aioflow.expressions.comparison import COMPLEMENT, FLIPPED, comparable, comparison, text_truth

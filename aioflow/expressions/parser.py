@@ -6,11 +6,11 @@ The lists that settings are written in: projections, attributes, sort keys, aggr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, wraps
 from typing import NoReturn, TypeVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.syntax import (
     KEYWORDS,

@@ -7,9 +7,9 @@ values of the classes that Python compares as we mean it take the short way; all
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.expressions.operations import PLAIN_NUMBERS
 from aioflow.relation import Batch, Predicate, Row
 

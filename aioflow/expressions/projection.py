@@ -6,11 +6,10 @@ What makes tuples count as the same: the setting kind of ONCE.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import inf, nextafter
 from typing import Any, ClassVar, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler

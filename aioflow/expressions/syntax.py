@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import re
 import typing
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.operations import is_nan
-from aioflow.pattern import pattern
 from aioflow.relation import Document, Value
 from aioflow.values.text import LONGEST_NUMBER, exact_number, read_date, read_number
 
@@ -253,7 +251,7 @@ KEYWORDS = frozenset({
 })  # fmt: skip
 
 # `a-b` is one name. Names in backticks and both kinds of strings double their quote to contain it.
-_TOKEN = pattern(
+_TOKEN = re.compile(
     r"""\s*(?:
       (?P<name>[^\W\d][\w-]*)
     | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -331,8 +329,8 @@ def tokenize(text: str) -> list[ExpressionToken]:
     return tokens
 
 
-_WORD_CHARACTER = pattern(r"[\w.]+")
-_SPACE = pattern(r"\s*")
+_WORD_CHARACTER = re.compile(r"[\w.]+")
+_SPACE = re.compile(r"\s*")
 
 
 def _no_word(text: str, place: int) -> SettingError:

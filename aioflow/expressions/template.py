@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, text_of, unbound
 from aioflow.expressions.operations import is_nan
 from aioflow.expressions.projection import Attributes
 from aioflow.expressions.scope import InputScope, ScopeColumn
 from aioflow.expressions.syntax import Name, write_literal
-from aioflow.pattern import pattern
 from aioflow.relation import Row, Schema, Type, Value
 from aioflow.values.counters import (
     NOT_A_LITERAL,
@@ -31,8 +29,8 @@ from aioflow.values.counters import (
 )
 from aioflow.values.text import LONGEST_TEXT, read_number, to_text
 
-_PERCENT = pattern(r"%([-+ 0]*)([0-9]*)(?:\.([0-9]*))?(.?)", re.DOTALL)
-_SPECIFICATION = pattern(r"([+]?0?[0-9]*,?)(\.[0-9]+)?([dfeg])")
+_PERCENT = re.compile(r"%([-+ 0]*)([0-9]*)(?:\.([0-9]*))?(.?)", re.DOTALL)
+_SPECIFICATION = re.compile(r"([+]?0?[0-9]*,?)(\.[0-9]+)?([dfeg])")
 _WIDEST, _MOST_DECIMALS = 1000, 100
 
 
@@ -125,7 +123,7 @@ def parse_placeholders(text: str) -> list[str | Placeholder]:
     return [*pieces, text[place:]]
 
 
-_BRACES = pattern(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def _placeholder(found: re.Match[str]) -> str | Placeholder:

@@ -9,13 +9,12 @@ Cuts a text into its items, so that a mistake in one does not hide those in othe
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import suggestion
-from aioflow.language.item_kinds import end_of_body, item_kinds
+from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Cursor, Token
 from aioflow.language.token_text import found_behind, show

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
 from aioflow.config.configuration import FILE_NAME, read_configuration
 from aioflow.config.sections import PLANS
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language.decoding import SIZE_AT_MOST
-from aioflow.language.item_kinds import item_kinds
+from aioflow.language.kinds import item_kinds
 from aioflow.language.parser import read_text
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
 from aioflow.source import Span

@@ -6,7 +6,7 @@ from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.language.comments import NotesByPlace
 from aioflow.language.cutter import ItemCutter, ItemPieces, Pieces, UsePieces
 from aioflow.language.decoding import open_source
-from aioflow.language.item_kinds import item_kinds
+from aioflow.language.kinds import item_kinds
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import Cursor
 from aioflow.language.statements import make_plan

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from aioflow.errors import InputError, PlanError
 from aioflow.language.cutter import HEADER
-from aioflow.language.item_kinds import end_of_body, item_kinds
+from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.literals import write_constant
 from aioflow.language.parser import read_text
 from aioflow.language.scanner import CONSTANT, END, Scanner

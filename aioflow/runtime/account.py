@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from aioflow.authoring.services import AccountEntry
 from aioflow.config.masking import masked
-from aioflow.dataclass import dataclass
 from aioflow.errors import OperatorError, PlanError, message_of
 from aioflow.runtime.events import Outcome
 from aioflow.values.quantities import count_text, duration_text

@@ -6,9 +6,8 @@ Nothing is built while nobody listens.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from aioflow.dataclass import dataclass
 
 # Of a stopped run nobody reads the results any more; of an interrupted one, the reader was cancelled, as
 # by Ctrl-C. Whoever runs plans for others may know of a run that was refused and never began.

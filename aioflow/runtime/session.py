@@ -6,7 +6,7 @@ import asyncio
 import heapq
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -15,7 +15,6 @@ from aioflow.authoring.services import Services
 from aioflow.compiler.graph import Graph
 from aioflow.compiler.step import Step
 from aioflow.config.masking import mask
-from aioflow.dataclass import dataclass
 from aioflow.relation import Row, Schema
 from aioflow.runtime.budget import Budget, Permits
 from aioflow.runtime.events import Event, Listener, Warned

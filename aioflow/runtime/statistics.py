@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from aioflow.dataclass import dataclass
 from aioflow.runtime.session import Active, Session, Totals
 from aioflow.wholeness import Marks
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Bound, Step
-from aioflow.dataclass import dataclass
 from aioflow.relation import Row, Schema
 from aioflow.runtime.failures import batch_error, operator_error
 from aioflow.runtime.outlet import Outlet, Reordered, Space, Target, nobody_needs, when_freed

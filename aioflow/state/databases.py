@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,13 +19,12 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.configuration import as_configuration
+from aioflow.config.entry_points import installed
 from aioflow.config.folders import data_folder, shown_path
 from aioflow.config.masking import conceal
 from aioflow.config.secrets import Secrets
 from aioflow.config.sections import Section, more_than_nothing
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError, InputError, suggestion
-from aioflow.installed import installed
 from aioflow.state.driver import Address, Connection, Driver
 
 # Options by which a driver would take a password, or where to find one.

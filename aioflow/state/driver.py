@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema, Type
 
 Kind: TypeAlias = Literal["write", "snapshot"]

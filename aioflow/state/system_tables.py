@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address, Connection, Driver
 from aioflow.state.errors import (

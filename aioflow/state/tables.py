@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Document, Relation, Schema, Type
 from aioflow.runtime.memory import MemoryBudget

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias
 
 from aioflow.authoring.context import Context, Position, RunInfo
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases

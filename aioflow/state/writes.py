@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from aioflow.authoring.context import Context
-from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.state.databases import driver_for

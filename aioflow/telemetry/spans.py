@@ -7,6 +7,7 @@ no trace context.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from opentelemetry.trace import (
@@ -20,7 +21,6 @@ from opentelemetry.trace import (
 )
 
 from aioflow.config.masking import mask
-from aioflow.dataclass import dataclass
 from aioflow.runtime.events import Event, RunEnded, RunStarted, StepEnded, StepEvent, StepStarted, TupleFailed
 from aioflow.version import __version__
 from aioflow.web.traffic import HttpAttempt, RequestEnded

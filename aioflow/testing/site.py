@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.web.http import BodyStream, Fetcher, Request, Response
 
 if TYPE_CHECKING:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-from aioflow.pattern import pattern
-
 # Controls, which move the cursor, change colours or send keys; marks that turn the direction of writing; line
 # ends of other kinds; and halves of surrogate pairs, which no terminal can be sent.
-_OBEYED = pattern("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_BLANKS = pattern("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")
-_LINE_END = pattern("\r\n?")
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_BLANKS = re.compile("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")
+_LINE_END = re.compile("\r\n?")
 
 
 def visible(text: str) -> str:

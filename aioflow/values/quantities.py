@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from aioflow.errors import InputError
-from aioflow.pattern import pattern
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_DURATION_PART = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_AMOUNT = pattern(r"(\d+(?:\.\d+)?) ?([a-z]*)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]*)")
 
 
 def seconds(text: str) -> float:

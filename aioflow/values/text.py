@@ -6,17 +6,16 @@ import re
 from datetime import date, datetime, time
 from decimal import Decimal
 
-from aioflow.pattern import pattern
 from aioflow.relation import Document, Relation, Value
 
 # No result of an expression is longer.
 LONGEST_TEXT = 1 << 25
 # Longer texts are no numbers that anybody wrote; Python itself refuses integers past 4,300 digits.
 LONGEST_NUMBER = 1000
-_INTEGER = pattern(r"\s*([+-]?[0-9]+)\s*", re.ASCII)
-_DECIMAL = pattern(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)\s*", re.ASCII)
-_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_TIMESTAMP = pattern(
+_INTEGER = re.compile(r"\s*([+-]?[0-9]+)\s*", re.ASCII)
+_DECIMAL = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)\s*", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)"
     r"\s*(Z|[+-][0-9]{2}(?::?[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?)?",
     re.ASCII | re.IGNORECASE,

@@ -9,13 +9,12 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from aioflow.config.folders import cache_folder
 from aioflow.config.masking import masked_logger, shows_secret
-from aioflow.dataclass import dataclass
 from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheEntry, CacheError, CacheStore, Chosen
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (

@@ -14,13 +14,13 @@ import zlib
 from collections.abc import Callable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioflow.config.folders import shown_path
-from aioflow.dataclass import dataclass
 from aioflow.web.errors import WebError
 from aioflow.web.freshness import StoredHead
 from aioflow.web.settings import KIBIBYTE

@@ -12,13 +12,12 @@ requests and filelock, and fetches the list unless told not to.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, quote_from_bytes, unquote, unquote_to_bytes, urlsplit, urlunsplit
 
-from aioflow.dataclass import dataclass
-from aioflow.pattern import pattern
 from aioflow.web.urls import BLANK, LEFT_OUT, NO_ESCAPE
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
-_HOST = pattern(r"(?!.*\.\.)[a-z0-9_-][a-z0-9._-]{0,252}")
-_ESCAPE = pattern("%[0-9A-Fa-f]{2}")
+_HOST = re.compile(r"(?!.*\.\.)[a-z0-9_-][a-z0-9._-]{0,252}")
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _IN_PATHS = "%!$&'()*+,/:;=@"
-_WITH_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_BLANK_INSIDE = pattern(r"[\s\x00-\x20\x7f]")
+_WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BLANK_INSIDE = re.compile(r"[\s\x00-\x20\x7f]")
 
 
 @dataclass(frozen=True)

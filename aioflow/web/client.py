@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,12 +13,11 @@ from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.folders import shown_path
 from aioflow.config.masking import masked_logger
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.web.bodies import HoldingFetcher
 from aioflow.web.coalescing import CoalescingFetcher
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
+from aioflow.web.holding import HoldingFetcher
 from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.http import Fetcher, Request, Response

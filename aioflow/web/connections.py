@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -33,7 +33,6 @@ from yarl import URL
 
 from aioflow.config.masking import conceal
 from aioflow.config.secrets import PREFIX, Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.web.addresses import AddressGuard
 from aioflow.web.aiohttp_errors import web_error

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.web.http import find_header
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]

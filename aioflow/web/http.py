@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
-
-from aioflow.dataclass import dataclass
 
 if TYPE_CHECKING:
     from aioflow.runtime.memory import MemoryBudget

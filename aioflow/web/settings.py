@@ -7,16 +7,15 @@ Where the values come from is for `aioflow.config.configuration`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aioflow.config.configuration import Configuration, as_configuration
 from aioflow.config.sections import Section, at_least, more_than_nothing
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
-from aioflow.pattern import pattern
 from aioflow.version import __version__
 from aioflow.web.http import FRAMING
 
@@ -100,9 +99,9 @@ class WebSettings:
 _PLAIN_HOST = HostSettings()
 
 
-_HOST = pattern(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
-_AUTH = pattern(r"bearer secret:[\w-]+|basic \S+ secret:[\w-]+")
-_HEADER_NAME = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/@:\[\]?#]+)(?::(\d{1,5}))?")
+_AUTH = re.compile(r"bearer secret:[\w-]+|basic \S+ secret:[\w-]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def web_settings(configuration: Mapping[str, Any]) -> WebSettings:

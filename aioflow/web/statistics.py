@@ -6,11 +6,10 @@ import asyncio
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from aioflow.dataclass import dataclass
 from aioflow.web.errors import RequestRefusedError, WebError
 
 if TYPE_CHECKING:

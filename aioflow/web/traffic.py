@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from aioflow.authoring.context import Context
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.config.masking import mask
-from aioflow.dataclass import dataclass
 from aioflow.runtime.events import StepEvent
 from aioflow.values.quantities import count_text, size_text
 from aioflow.web.errors import RequestRefusedError, WebError

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
-from aioflow.pattern import pattern
-
 # What browsers strip from both ends of a link, and what they leave out of it.
 BLANK = "".join(map(chr, range(0x21)))
 LEFT_OUT = str.maketrans("", "", "\t\n\r")
@@ -26,14 +24,14 @@ _PLAIN_ORIGIN = re.compile(
 )
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
 _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
-_QUERY = pattern("[?#]")
+_QUERY = re.compile("[?#]")
 # Links of one page, each on a line of its own, that need only be put behind the origin.
-_ROOTED_LINKS = pattern(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
-_END_OF_HOST = pattern("[/?#]|$")
-_DOTTED = pattern(r"/(?:\.|%2e)", re.IGNORECASE)
-NO_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
+_ROOTED_LINKS = re.compile(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
+_END_OF_HOST = re.compile("[/?#]|$")
+_DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
+NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
-_USERINFO = pattern(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
 class PortError(ValueError):

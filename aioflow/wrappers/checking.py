@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from aioflow.errors import AioflowError, Diagnostic, SettingError, suggestion
-from aioflow.pattern import pattern
 from aioflow.plan import Program
 from aioflow.source import Span
 from aioflow.wrappers.definition import Extraction, Field
@@ -257,9 +256,9 @@ def _paths(field: Field, path: str = "") -> Iterator[tuple[str, Field]]:
         yield from _paths(inner, f"{path}{field.name}.")
 
 
-_LOOKS_SECRET = pattern(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
-_NO_SECRET = pattern(r"\S*secret:\S*")
-_LOOKS_LIKE_JSON = pattern(r"\s*[{\[][\s\S]*[}\]]\s*")
+_LOOKS_SECRET = re.compile(r"(?:^|[-_])(?:key|token|secret|password|apikey)$", re.IGNORECASE)
+_NO_SECRET = re.compile(r"\S*secret:\S*")
+_LOOKS_LIKE_JSON = re.compile(r"\s*[{\[][\s\S]*[}\]]\s*")
 
 
 def problems(text: WrapperText, program: Program) -> list[Diagnostic]:

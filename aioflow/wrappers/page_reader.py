@@ -6,10 +6,10 @@ import asyncio
 import pickle
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from time import thread_time
 
 from aioflow.authoring.context import Context
-from aioflow.dataclass import dataclass
 from aioflow.errors import ProcessError
 from aioflow.relation import Batch, Value
 from aioflow.values.quantities import byte_text

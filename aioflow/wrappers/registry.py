@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aioflow.config.entry_points import installed
 from aioflow.errors import SettingError, suggestion
-from aioflow.installed import installed
 from aioflow.wrappers.definition import Extraction
 from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.readers.reader import ENTRY_POINTS, Extractor, Reader

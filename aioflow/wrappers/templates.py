@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from aioflow.errors import suggestion
-from aioflow.pattern import pattern
 from aioflow.relation import Value
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.input_values import refused, value_text, value_texts
@@ -23,15 +22,15 @@ from aioflow.wrappers.input_values import refused, value_text, value_texts
 NAME = r"[^\W\d][\w-]*|`[^`{}\n]+`"
 OPERATORS = "+#./;?&"
 _PREFIX_AT_MOST = 9999
-_EXPRESSION = pattern(r"\{([^{}]*)\}|[{}]")
-_VARIABLE = pattern(rf"({NAME})(:[^*]*)?(\*)?")
-_TEXT_VARIABLE = pattern(rf"\{{\{{({NAME})\}}\}}|\{{({NAME})\}}")
+_EXPRESSION = re.compile(r"\{([^{}]*)\}|[{}]")
+_VARIABLE = re.compile(rf"({NAME})(:[^*]*)?(\*)?")
+_TEXT_VARIABLE = re.compile(rf"\{{\{{({NAME})\}}\}}|\{{({NAME})\}}")
 # All that a URL may hold besides letters and digits; `%` only before two hexadecimal digits.
 _URL_MARKS = "-._~:/?#[]@!$&'()*+,;=%"
-_HOST = pattern(r"[^:/?#]*://[^/?#]*")
-_HOST_END = pattern(r"[^/?#]*")
-_LONE_PERCENT = pattern(r"%(?![0-9A-Fa-f]{2})")
-_NO_URL_CHARACTER = pattern(r"[\x00-\x20\x7f-\xa0<>\"\\^`|\u2028\u2029]|%(?![0-9A-Fa-f]{2})")
+_HOST = re.compile(r"[^:/?#]*://[^/?#]*")
+_HOST_END = re.compile(r"[^/?#]*")
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NO_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f-\xa0<>\"\\^`|\u2028\u2029]|%(?![0-9A-Fa-f]{2})")
 
 
 class Mistake(NamedTuple):
@@ -295,11 +294,11 @@ class TextTemplate:
 Template: TypeAlias = UrlTemplate | TextTemplate
 
 
-_SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HTTP = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
-_HEAD = pattern(r"https?://[^/?#\s\\<>\"^`|{}\x00-\x20\x7f]+", re.IGNORECASE)
+_HEAD = re.compile(r"https?://[^/?#\s\\<>\"^`|{}\x00-\x20\x7f]+", re.IGNORECASE)
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?@!$&'()*+,;=-]+")
-_END = pattern(r"[/?#]")
+_END = re.compile(r"[/?#]")
 # What a value may be in a host: nothing that ends it, brings a user or needs encoding.
 _HOST_VALUE = "[A-Za-z0-9_.-]*"
 _INSIDE_HOST = ("", ".")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, TypeAlias
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.language.item_kinds import ItemKind
+from aioflow.language.kinds import ItemKind
 from aioflow.plan import Program
 from aioflow.relation import Schema
 from aioflow.source import Span

@@ -13,7 +13,7 @@ from aioflow.authoring.function import parse_attributes
 from aioflow.authoring.operator import Settings
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.language import item_kind
-from aioflow.language.item_kinds import item_kinds
+from aioflow.language.kinds import item_kinds
 from aioflow.plan import Program
 from aioflow.source import Span
 

@@ -190,7 +190,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             EntryPoint("WRONG", f"{__name__}:NOT_A_KIND", group),
         ]
 
-    monkeypatch.setattr("aioflow.language.item_kinds.installed", entry_points)
+    monkeypatch.setattr("aioflow.language.kinds.installed", entry_points)
     yield
     item_kinds.remove("EXTRA")
 

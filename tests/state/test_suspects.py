@@ -50,7 +50,7 @@ def test_fingerprints_are_equal_exactly_when_tuples_are(one: Row, other: Row) ->
 
 
 def test_every_process_has_the_same_fingerprints() -> None:
-    code = "from aioflow.state.suspects import fingerprint; print(fingerprint(('x', 1, None, 2.5)))"
+    code = "from aioflow.state.diff.suspects import fingerprint; print(fingerprint(('x', 1, None, 2.5)))"
     prints = {
         subprocess.run(
             [sys.executable, "-c", code],

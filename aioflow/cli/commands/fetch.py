@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +18,6 @@ from aioflow.cli.output.destination import OutputDestination
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.values.display import visible, visible_lines
 from aioflow.values.quantities import count_text, duration_text

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, tell
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.values.display import visible
 

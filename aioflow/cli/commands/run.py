@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from aioflow.cli.program import load_modules, load_program
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import MASK, mask, masked
 from aioflow.config.sections import is_sensitive
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, suggestion
 from aioflow.files import FILES
 from aioflow.plan import Program
@@ -183,7 +182,7 @@ class RunOptions:
     allow_empty: bool = False
     quiet: bool = False
     report: str | None = None
-    log: LogOptions = LogOptions()
+    log: LogOptions = field(default_factory=LogOptions)
 
 
 def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +24,6 @@ from aioflow.cli.output.formats import Columns
 from aioflow.cli.pages import Browser, Extracted, FetchedPage, extract, reader_for, saved_page, wrapper_of
 from aioflow.config.configuration import Configuration
 from aioflow.config.folders import data_folder
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError, InputError, PlanError, suggestion
 from aioflow.language import loads
 from aioflow.language.literals import write_string

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from html import escape
 from itertools import groupby
@@ -30,7 +30,6 @@ from aioflow.cli.program import load_modules
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.relation import Type, Value, is_empty
 from aioflow.values.cells import cell, json_text

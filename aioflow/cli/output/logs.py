@@ -10,13 +10,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from aioflow.cli.exit import os_error_text, tell
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.values.display import visible, visible_json
 

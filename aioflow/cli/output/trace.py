@@ -11,13 +11,12 @@ import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aioflow.cli.exit import os_error_text
 from aioflow.config.masking import masked
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.runtime.events import (
     CallEnded,

@@ -11,12 +11,12 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from html import escape
 from random import Random
 
-from aioflow.dataclass import dataclass
 from aioflow.demo.site import words
 from aioflow.demo.site.markup import Markup, file_text, fill, joined
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from html import escape
 from random import Random
 from typing import Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
-from aioflow.dataclass import dataclass
 from aioflow.demo.site import words
 from aioflow.demo.site.houses import TODAY, Catalogue, House, School, Search
 from aioflow.demo.site.markup import Markup, file_text, fill, joined

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from random import Random
 from typing import Any, Literal, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
-from aioflow.dataclass import dataclass
 from aioflow.demo.site import words
 from aioflow.demo.site.words import Town
 

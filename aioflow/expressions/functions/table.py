@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Type, Value
 
 Family: TypeAlias = Literal["text", "number", "date", "url", "general"]

@@ -13,10 +13,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
-
-from aioflow.dataclass import dataclass
 
 _KEY_HEADER = "Idempotency-Key"
 _REASON_CHARACTERS = 500

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from aioflow.config.sections import Section, at_least, more_than_nothing
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")

@@ -10,10 +10,10 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
 from aioflow.files import neutral
 from aioflow.relation import Batch, Relation, Row, Schema, Value

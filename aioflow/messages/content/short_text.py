@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError
 from aioflow.expressions import Formatter, Template
 from aioflow.messages.chat.settings import NotifySettings

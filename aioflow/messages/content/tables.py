@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
@@ -17,7 +18,6 @@ from html import escape
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Document, Relation, Row, Schema, Value
 from aioflow.state.diff.spec import CHANGES, OLD
 from aioflow.values.quantities import count_text

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape, unescape
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError, SettingError, suggestion
 from aioflow.relation import Schema, unknown_attribute
 

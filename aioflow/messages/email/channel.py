@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from anyio import to_thread
 
 from aioflow.config.folders import shown_path
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.messages.email.mime import ContentError, Mail
 from aioflow.messages.email.settings import EmailAccount, EmailAccounts

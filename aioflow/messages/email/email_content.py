@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.expressions.template import Template
 from aioflow.messages.content.attachments import FileKind, TooLargeError, ValueEncoding, make_file

@@ -8,12 +8,12 @@ import hashlib
 import quopri
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import Header
 from email.utils import format_datetime
 from typing import Any
 
-from aioflow.dataclass import dataclass
 from aioflow.messages.email.addresses import UNSAFE, AddressError, Mailbox, read_mailbox
 from aioflow.messages.outbox.message import Message
 

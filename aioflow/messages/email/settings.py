@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -12,7 +13,6 @@ from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.configuration import Configuration, as_configuration
 from aioflow.config.secrets import PREFIX, Secrets, check_name
 from aioflow.config.sections import Section, at_least, more_than_nothing
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, SettingError
 from aioflow.messages.accounts import choose
 from aioflow.messages.email.addresses import Mailbox, read_domain, read_mailbox

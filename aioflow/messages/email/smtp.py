@@ -11,13 +11,12 @@ import re
 import ssl
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioflow.config.folders import shown_path
 from aioflow.config.masking import mask
-from aioflow.dataclass import dataclass
 from aioflow.messages.email.settings import EmailAccount, SmtpAddress
 from aioflow.messages.outbox.message import DeliveryError, if_cut_short
 from aioflow.state.crash_points import moment

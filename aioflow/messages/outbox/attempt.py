@@ -10,12 +10,11 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from aioflow.config.masking import mask
-from aioflow.dataclass import dataclass
 from aioflow.messages.outbox.message import Channel, Cutoff, DeliveryError, Message, told
 from aioflow.messages.outbox.rows import DAMAGED, DamageError
 from aioflow.messages.outbox.settings import OutboxSettings

@@ -14,11 +14,10 @@ import random as chance
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from aioflow.dataclass import dataclass
 from aioflow.messages.channels import Channels, NoChannel
 from aioflow.messages.outbox.attempt import Attempt, DeliveryContext, DeliveryOutcome
 from aioflow.messages.outbox.message import Channel, Cutoff

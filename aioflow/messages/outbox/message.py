@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import AioflowError
-from aioflow.pattern import pattern
 
-_HALF_A_CHARACTER = pattern("[\ud800-\udfff]")
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]
 State: TypeAlias = Literal["waiting", "sending", "sent", "dead", "dropped"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast, get_args
 
-from aioflow.dataclass import dataclass
 from aioflow.messages.outbox.message import Delivery, Message
 from aioflow.relation import Row
 from aioflow.state.system_tables import from_stamp

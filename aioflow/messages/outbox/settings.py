@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aioflow.config.sections import Section, at_least, more_than_nothing
-from aioflow.dataclass import dataclass
 
 
 @dataclass(frozen=True)

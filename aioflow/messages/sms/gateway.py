@@ -7,14 +7,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
-from aioflow.dataclass import dataclass
 from aioflow.messages.accounts import fill_in_address
 from aioflow.messages.outbox.message import DeliveryError, if_cut_short
 from aioflow.messages.sms.settings import PhoneSettings

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Literal, TypeAlias
-
-from aioflow.dataclass import dataclass
 
 Encoding: TypeAlias = Literal["GSM-7", "UCS-2"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, compress
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
 from aioflow.runtime.memory import MemoryBudget

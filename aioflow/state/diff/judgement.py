@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from aioflow.dataclass import dataclass
 from aioflow.state.diff.spec import DiffSpec
 from aioflow.state.diff.suspects import NEW, Confirmation, Suspect
 from aioflow.state.system_tables import from_stamp, stamp

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size

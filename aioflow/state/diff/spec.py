@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Schema
 from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Document, Relation, Row, Schema, decimal_of, identity
 from aioflow.state.driver import Connection
 from aioflow.state.health import accept_baseline

@@ -7,11 +7,11 @@ A table's name is one name, whatever it contains: tables of other schemas are re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import InputError, MissingExtraError
 from aioflow.relation import Batch, Schema, Type
 from aioflow.state.driver import Address, Connection, quote_name

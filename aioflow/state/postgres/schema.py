@@ -6,11 +6,11 @@ The types of PostgreSQL: what the language has for each, and which one a column 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Document, Relation, Type
 from aioflow.state.driver import ColumnNeed, quote_name
 from aioflow.state.errors import ConflictError, DatabaseError

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from math import isfinite
@@ -21,7 +22,6 @@ from typing import Any
 
 import asyncpg
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Document, Relation, Row, decimal_of, identity
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.postgres.schema import (

@@ -6,14 +6,12 @@ Where a part of a string's value stands in the source, behind quotes and escapes
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from aioflow.dataclass import dataclass
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
 from aioflow.language.token_text import found_behind, show
-from aioflow.pattern import pattern
 from aioflow.plan import NAME_LENGTH_AT_MOST, Scalar
 from aioflow.source import Span
 
@@ -335,7 +333,7 @@ def values_of(tokens: list[Token]) -> tuple[Scalar, ...]:
     return tuple(values)
 
 
-_CHARACTER = pattern(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
+_CHARACTER = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
 
 
 def place_in(literal: Span, start: int, end: int | None = None) -> Span:

@@ -7,6 +7,7 @@ What requests carry: the members of FORM and JSON, and HEADERS.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +15,6 @@ from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token
 from aioflow.language.token_text import show
-from aioflow.pattern import pattern
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
 from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
@@ -93,14 +93,14 @@ def _parameter(line: Line) -> str:
 
 
 Report: TypeAlias = Callable[[Token, str], None]
-_TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_BREAKING = pattern(r"[\r\n\0]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAKING = re.compile(r"[\r\n\0]")
 # These follow from the request itself; a wrong one would break it, or let another slip through.
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "te", "upgrade", "trailer"})
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization"})
 # A reference to a secret is a word of its own.
-SECRET = pattern(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
-_PLAIN_NAME = pattern(r"[^\W\d][\w-]*")
+SECRET = re.compile(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
+_PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 def is_secret(text: str) -> bool:

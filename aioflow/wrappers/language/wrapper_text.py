@@ -6,12 +6,11 @@ Places in the source take no part in equality, so that a wrapper that is printed
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic, suggestion
 from aioflow.plan import Program, Scalar
 from aioflow.source import Span

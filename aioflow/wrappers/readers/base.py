@@ -9,12 +9,11 @@ The words behind a reader's name, checked: `READ: csv delimiter ";"`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Relation, Row, Schema, Type, Value, is_empty, type_of_value
 from aioflow.web.errors import ExtractionError

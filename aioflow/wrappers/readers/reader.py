@@ -6,10 +6,9 @@ A package adds a reader by an entry point in the group `aioflow.readers` that na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.definition import Extraction
 

@@ -7,24 +7,23 @@ others says only that they are bad; so the syntax is checked here, with the plac
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.pattern import pattern
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
 TEXT, OWN_TEXT, MARKUP = "", "@text", "@html"
 ITEM = "data-aioflow-item"
-_TAKEN = pattern(r"@([A-Za-z_:][\w:.-]*)\s*$")
-_IDENT = pattern(r"(?:--|-?(?:[A-Za-z_]|[^\x00-\x7f]|\\[^\n]))(?:[\w-]|[^\x00-\x7f]|\\[^\n])*")
-_NAME = pattern(r"(?:[\w-]|[^\x00-\x7f]|\\[^\n])+")
-_STRING = pattern(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
-_BLANK = pattern(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
-_NTH = pattern(r"(?:odd|even|[+-]?\d*n(?:\s*[+-]\s*\d+)?|[+-]?\d+)(?=\s*(?:\)|of\b))", re.IGNORECASE)
+_TAKEN = re.compile(r"@([A-Za-z_:][\w:.-]*)\s*$")
+_IDENT = re.compile(r"(?:--|-?(?:[A-Za-z_]|[^\x00-\x7f]|\\[^\n]))(?:[\w-]|[^\x00-\x7f]|\\[^\n])*")
+_NAME = re.compile(r"(?:[\w-]|[^\x00-\x7f]|\\[^\n])+")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
+_BLANK = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
+_NTH = re.compile(r"(?:odd|even|[+-]?\d*n(?:\s*[+-]\s*\d+)?|[+-]?\d+)(?=\s*(?:\)|of\b))", re.IGNORECASE)
 _PLAIN = frozenset(
     {
         "any-link",
@@ -338,6 +337,6 @@ class _Check:
         self._fail(f"unknown pseudo-class ':{name}'{hint}", begin)
 
 
-_OPERATOR = pattern(r"[~|^$*]?=")
-_CASE = pattern(r"[iIsS]\b")
-_OF = pattern(r"of\s", re.IGNORECASE)
+_OPERATOR = re.compile(r"[~|^$*]?=")
+_CASE = re.compile(r"[iIsS]\b")
+_OF = re.compile(r"of\s", re.IGNORECASE)

@@ -12,7 +12,6 @@ from html import unescape
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aioflow.pattern import pattern
 from aioflow.wrappers.loop_fairness import check, weigh_texts
 from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.html.css import ITEM, MARKUP, OWN_TEXT, Selector
@@ -65,7 +64,7 @@ _UNSEEN = re.compile(
 )
 _MAY_BE_UNSEEN = re.compile(r"<[stin!]")
 _BLOCK_TAG = re.compile(rf"</?(?:{_BLOCKS})(?:\s[^>]*)?>")
-_TAG = pattern(r"<[^>]*>")
+_TAG = re.compile(r"<[^>]*>")
 _RAW_TEXT = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 # Work on longer texts is done in slices, so that other threads come to their turn.
 _SLICE = 1 << 17

@@ -9,12 +9,12 @@ Where in an HTML page each value came from, for people.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aioflow.errors import SettingError
-from aioflow.pattern import pattern
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import UTF8, check_charset, decode_as, detect, says_utf8
 from aioflow.wrappers.conversions import WORDS
@@ -273,7 +273,7 @@ class _Selecting:
 
 
 # No CSS begins so, but for a comment.
-_PATH = pattern(r"\s*(?:\.{0,2}/(?!\*)|\(|\.{1,2}\s*$)")
+_PATH = re.compile(r"\s*(?:\.{0,2}/(?!\*)|\(|\.{1,2}\s*$)")
 _NO_SELECTOR = Selector("")
 
 

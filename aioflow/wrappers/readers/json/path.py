@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jsonpath import JSONPathEnvironment
 from jsonpath.function_extensions import ExpressionType, FilterFunction
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
 from aioflow.values.counters import UncomputableError
 from aioflow.values.patterns import compiled

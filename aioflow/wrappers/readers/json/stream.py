@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.wrappers.loop_fairness import limit_text
 from aioflow.wrappers.readers.json.path import ANY, AnyStep, JsonPath, PathStep
 from aioflow.wrappers.readers.json.text import (

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
-from aioflow.installed import installed
+from aioflow.config.entry_points import installed
 from aioflow.language.literals import RAW_STRING
-from aioflow.pattern import pattern
 from aioflow.source import Span
 
 ENTRY_POINTS = "aioflow.items"
-_CLOSING_OR_SKIPPED = pattern(
+_CLOSING_OR_SKIPPED = re.compile(
     rf"""[{{}}]
     | (?<![\w-]){RAW_STRING}
     | \"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
