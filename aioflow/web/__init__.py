@@ -1,7 +1,4 @@
-"""The HTTP client: polite, bounded, guarded against addresses that no page may lead to.
-
-Names are loaded when they are first used.
-"""
+"""The HTTP client: polite, bounded, and guarded against addresses that no page may lead to."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""Which addresses may be reached: the guard against pages and values that lead inside (SSRF).
+"""The guard against server-side request forgery: which addresses a request may reach.
 
-Which address a name has, and when it is asked for, is for `connections`.
+`connections` resolves names and asks the guard before it opens a socket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What aiohttp raises, said in aioflow's own errors and words."""
+"""Translation of aiohttp's exceptions into aioflow's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies as they arrive: decoded, and within the limits on size and time."""
+"""Response bodies as they arrive: decoded, and within the limits on size and time."""
 
 from __future__ import annotations
 

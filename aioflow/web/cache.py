@@ -1,6 +1,6 @@
-"""The HTTP cache: gives stored answers while they are fresh, has others confirmed, and stores what it may.
+"""The HTTP cache: it answers from fresh entries, revalidates stale ones, and stores what RFC 9111 allows.
 
-Offline it gives any stored answer, however old, and asks nobody.
+In offline mode it answers from any stored entry, however old, and sends no request.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Parts of a URL and its canonical form, for people who compare addresses; what is sent is for `urls`.
+"""Parts of a URL, its canonical form, and its registrable domain: the URL functions of expressions.
 
-w3lib's canonicalize_url leaves default ports, dot segments and names in other scripts as they are; the query
-is made as there.
-
-Registrable domains by the Public Suffix List: `example.co.uk` of `www.example.co.uk`.
-
-The list comes with publicsuffixlist, which needs nothing else and asks no network; tldextract would bring
-requests and filelock, and fetches the list unless told not to.
+Requests are sent with URLs as `urls` writes them. w3lib's canonicalize_url leaves default ports, dot segments
+and names in other scripts as they are; the query is made as it makes it. The Public Suffix List comes with
+publicsuffixlist, which has no dependencies and needs no network; tldextract would bring requests and
+filelock, and fetches the list unless told not to.
 """
 
 from __future__ import annotations

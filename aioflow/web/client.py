@@ -1,4 +1,4 @@
-"""The HTTP client: all layers around one network, put together as the settings ask for."""
+"""The HTTP client: all layers around one transport, composed as the settings ask."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Equal GETs that are under way at once are made once: one leads, the others wait for its answer.
+"""Coalescing of equal GETs: requests that are equal and in flight at once are sent once.
 
-There are no tasks: who came first fetches for all, and when it is cancelled the next one takes over.
+The first of them fetches for all. When it is cancelled, the next one takes over; there are no tasks.
 """
 
 from __future__ import annotations

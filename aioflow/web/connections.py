@@ -1,6 +1,7 @@
-"""Sessions of aiohttp that resolve names and open sockets only past the guard, and the exchanges on them.
+"""Sessions of aiohttp that open sockets only to addresses which the guard allows.
 
-What is known of an origin before it is asked: may it be reached, by which proxy, with what headers.
+`OriginRules` says of each origin, before a request is sent, whether it may be reached, by which proxy and
+with which headers.
 """
 
 from __future__ import annotations

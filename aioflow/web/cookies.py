@@ -1,4 +1,4 @@
-"""Cookies: one store a run, in which aiohttp's jars say which cookie goes where."""
+"""Cookies: one store for each run. aiohttp's cookie jars decide which cookie goes to which request."""
 
 from __future__ import annotations
 

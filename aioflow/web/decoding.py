@@ -1,6 +1,6 @@
-"""Content encodings undone piece by piece, so that no body can ask for more memory or time than its limits.
+"""Content encodings, decoded piece by piece, so that no body takes more memory or time than its limits.
 
-Nothing here waits: who feeds it, and on which thread, is for `bodies`.
+These functions never wait. `bodies` decides on which thread they run.
 """
 
 from __future__ import annotations

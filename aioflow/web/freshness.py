@@ -1,6 +1,6 @@
-"""When an answer may be kept and used again: RFC 9111 for a private cache, as functions of headers and times.
+"""Freshness of cached responses: RFC 9111 for a private cache, as functions of headers and times.
 
-Where answers are kept is for `aioflow.web.cache_store`, what is done about it for `aioflow.web.cache`.
+`cache_store` keeps the responses, and `cache` acts on these functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns: each host gets as many requests at once and a second as it should, and no permit is held before."""
+"""The queue of each host: it bounds concurrent requests and their rate. Waiting requests hold no permit."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""What is remembered of each host: slots, pace, pauses, failures, robots.txt; of few hosts at a time.
+"""The state of each host: slots, rate limiter, pauses, circuit breaker, robots.txt. Idle hosts are forgotten.
 
-The circuit breaker of one host: who failed often in a row is left alone for a while.
-
-The pace of one host: how soon the next request may be sent, and who waits for that.
-
-Knows nothing of slots and permits: between a turn and the sending others may have to be waited for.
+The rate limiter knows nothing of slots and permits: other waits may lie between its answer and the request.
+The circuit breaker refuses requests to a host that failed several times in a row, for a while.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Requests and responses as values; who makes and who answers them meets here and nowhere else.
+"""Requests, responses and the protocol `Fetcher`: the values that all layers of the client exchange.
 
-Headers of requests: found in any case, and told apart into those that anyone may see and the rest.
+Headers are found in any case. Those that any host may see are told apart from the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Exchanges written to a file, one line of JSON each, and answered from it later: for tests and demos.
+"""Recording and replay: exchanges are written to a file as JSON lines, and answered from it later.
 
-No secret gets into the file: credentials are masked in headers, and in URLs and bodies wherever a secret that
-this process has used stands in them.
+The file holds no secret: credentials are masked in headers, and so is every secret that this process has used
+in URLs and bodies.
 """
 
 from __future__ import annotations

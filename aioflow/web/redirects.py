@@ -1,4 +1,4 @@
-"""Redirects, hop by hop: each goes through all the manners and guards below and takes no credential along."""
+"""Redirects, hop by hop: each hop passes all layers below, and takes no credentials to another origin."""
 
 from __future__ import annotations
 

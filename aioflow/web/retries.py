@@ -1,4 +1,4 @@
-"""Retries of what may be repeated, as long as the host is worth it: budget, Retry-After, circuit breaker."""
+"""Retries of requests that are safe to repeat: with a budget, Retry-After and the circuit breaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""robots.txt (RFC 9309): asked for once per origin, before anything else is, and heeded."""
+"""robots.txt (RFC 9309): fetched once for each origin, before any other request, and obeyed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What can be set about HTTP, with the defaults that every run starts from.
+"""The settings `[http]` and `[host."…"]`: their defaults, and which values are valid.
 
-Where the values come from is for `aioflow.config.configuration`.
-
-`[http]` and `[host."…"]` of the configuration: which values make sense, and the settings made of them.
+`aioflow.config.configuration` says where the values come from.
 """
 
 from __future__ import annotations

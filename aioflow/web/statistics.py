@@ -1,4 +1,4 @@
-"""What was asked of each host and what came of it: cheap counters, and frozen values to read."""
+"""Statistics of requests for each host: cheap counters, and frozen values to read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What one run asks of the web: counted for its account, and told as events of its statements.
-
-What became of each attempt at a request: logged, and told to whoever watches the request.
-"""
+"""The traffic of one run: its requests are counted for the account, logged, and published as events."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""One exchange over the network: a request is sent once, and its answer read within all limits.
+"""The transport: it sends a request once and reads the response within all limits.
 
-Manners, retries, redirects and cookies are for the layers around it. It brings aiohttp, so import it late.
+The layers around it add retries, redirects, cookies and politeness. This module imports aiohttp, so import it
+late.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Addresses as text, cheaply: links of a page resolved, and the host and origin of a URL.
+"""URLs as text, at little cost: links are resolved, and hosts and origins taken out.
 
-What is common is cut and joined as text; what looks unusual goes through urllib.parse, to the same result.
+Common forms are cut and joined as text. Unusual forms go through urllib.parse, with the same result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrappers: web sources as relations. Names are loaded when they are first used."""
+"""Wrappers: web sources as relations."""
 
 from typing import TYPE_CHECKING
 

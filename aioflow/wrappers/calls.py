@@ -1,8 +1,6 @@
-"""Calls of a wrapper for tuples: request, answer, rows. What `map_concurrently` calls for each tuple.
+"""Calls of a wrapper: for each tuple a request, its response, and the rows of the page.
 
-Which answers are pages to read, and which are errors.
-
-What the wrappers of one run share: the client, cookies, and how well extraction goes.
+`WrapperSession` holds the client, the cookies and the health figures that the wrappers of one run share.
 """
 
 from __future__ import annotations

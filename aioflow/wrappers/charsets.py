@@ -1,7 +1,7 @@
-"""From the bytes of a page to text, as browsers do it: by wrapper, byte order mark, header, the page itself.
+"""The text of a page from its bytes, as browsers decode it: by wrapper, byte order mark, header, or the page.
 
-Labels mean what the WHATWG Encoding Standard says: latin-1 is windows-1252. Bytes that make no sense are
-replaced; nothing here fails.
+Labels mean what the WHATWG Encoding Standard says: latin-1 is windows-1252. Invalid bytes are replaced;
+nothing here fails.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""What is wrong with a wrapper in its program: LIKE, the request and its templates.
+"""Checks of a wrapper in its program: LIKE, the request and its templates, the reader, its selectors, paging.
 
-What concerns reading the answer is for `reading_checks`.
-
-What is wrong with the reading part of a wrapper: the reader, its selectors, paging.
-
-Collects what is found wrong with a wrapper, each at its place in the wrapper's own text.
+Each finding has its place in the wrapper's own text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The vocabulary of processing: for each word its arguments, what it does to a value, and the type it gives.
+"""The vocabulary of processing: the arguments, effect and resulting type of each word.
 
-Numbers and dates are read by modules of their own.
+Modules of their own read numbers and dates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dates as people write them, by the formats of strptime; month names are English wherever we run."""
+"""Dates as people write them, by the formats of strptime. Month names are English in every locale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wrapper as frozen data: what its text says, before a request is made or a page read."""
+"""A wrapper as frozen data: the content of its text, before a request is made or a page read."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""How well extraction goes: what is counted in a run, and what is usual by the earlier runs of its baseline.
+"""The health of wrappers: figures of a run, the usual figures of earlier runs, and the warnings between them.
 
-A page that changes seldom breaks a wrapper aloud: a column goes empty, or a page has fewer rows. Where the
-figures are kept is for `aioflow.state.health`, who is told for `watching`.
-
-Watches the wrappers of a run: marks relations that lack something, tells people, keeps figures.
-
-What is usual, and what is not, is for `health`.
+A page that changes rarely makes a wrapper fail outright: a column becomes empty, or a page has fewer rows.
+Such a relation is marked as partial. `aioflow.state.health` stores the figures.
 """
 
 from __future__ import annotations

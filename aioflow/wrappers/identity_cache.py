@@ -1,4 +1,4 @@
-"""What was made of a value, kept as long as the value lives: a recursion asks for it at every level."""
+"""A cache by identity: results live as long as their argument. A recursion asks for them at every level."""
 
 from __future__ import annotations
 

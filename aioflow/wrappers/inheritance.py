@@ -1,4 +1,4 @@
-"""From the texts of a program to a whole Wrapper: LIKE, the request, the extraction and the schema."""
+"""Resolution of wrappers: from the texts of a program to a whole Wrapper, with all that LIKE inherits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of inputs as requests carry them: as text, as several texts, or as JSON."""
+"""Values of inputs as requests carry them: as one text, as several texts, or as JSON."""
 
 from __future__ import annotations
 

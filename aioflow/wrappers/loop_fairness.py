@@ -1,10 +1,8 @@
-"""How much time a page may take on the event loop, where everything else waits for it.
+"""The time that a page may take on the event loop, and the pauses between pages that are read there.
 
-What is read there calls `check` in its loops, and `weigh` or `limit_text` before work that cannot be
-interrupted. A page that is too much raises HeavyPageError, and is read again in another process. There, as
-wherever no limit was set, none of these functions does anything.
-
-Pauses between pages that are read on the loop: what came in and what was found gets through meanwhile.
+Readers call `check` in their loops, and `weigh` or `limit_text` before work that cannot be interrupted. A
+page that takes too long raises HeavyPageError, and is read again in another process. In that process, as
+wherever no limit was set, these functions do nothing.
 """
 
 from __future__ import annotations

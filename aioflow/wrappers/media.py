@@ -1,8 +1,8 @@
-"""Pages that are no text: told by what their bytes begin with, and by what the host says of them.
+"""Detection of pages that are not text, by their first bytes and by their media type.
 
-puremagic knows more kinds, but its present release needs Python 3.12, and two letters such as `BM` or `MZ`,
-with which many a text begins, are a picture or a program to it; filetype had its last release in 2022. Only
-kinds are listed here whose first bytes no text has.
+puremagic knows more kinds, but its present release needs Python 3.12, and takes texts that begin with two
+letters such as `BM` or `MZ` for pictures or programs; filetype had its last release in 2022. The kinds listed
+here begin with bytes that no text has.
 """
 
 from __future__ import annotations

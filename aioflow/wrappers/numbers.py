@@ -1,4 +1,4 @@
-"""Numbers as people write them: grouped, with signs, in several locales, inside other text."""
+"""Numbers as people write them: grouped, signed, in several locales, inside other text."""
 
 from __future__ import annotations
 

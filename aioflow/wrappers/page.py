@@ -1,4 +1,4 @@
-"""The page that is being read, as conversions see it: its address, and what in it could not be read."""
+"""The page that is being read, as conversions see it: its address, and its unreadable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads pages: on the event loop where that is quick, else in a process, within limits of time and memory."""
+"""The reader of pages: on the event loop where that is quick, else in a process with limits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words behind a selector: from what a reader found in a page to the value of an attribute.
+"""The processing of a field: from the finds of a selector to the value of an attribute.
 
-Readers call `compile_field` once for each field, and the Conversion's `convert` for each value. The words
-work in the order in which they stand: on one value, or on each of several (`all`, `join`, `count`, `split`).
+Readers call `compile_field` once for each field, and `Conversion.convert` for each value. The words work in
+the order in which they stand: on one value, or on each of several (`all`, `join`, `count`, `split`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrappers written in Python: async functions that fetch what they like and give rows."""
+"""Wrappers written in Python: async functions that fetch pages and return rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers by name: those registered here, and those of installed packages when first asked for."""
+"""The registry of readers: those registered here, and those of installed packages, loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From a wrapper and the values of its inputs to a request.
-
-Paging that stays inside a wrapper: from a page to the request for the one behind it.
-"""
+"""Requests of a wrapper, made from the values of its inputs, and the requests for its further pages."""
 
 from __future__ import annotations
 

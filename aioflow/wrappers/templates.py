@@ -1,9 +1,8 @@
-"""Texts with values of inputs in them: URL templates (RFC 6570), and `{name}` in plain texts.
+"""Templates with values of inputs: URL templates (RFC 6570), and `{name}` in plain texts.
 
-A template is compiled once and collects what is wrong with it in `mistakes`; one that has any is never
-expanded. Values come as a sequence in the order of the wrapper's inputs.
-
-Which host a URL template leads to, and the guard that keeps values from leading elsewhere.
+A template is compiled once, and collects its mistakes in `mistakes`; a template with mistakes is never
+expanded. Values come as a sequence in the order of the wrapper's inputs. `Authority` keeps values from
+leading a URL to another host.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The setting by which a statement names a wrapper: found and fitted to the tuples when a plan is checked.
-
-The kind of items that wrappers are: `WRAPPER name (inputs) LIKE other { … }`.
-"""
+"""The item kind WRAPPER, and the setting by which a statement names a wrapper."""
 
 from __future__ import annotations
 

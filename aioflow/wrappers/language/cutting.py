@@ -1,7 +1,4 @@
-"""Cuts the body of a wrapper into its entries, and gives each a reader for its tokens.
-
-Where a part of a string's value stands in the source, behind quotes and escapes.
-"""
+"""The cutter of wrapper bodies: it finds the entries, and gives each a reader for its tokens."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Directives: entries with a keyword, from the request to the limits.
-
-PAGING: how a wrapper goes on to further pages by itself.
-
-What requests carry: the members of FORM and JSON, and HEADERS.
-"""
+"""Directives: entries with a keyword, such as the request, its FORM, JSON and HEADERS, paging, and limits."""
 
 from __future__ import annotations
 

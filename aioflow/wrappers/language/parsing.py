@@ -1,7 +1,4 @@
-"""From the text of a WRAPPER item to a WrapperText, or to every mistake of the text at once.
-
-The header of a wrapper: `(city char, max-price number optional) LIKE other`.
-"""
+"""The parser of WRAPPER items: it returns a WrapperText, or raises every mistake of the text at once."""
 
 from __future__ import annotations
 

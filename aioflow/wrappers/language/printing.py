@@ -1,4 +1,4 @@
-"""Writes a wrapper as text, so that reading it again gives an equal one."""
+"""The printer of wrappers: the text it writes parses to an equal wrapper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A wrapper's text as frozen data: what it says itself, before LIKE is resolved.
+"""The text of a wrapper as frozen data: its own content, before LIKE is resolved.
 
-Places in the source take no part in equality, so that a wrapper that is printed and read again is equal.
+Places in the source take no part in equality: a wrapper that is printed and parsed again is equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What readers have in common: fields compiled, values put into rows, what is the same for a whole page.
+"""The common parts of readers: compiled fields, the layout of rows, options, values of the whole page.
 
 A reader compiles its selectors (of a type of its own, `S`) through `compile_extraction`, and fills rows
-through `Layout.row` with a Finder that knows how to find them in a page.
-
-The words behind a reader's name, checked: `READ: csv delimiter ";"`.
+through `RowLayout.row` with a Finder that finds them in a page.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""CSV pages: fields by the name or number of a column, rows while the rest is read.
+"""The CSV reader: fields by the name or number of a column. Rows leave while the rest of the page arrives.
 
-Options: `delimiter ";"`, `quote "'"` or `quote no`, `header no`, `skip 2` (lines before the header). An
-empty value is null.
-
-The records of a CSV text, while it arrives: read by the standard library, once they are complete.
+Options: `delimiter ";"`, `quote "'"` or `quote no`, `header no`, `skip 2` (lines before the header). An empty
+value is null. The standard library reads the records, each when it is complete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What readers of pages that come piece by piece have in common, and how they explain what they found."""
+"""The common parts of readers that read a page while it arrives, and their explanations of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers: what turns the bytes of a page into rows. Each kind of page is a plug-in.
+"""The protocol of readers: a reader turns the bytes of a page into rows. Each kind of page is a plug-in.
 
 A package adds a reader by an entry point in the group `aioflow.readers` that names a `Reader`.
 """

@@ -1,9 +1,8 @@
-"""Plain text: items and fields by regular expressions, of the kind that take time linear in the text (RE2).
+"""The text reader: items and fields by regular expressions in linear time (RE2).
 
-EACH is searched in the whole text; with `lines` or `paragraphs` an item is a line, or a block between blank
-lines, in which EACH is found, and items leave while the rest is read. `^` and `$` are ends of lines.
-
-Pieces of a text as it arrives: lines, and paragraphs between blank lines.
+EACH is searched in the whole text. With `lines` or `paragraphs` an item is a line, or a block between blank
+lines, in which EACH is found; such items leave while the rest of the page arrives. `^` and `$` are ends of
+lines.
 """
 
 from __future__ import annotations

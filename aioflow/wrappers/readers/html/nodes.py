@@ -1,7 +1,7 @@
-"""Elements of an HTML page: found by selectors, their texts and attributes, and how to name their place.
+"""Elements of an HTML page: selection by CSS, texts and attributes, and paths that name them to people.
 
-Elements by CSS. What selects serves all pages of a thread: Lexbor would make one for every page, and take
-as long as for parsing a small one.
+One selector object serves all pages of a thread. Lexbor would make one for every page, which takes as long as
+parsing a small page.
 """
 
 from __future__ import annotations

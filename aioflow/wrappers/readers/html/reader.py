@@ -1,10 +1,8 @@
-"""HTML pages: fields by CSS selectors, `css @attribute`, or by XPath. A page is parsed whole, by Lexbor.
+"""The HTML reader: fields by CSS selectors, `css @attribute`, or by XPath. Lexbor parses the whole page.
 
 A selector that begins with `/`, `./`, `../` or `(` is an XPath; with `READ: html xpath` all are. Inside an
-item selectors find what is in it, not the item itself; `@attribute` and `@text` alone are the item's own.
+item, selectors find its descendants, not the item itself; `@attribute` and `@text` alone belong to the item.
 Text is collapsed to single spaces, and blank text is null, unless a field says `raw`.
-
-Where in an HTML page each value came from, for people.
 """
 
 from __future__ import annotations

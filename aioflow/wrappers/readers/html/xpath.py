@@ -1,7 +1,7 @@
-"""XPath in HTML pages: Lexbor's tree as one of lxml's, with the way back from each element.
+"""XPath in HTML pages: the tree of Lexbor as a tree of lxml, with the way back from each element.
 
-So XPath sees the page as CSS does, by the rules of HTML 5, and a wrapper can use both. Loaded when a wrapper
-has a path.
+XPath therefore sees the page as CSS does, by the rules of HTML 5, and a wrapper can use both. This module is
+imported when a wrapper has a path.
 """
 
 from __future__ import annotations

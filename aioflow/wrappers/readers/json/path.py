@@ -1,9 +1,7 @@
-"""Paths into JSON values: `a.b[0].c`, `items[*]`, `["odd key"]`, and all of RFC 9535 behind them.
+"""Paths into JSON values: `a.b[0].c`, `items[*]`, `["odd key"]`, and all of RFC 9535.
 
-Simple paths, as nearly all are, run by code of our own and say which steps they are made of, so that a
-page can be read piece by piece. Filters, slices and `..` are left to python-jsonpath.
-
-python-jsonpath as JSON pages need it: RFC 9535 to the letter, patterns in linear time.
+Simple paths, which nearly all are, run by code of our own and tell their steps, so that a page can be read
+while it arrives. python-jsonpath evaluates filters, slices and `..`, with patterns in linear time.
 """
 
 from __future__ import annotations

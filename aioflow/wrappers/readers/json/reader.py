@@ -1,7 +1,7 @@
-"""JSON pages: fields by path, items while the rest is read. Also JSON lines: `READ: json lines`.
+"""The JSON reader: fields by path. Items leave while the rest of the page arrives. Also `READ: json lines`.
 
-Items are the elements of the array that EACH leads to, without EACH those of the page if it is an array;
-whatever else is found there is the only item.
+Items are the elements of the array that EACH leads to; without EACH, those of the page if it is an array. Any
+other value found there is the only item.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON text to values: as `json.loads` reads it, with a limit of depth and the place of every mistake."""
+"""The decoding of JSON text: as `json.loads`, with a limit of depth and the place of every mistake."""
 
 from __future__ import annotations
 

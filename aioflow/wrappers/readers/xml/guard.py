@@ -1,6 +1,6 @@
-"""XML parsing with nothing that a page could use against us: no DTD, no entities, no network, no files.
+"""XML parsing without the features that a page could abuse: no DTD, no entities, no network, no files.
 
-The only module that touches lxml's parsers.
+This is the only module that touches lxml's parsers.
 """
 
 from __future__ import annotations

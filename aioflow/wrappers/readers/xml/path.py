@@ -1,6 +1,6 @@
-"""XPath 1.0 as wrappers use it: checked before a page is read, and looked at to see what it needs of one.
+"""XPath 1.0 as wrappers use it: checked before a page is read, and analysed for what it needs of a page.
 
-The evaluation itself is lxml's. Nothing but the functions of XPath 1.0 can be called.
+lxml evaluates the paths. They can call the functions of XPath 1.0 and no others.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""XML pages: fields by XPath 1.0, items while the rest is read.
+"""The XML reader: fields by XPath 1.0. Items leave while the rest of the page arrives.
 
 Namespaces are named by options, `READ: xml namespace "a" "http://www.w3.org/2005/Atom"`; with `READ: xml
-strip-namespaces` a name without prefix means elements and attributes of that name in any namespace.
-Relative paths start from the item, or from the root element of the page.
-
-The elements at a simple path of an XML text, while it arrives; what was read is let go of.
+strip-namespaces` a name without prefix means elements and attributes of that name in any namespace. Relative
+paths start from the item, or from the root element of the page. Elements that were read are released.
 """
 
 from __future__ import annotations
