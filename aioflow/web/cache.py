@@ -48,7 +48,7 @@ _OVERLAP_BYTES = 1024
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What became of the GETs that the cache could answer or keep the answer of."""
+    """Counts of the GETs that the cache could answer or store, by outcome."""
 
     hits: int = 0  # nobody was asked
     revalidated: int = 0  # confirmed by the server

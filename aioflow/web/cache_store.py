@@ -78,7 +78,7 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an answer is stored under: its URL, and the request headers that it depends on, by name."""
+    """The key of a stored response: its URL, and by name the request headers that it depends on."""
 
     url: str
     selecting: Mapping[str, str | None]

@@ -37,7 +37,7 @@ _LOG = masked_logger("aioflow.web")
 
 @dataclass(frozen=True)
 class ClientStatistics:
-    """What the client did so far; `shared` answers took no request of their own."""
+    """The figures of a client so far; `shared` responses took no request of their own."""
 
     sources: tuple[SourceStatistics, ...]
     shared: int

@@ -121,7 +121,7 @@ class ProxyTargets:
 
 
 class Deadline:
-    """What `asyncio.timeout` does, at a fifth of its price: it is felt with thousands of requests a second.
+    """A deadline like that of `asyncio.timeout`, at a fifth of its cost: it is set for every request.
 
     A context manager that raises TimeoutError; until it is `set` there is no limit.
     """
@@ -261,7 +261,7 @@ class Origin:
 
 
 class OriginRules:
-    """Finds the origin of a URL, or refuses it."""
+    """The rules for origins: they return the origin of a URL, or refuse it."""
 
     def __init__(self, settings: WebSettings, guard: AddressGuard, secrets: Secrets) -> None:
         self._settings = settings

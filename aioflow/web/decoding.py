@@ -127,7 +127,7 @@ def accepted_encodings() -> str:
 
 
 class BodyDecoder:
-    """Undoes the encodings of one body.
+    """The decoder of one body, for all its encodings.
 
     `feed` it, take `pieces` until there are none, and say `finish` at the end. It fails with a
     BadResponseError on what is not encoded as the headers say or is cut, and with a

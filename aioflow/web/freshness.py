@@ -45,7 +45,7 @@ _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "content-rang
 
 @dataclass(frozen=True)
 class StoredHead:
-    """What is kept of an answer besides its body, with the clock times of its request and its arrival."""
+    """The head of a stored response, with the clock times of its request and its arrival."""
 
     status: int
     headers: Pairs

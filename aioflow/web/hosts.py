@@ -206,11 +206,11 @@ class RateLimiter:
         return True
 
     def pause(self, until: float) -> None:
-        """Let nobody send before that time; a longer pause stays."""
+        """Send no request before that time. A longer pause stays."""
         self.paused_until = max(self.paused_until, until)
 
     def refuse(self, until: float) -> None:
-        """Let nobody send or wait before that time; who waits already gets a turn that is worth nothing."""
+        """Refuse requests before that time. Requests that wait already are woken, and refused."""
         self.pause(until)
         self.refusing_until = max(self.refusing_until, until)
         for _, granted in self._waiting:

@@ -28,7 +28,7 @@ def no_permit(source: str, label: str) -> AbstractAsyncContextManager[None]:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How much of a streamed body is read before it is handed over, and the account on which it is kept."""
+    """The bytes of a streamed body that are read before it is passed on, and their memory budget."""
 
     most_bytes: int
     memory: MemoryBudget = field(repr=False, compare=False)
@@ -36,7 +36,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of whom.
+    """A request: method, URL, headers and body, and how the client is to treat it.
 
     `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
     any other comes with its whole body. With a `hold` a streamed answer comes when its body is whole too, so
@@ -71,7 +71,7 @@ class BodyStream(Protocol):
 
 @dataclass(slots=True)
 class Timing:
-    """When things happened, in seconds after the request was first handed over."""
+    """The moments of a request, in seconds after the client received it."""
 
     waited_seconds: float = 0.0  # for politeness and permits
     first_byte_seconds: float = 0.0

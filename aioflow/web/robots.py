@@ -46,7 +46,7 @@ _TOKEN = re.compile(r"[^\s/*(;,]+")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """What a robots.txt says, until it has to be asked for again; without rules, all or nothing."""
+    """The rules of a robots.txt until it expires. Without rules, everything is allowed or nothing is."""
 
     state: str  # rules, absent or unreachable
     until: float

@@ -63,7 +63,7 @@ class SourceStatistics:
 
 
 class HostCounters:
-    """What happened to the requests to one host."""
+    """Counters of the requests to one host."""
 
     __slots__ = (
         "_answers",

@@ -71,7 +71,7 @@ class ShownUrl:
 
 
 class RequestWatch(Protocol):
-    """Whoever wants to know what becomes of a request. Most only count, for which no value is built.
+    """An observer of the attempts at a request. Most observers only count, so no value is built for them.
 
     An error status that is no trouble, but an answer like another, is counted as such.
     """

@@ -35,11 +35,11 @@ _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
 class PortError(ValueError):
-    """What stands where the port of a URL should be is none."""
+    """The text in the place of a port is no port number."""
 
 
 class Base:
-    """What the links of one page are relative to: the page's own URL, or what its <base href> says."""
+    """The base of the links of a page: its own URL, or that of its <base href>."""
 
     __slots__ = ("_directory", "_origin", "_page", "url")
 

@@ -86,7 +86,7 @@ codecs.register_error(_C1, _as_control)
 
 @dataclass(frozen=True)
 class Charset:
-    """How a page is to be decoded: Python's name of it, who says so, and what was not understood."""
+    """The encoding of a page: Python's name of it, its origin, and a note on labels that are unknown."""
 
     codec: str
     said_by: str  # wrapper, mark, header, page, or nobody

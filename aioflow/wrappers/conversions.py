@@ -31,7 +31,7 @@ Make: TypeAlias = Callable[[Arguments, DocumentKind], Step]
 
 @dataclass(frozen=True)
 class ConversionWord:
-    """What a word does. `make` is None where it only says which matches are meant, or that one must be."""
+    """A word of the vocabulary. `make` is None for words that only choose matches or require one."""
 
     usage: str
     check: Callable[[Arguments], None]

@@ -62,7 +62,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What is to be read from a page: all that a reader needs to know."""
+    """The extraction from a page: all that a reader needs to know."""
 
     reader: str = "html"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Paging:
-    """How a wrapper goes on to further pages by itself."""
+    """The rule by which a wrapper follows further pages by itself."""
 
     kind: Literal["next", "number", "offset", "cursor"]
     parameter: str | None = None  # of the query

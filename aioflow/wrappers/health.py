@@ -117,7 +117,7 @@ class Tally:
 
 
 class Usual:
-    """What is usual for a baseline, as its good runs tell: the latest first, `HISTORY_RUNS` at most."""
+    """The usual figures of a baseline, from its good runs: the latest first, at most `HISTORY_RUNS`."""
 
     def __init__(self, history: Sequence[RunHealth]) -> None:
         self.history = history

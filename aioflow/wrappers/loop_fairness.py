@@ -91,7 +91,7 @@ TURNS = 8
 
 
 class LoopPauses:
-    """Has whoever reads pages on the loop wait a few of its turns after each stretch of work.
+    """Pauses of a few turns of the loop after each stretch of reading on it.
 
     Pages that arrive together, or one after the other, would else be read before the rows of the first have
     left, which takes some turns, or before an answer that leads to further pages is looked at.

@@ -78,7 +78,7 @@ class Page:
 
 
 class PageFindings:
-    """What a Reading tells of its page beside the rows; a base for readings that have a `_page`."""
+    """The findings of a Reading beside its rows; a base for readings that have a `_page`."""
 
     _page: Page
     _next_page: Value = None

@@ -34,7 +34,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class PageRows:
-    """What was read of a whole page; `packed` are the rows if another process read it."""
+    """The content of a whole page; `packed` are the rows if another process read it."""
 
     rows: Batch
     next_page: Value

@@ -26,7 +26,7 @@ _REQUEST_DEFAULTS = {each.name: each.default for each in fields(Request)}
 
 
 class Web:
-    """What a wrapper in Python fetches with: the engine's client, with the run's cookies and permits.
+    """The client of a wrapper in Python: the engine's own, with the cookies and permits of the run.
 
     `send` answers requests, `defaults` are for what a request leaves open, `tally` counts the pages.
     """

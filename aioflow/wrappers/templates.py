@@ -33,7 +33,7 @@ _NO_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f-\xa0<>\"\\^`|\u2028\u2029]|%(?![
 
 
 class Mistake(NamedTuple):
-    """What is wrong with a template, with start and end in it."""
+    """A mistake in a template, with its start and end."""
 
     message: str
     start: int

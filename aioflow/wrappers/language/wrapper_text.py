@@ -79,7 +79,7 @@ class ReaderChoice:
 
 @dataclass(frozen=True)
 class PagingText:
-    """What PAGING says; `found` is the field of the page for `next` and `cursor`."""
+    """The content of PAGING; `found` is the field of the page for `next` and `cursor`."""
 
     kind: PagingKind
     parameter: str | None = None

@@ -31,7 +31,7 @@ HEAVY_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class Traits:
-    """What a reader gives, as `compile_field` wants to know it."""
+    """The kinds of finds of a reader, for `compile_field`."""
 
     default: Type | None = Type.CHAR
     collapse: bool = False
@@ -70,7 +70,7 @@ class Slot(Generic[S]):
 
 
 class Finder(Protocol[S]):
-    """Finds what selectors mean, in the page or in one item of it (`node` is the reader's own)."""
+    """The search for selectors in the page or in one item of it (`node` is of the reader's own kind)."""
 
     def find(self, slot: Slot[S], node: Any) -> Value:
         """What `slot.conversion` asks for: None, one value, or a list where `matches` is "all"."""
@@ -82,7 +82,7 @@ class Finder(Protocol[S]):
 
 
 class Frame:
-    """What all rows of a page have in common: the values of constant, response and page fields."""
+    """The values that all rows of a page share: constant, response and page fields."""
 
     __slots__ = ("nested", "values")
 

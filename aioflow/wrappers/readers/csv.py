@@ -39,7 +39,7 @@ _TOO_LONG = f"a value of more than {_LONGEST_VALUE:,} characters; is a quote lef
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How a text separates its values. Without `quote` no character keeps a separator inside a value."""
+    """The dialect of a CSV text. Without `quote`, a value cannot contain the separator."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -270,7 +270,7 @@ def _form(options: Any) -> CsvForm:
 
 
 class ColumnFinder:
-    """Finds by the places of columns, which the header tells; what is empty is null."""
+    """The search by positions of columns, which the header tells. Empty values are null."""
 
     def __init__(self) -> None:
         self.places: dict[int, int | None] = {}

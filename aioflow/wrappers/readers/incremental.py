@@ -146,7 +146,7 @@ def _steps(layout: RowLayout[S], takers: Mapping[int, Take]) -> list[tuple[int, 
 
 
 class NodeLocator(Protocol[S]):
-    """Knows the places of nodes, which are its own kind of them."""
+    """The locator of nodes, of a reader's own kind, in a page."""
 
     def found(self, slot: Slot[S], node: Any) -> list[tuple[str, str]]:
         """The path and the text in the page of each match that a field's value is made of."""

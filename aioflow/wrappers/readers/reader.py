@@ -17,7 +17,7 @@ ENTRY_POINTS = "aioflow.readers"
 
 @dataclass(frozen=True)
 class PageHead:
-    """What is known of a page before its body: where it came from, and the headers of the answer."""
+    """The head of a page, known before its body: its URL, status and headers."""
 
     url: str
     status: int = 200
@@ -30,7 +30,7 @@ class PageHead:
 
 @dataclass(frozen=True)
 class Found:
-    """Where in a page a value came from, for people: the path to the element and its text in the page."""
+    """The origin of a value in a page, for people: the path to its element, and its text there."""
 
     row: int
     field: str

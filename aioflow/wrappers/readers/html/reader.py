@@ -76,7 +76,7 @@ class HtmlReader:
 
 
 class Taken:
-    """A selector or a path, and how to take what its field wants; `take` is set once its words are known."""
+    """A selector or a path with the function `take`, which returns the value of a find for its field."""
 
     __slots__ = ("in_page", "path", "selector", "take", "tree")
 
@@ -443,7 +443,7 @@ class HtmlReading(PageFindings):
 
 
 class Explanation:
-    """Where in a page each value came from."""
+    """The origin of each value in a page."""
 
     def __init__(self, extractor: HtmlExtractor, head: PageHead, body: bytes) -> None:
         self._compiled = extractor.compiled

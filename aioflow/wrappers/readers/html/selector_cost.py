@@ -26,7 +26,7 @@ _LEVELS = (40, 64, 100)
 
 
 class SelectorCost:
-    """How deep pages may be for the selectors of an extraction."""
+    """The depth that pages may have for the selectors of an extraction."""
 
     def __init__(self, steep: Sequence[Selector]) -> None:
         self._steps = max(selector.steps for selector in steep)

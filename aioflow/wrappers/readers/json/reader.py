@@ -200,7 +200,7 @@ def _taker(slot: Slot[JsonPath]) -> Take:
 
 
 class JsonReading(PieceReading[JsonPath]):
-    """What reading whole pages, pages in pieces and lines have in common."""
+    """The common part of reading whole pages, pages that arrive in pieces, and lines."""
 
     def __init__(self, extractor: JsonExtractor, head: PageHead) -> None:
         decoder = JsonDecoder(head.content_type, extractor.extraction.charset)

@@ -37,7 +37,7 @@ _bare = re.compile(r"[^ \t\r\n,\]}]*").match
 
 @dataclass
 class PathNode:
-    """What is wanted below a place in the text: a tree that the paths make together."""
+    """A node in the tree of wanted paths: the parts of the text to decode below it."""
 
     keyed: dict[str | int, PathNode] = field(default_factory=dict)
     any: PathNode | None = None

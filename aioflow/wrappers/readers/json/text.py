@@ -29,7 +29,7 @@ scan_value: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once
 
 
 class Nesting:
-    """How deep a JSON text is nested, while it arrives.
+    """The nesting depth of a JSON text, while it arrives.
 
     It looks at brackets outside of strings only, by operations on whole texts: a fraction of the time
     that reading the values takes. Run over a text before it is read, it keeps reading within the limit.

@@ -275,7 +275,7 @@ def _taker(slot: Slot[XmlPath]) -> Take:
 
 
 class XmlReading(PieceReading[XmlPath]):
-    """What reading whole pages and pages in pieces have in common."""
+    """The common part of reading whole pages and pages that arrive in pieces."""
 
     def __init__(self, extractor: XmlExtractor, head: PageHead) -> None:
         decoder = TextDecoder(head.content_type, extractor.extraction.charset)
