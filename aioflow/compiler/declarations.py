@@ -14,11 +14,12 @@ from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.findings import Findings
 from aioflow.compiler.fitting import has_trait, inside_literal
 from aioflow.compiler.inference import InferredCall, reachable
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.parameters import BUILT_IN, Reference, references
 from aioflow.compiler.resolution import UNIVERSAL_OPTIONS, Report, Resolved
-from aioflow.compiler.wiring import Wiring, downstream, variables
+from aioflow.compiler.wiring import downstream, variables
 from aioflow.errors import Diagnostic, SettingError, declared_output, suggestion
-from aioflow.plan import Constant, Plan, Program, Setting, Statement, Word
+from aioflow.plan import Constant, Plan, Setting, Statement, Word
 from aioflow.relation import Row, Schema
 from aioflow.source import Span
 
@@ -126,13 +127,11 @@ def _wrong_once(plan: Plan, error: SettingError) -> Diagnostic:
     return Diagnostic(f"ONCE: {error.message}", span or plan.name_span)
 
 
-def check_emitted(
-    root: InferredCall, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
-) -> None:
+def check_emitted(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
     """What is emitted goes to no output that the main plan declares: two relations would be one."""
     declared = {output.name for output in root.plan.outputs}
     for activation in reachable([root]):
-        for index, resolved in enumerate(resolved_of(activation.plan)):
+        for index, resolved in enumerate(linked.statements(activation.plan)):
             if resolved is None or not isinstance(resolved.target, Operator):
                 continue
             setting = resolved.target.emits_to
@@ -228,18 +227,17 @@ def check_given(plan: Plan, parameters: Mapping[str, Any], report: Report) -> No
             )
 
 
-Statements = Mapping[str, Sequence[Resolved | None]]
 # A plan, and which of its inputs never end.
 _Called = tuple[str, frozenset[int]]
 
 _BOTH = "where ONCE and MAX_DEPTH meet, a level begins when the one above it has ended"
 
 
-def check_commits(program: Program, calls: CallGraph, findings: Findings) -> None:
+def check_commits(linked: LinkedProgram, findings: Findings) -> None:
     """COMMIT counts in the plan that is run, and would be ignored in one that it calls."""
-    main = program.main
-    called = calls.reached_from(main) - {main.key}
-    for plan in program:
+    main = linked.program.main
+    called = linked.calls.reached_from(main) - {main.key}
+    for plan in linked.program:
         for option in plan.options:
             if plan.key in called and option.name.lower() == "commit":
                 message = f"COMMIT counts in the plan that is run, and {plan.name} is called here"
@@ -247,32 +245,26 @@ def check_commits(program: Program, calls: CallGraph, findings: Findings) -> Non
                 findings.at(plan)(Diagnostic(message + hint, option.span or plan.name_span))
 
 
-def check_levels(
-    program: Program,
-    statements: Statements,
-    wirings: Mapping[str, Wiring],
-    calls: CallGraph,
-    findings: Findings,
-) -> None:
+def check_levels(linked: LinkedProgram, findings: Findings) -> None:
     """Recursions whose levels begin one after the other: what never ends, or waits for a later level."""
-    levelled = [plan for plan in program if calls.is_levelled(plan)]
+    levelled = [plan for plan in linked.program if linked.calls.is_levelled(plan)]
     if not levelled:
         return
     for plan in levelled:
-        _check_dependent_calls(plan, statements[plan.key], wirings[plan.key], calls, findings)
-    _Endless(program, statements, wirings, calls, findings).check()
+        _check_dependent_calls(plan, linked, findings)
+    _Endless(linked, findings).check()
 
 
-def _check_dependent_calls(
-    plan: Plan, statements: Sequence[Resolved | None], wiring: Wiring, calls: CallGraph, findings: Findings
-) -> None:
+def _check_dependent_calls(plan: Plan, linked: LinkedProgram, findings: Findings) -> None:
     """A call that waits for the results of another one would be above the levels below that one."""
+    statements = linked.statements(plan)
+    is_recursive = linked.calls.is_recursive
     recursive = [
         index
         for index, resolved in enumerate(statements)
-        if resolved is not None and resolved.plan is not None and calls.is_recursive(plan, resolved.plan)
+        if resolved is not None and resolved.plan is not None and is_recursive(plan, resolved.plan)
     ]
-    readers = wiring.readers()
+    readers = linked.wiring(plan).readers()
     successors = [reader for index in recursive for reader in readers[index] if reader != index]
     for index in sorted(downstream(readers, successors).intersection(recursive)):
         found = statements[index]
@@ -284,25 +276,16 @@ def _check_dependent_calls(
 class _Endless:
     """Follows what never ends through the statements and calls of a program."""
 
-    def __init__(
-        self,
-        program: Program,
-        statements: Statements,
-        wirings: Mapping[str, Wiring],
-        calls: CallGraph,
-        findings: Findings,
-    ) -> None:
-        self._program = program
-        self._statements = statements
-        self._wirings = wirings
-        self._calls = calls
+    def __init__(self, linked: LinkedProgram, findings: Findings) -> None:
+        self._linked = linked
+        self._calls = linked.calls
         self._findings = findings
         self._outputs: dict[_Called, frozenset[int]] = {}
         self._callers: dict[_Called, set[_Called]] = {}
         self._reported: set[tuple[str, int, int]] = set()
 
     def check(self) -> None:
-        pending = [(plan.key, frozenset[int]()) for plan in self._program]
+        pending = [(plan.key, frozenset[int]()) for plan in self._linked.program]
         self._outputs = dict.fromkeys(pending, frozenset())
         while pending:
             called = pending.pop()
@@ -313,10 +296,10 @@ class _Endless:
 
     def _follow(self, called: _Called, discover: Callable[[_Called], None]) -> frozenset[int]:
         """The outputs of a plan that never end."""
-        plan = self._program.by_name[called[0]]
+        plan = self._linked.program.by_name[called[0]]
         endless = {plan.inputs[place].name for place in called[1]}
-        statements = self._statements[plan.key]
-        for index in self._wirings[plan.key].order():
+        statements = self._linked.statements(plan)
+        for index in self._linked.wiring(plan).order():
             resolved = statements[index]
             if resolved is None:
                 continue

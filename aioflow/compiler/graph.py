@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from aioflow.authoring.operator import Operator, Registry
-from aioflow.compiler.callgraph import CallGraph
+from aioflow.authoring.operator import Operator
+from aioflow.compiler.analysis import Analysis
 from aioflow.compiler.declarations import Keys, keys_of
 from aioflow.compiler.fitting import has_trait
 from aioflow.compiler.inference import Inference
 from aioflow.compiler.parameters import ParameterScope, substitute
-from aioflow.compiler.resolution import Resolved, resolve_statement
+from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.step import Schemas, Step, TailCalls
 from aioflow.compiler.stores import ReadBack, reads_after_writes, store_use
 from aioflow.compiler.wiring import topological_order
 from aioflow.errors import Diagnostic, PlanError
-from aioflow.plan import Plan, Program
+from aioflow.plan import Plan
 from aioflow.relation import Schema
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
@@ -102,12 +102,12 @@ class Routine:
 class Graph:
     """A checked program made ready to run."""
 
-    def __init__(self, program: Program, registry: Registry, parameters: Mapping[str, Any]) -> None:
-        self.program = program
-        self.registry = registry
-        self.calls = CallGraph(program)
-        self.inference = Inference(program, registry)
-        self._resolved: dict[str, tuple[Resolved, ...]] = {}
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.program = analysis.program
+        self.calls = analysis.linked.calls
+        self.root = analysis.root.scope
+        self._resolved = {plan.key: analysis.linked.resolved(plan) for plan in self.program}
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
@@ -115,8 +115,7 @@ class Graph:
         self._keys: dict[tuple[str, Schema], Keys | None] = {}
         self._read_back: ReadBack | None = None
         self._numbers: dict[tuple[Step, str], int] = {}
-        self._places = {plan.key: place for place, plan in enumerate(program)}
-        self.root = ParameterScope.outermost(program.main, parameters)
+        self._places = {plan.key: place for place, plan in enumerate(self.program)}
 
     def routine(self, scope: ParameterScope, enclosing: Enclosing = ()) -> Routine:
         """The routine of a scope's plan."""
@@ -159,15 +158,6 @@ class Graph:
 
     def resolved(self, plan: Plan) -> tuple[Resolved, ...]:
         """The statements of a plan, bound to what they name."""
-        if plan.key not in self._resolved:
-            mistakes: list[Diagnostic] = []
-            found = [
-                resolve_statement(statement, self.program, self.registry, mistakes.append)
-                for statement in plan.statements
-            ]
-            if mistakes:
-                raise PlanError(mistakes)
-            self._resolved[plan.key] = tuple(resolved for resolved in found if resolved is not None)
         return self._resolved[plan.key]
 
     def order_of(self, plan: Plan, index: int) -> int:
@@ -211,8 +201,7 @@ class Graph:
 
     def _reads_after_writes(self) -> ReadBack:
         if self._read_back is None:
-            plans = {each.key: (each, self.resolved(each)) for each in self.program}
-            self._read_back = reads_after_writes(plans)
+            self._read_back = reads_after_writes(self.analysis.linked)
         return self._read_back
 
     def runs_once(self, plan: Plan) -> bool:
@@ -305,7 +294,7 @@ class _Builder:
             self.enclosing,
             frozenset(self.merged),
             self.graph.has_effects(self.plan),
-            self.graph.inference,
+            self.graph.analysis.inference,
         )
 
     def _number_names(self) -> None:
@@ -343,6 +332,7 @@ class _Builder:
             _whole_number(substitute(resolved.workers, values)),
             _whole_number(substitute(resolved.buffer, values)),
             self.scope,
+            self.graph.analysis.linked.wiring(self.plan),
             **(self._recursion(resolved, target) if isinstance(target, Plan) else {}),
             # Who waits for a signal needs it, whatever becomes of the statement's results.
             pinned=effects or any(name in self.awaited for name in resolved.done),

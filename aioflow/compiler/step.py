@@ -155,6 +155,7 @@ class Step:
     workers: int | None
     buffer: int | None
     scope: ParameterScope
+    wiring: Wiring = field(repr=False)  # of the plan
     recursive: bool = False
     handed_down: frozenset[int] = frozenset()  # inputs of a call that unfold no level
     counts_levels: bool = False  # a call that is to know its depth
@@ -217,7 +218,7 @@ class Step:
     def position(self, iteration: int, caller: Position | None) -> Position:
         """Where the statement stands in one call of its plan."""
         if self._later is None:
-            readers = Wiring(self.plan).readers()
+            readers = self.wiring.readers()
             self._later = frozenset(downstream(readers, readers[self.index]))
         depth = 0 if caller is None else caller.depth + 1
         return Position(self.index, self._later, iteration, caller, depth)
