@@ -1,6 +1,7 @@
-"""Mistakes in what a plan declares beside its inputs and outputs: parameters, their uses, and limits.
+"""Mistakes in the declarations of plans, other than those of their inputs and outputs.
 
-Mistakes in how plans call each other: levels that cannot end, a COMMIT that would be ignored.
+These are parameters and their uses, ONCE, MAX_DEPTH and COMMIT, also where they concern calls between plans:
+a level of a recursion that cannot end, or a COMMIT that would be ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +31,18 @@ Keys: TypeAlias = Callable[[Sequence[Row]], Sequence[Hashable]]
 def check_declarations(plan: Plan, findings: Findings) -> None:
     """Parameters declared twice or under a taken name, wrong defaults, a limit that lets nothing through."""
     report = findings.at(plan)
+    _check_parameters(plan, report)
+    if plan.max_depth is not None and plan.max_depth < 1:
+        report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
+    if plan.once is not None:
+        _check_once_alone(plan, plan.once, report)
+    for option in plan.options:
+        if option.name.lower() == "commit" and option.values != (Word("batch"),):
+            found = ", ".join(map(str, option.values))
+            report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
+
+
+def _check_parameters(plan: Plan, report: Report) -> None:
     declared = {parameter.name.lower() for parameter in plan.parameters}
     known = set(BUILT_IN)
     for parameter in plan.parameters:
@@ -48,14 +61,6 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
             elif reference.name.lower() not in known:
                 report(_unknown_parameter(reference, sorted(known), parameter.default_span, parameter.span))
         known.add(key)
-    if plan.max_depth is not None and plan.max_depth < 1:
-        report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
-    if plan.once is not None:
-        _check_once_alone(plan, plan.once, report)
-    for option in plan.options:
-        if option.name.lower() == "commit" and option.values != (Word("batch"),):
-            found = ", ".join(map(str, option.values))
-            report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
 
 
 # --- ONCE -----------------------------------------------------------------------------------------

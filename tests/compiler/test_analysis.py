@@ -9,9 +9,9 @@ import pytest
 from aioflow import Engine, PlanError, loads
 from aioflow.authoring.operator import Registry
 from aioflow.authoring.plugins import load_operators
-from aioflow.compiler import linking
 from aioflow.compiler.check import analyse
 from aioflow.compiler.graph import Graph
+from aioflow.compiler.resolution import resolve_statement
 from aioflow.plan import Statement
 
 CALLED = """
@@ -27,13 +27,12 @@ PLAN part { INPUT: rows OUTPUT: kept BODY { distinct (rows : kept) } }
 def bound(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators of the statements that are bound, in their order."""
     names: list[str] = []
-    bind = linking.resolve_statement
 
     def counted(statement: Statement, *arguments: Any) -> Any:
         names.append(statement.operator)
-        return bind(statement, *arguments)
+        return resolve_statement(statement, *arguments)
 
-    monkeypatch.setattr(linking, "resolve_statement", counted)
+    monkeypatch.setattr("aioflow.compiler.linking.resolve_statement", counted)
     return names
 
 
