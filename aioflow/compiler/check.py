@@ -164,9 +164,9 @@ def analyse(
 
 
 def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
-    """The mistakes of reading a text, and with them all mistakes of what could be read.
+    """The syntax errors of a text, and with them all mistakes in the parts that could be read.
 
-    Left out is what may be a consequence of a mistake of reading.
+    Mistakes that may be a consequence of a syntax error are left out.
     """
     program = error.program
     if not isinstance(program, Program):
@@ -252,7 +252,7 @@ class _Check:
 
         plans = {plan.key: repaired(plan) for plan in program}
         if all(plans[plan.key] is plan for plan in program):
-            return program  # what was made of it, such as its wrappers, is found again by who runs it
+            return program  # its cached parts, such as its wrappers, are found again by the run
         return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
 
     def is_known(self, program: Program, statement: Statement) -> bool:
@@ -285,7 +285,7 @@ class _Check:
         if parameters is not None:
             check_given(main, parameters, self.findings.at(main))
 
-    # --- what following the schemas found -------------------------------------------------------
+    # --- findings of the inference --------------------------------------------------------------
 
     def _report_problems(self, roots: Sequence[InferredCall]) -> None:
         """Each statement once: as it stands by itself, else in the first call that makes it a mistake."""

@@ -24,7 +24,7 @@ from aioflow.plan import Constant, Plan, Setting, Statement, Word
 from aioflow.relation import Row, Schema
 from aioflow.source import Span
 
-# From rows what makes two of them the same.
+# From rows to keys: two rows with equal keys count as the same.
 Keys: TypeAlias = Callable[[Sequence[Row]], Sequence[Hashable]]
 
 
@@ -67,7 +67,7 @@ def _check_parameters(plan: Plan, report: Report) -> None:
 
 
 def keys_of(plan: Plan, schema: Schema) -> Keys | None:
-    """What ONCE takes from the rows of an input; None if they have not all attributes that it names."""
+    """The keys by which ONCE compares the rows of an input; None if they lack an attribute that it names."""
     unbound = bind_plan_setting("once", plan.once, None)
     if not all(name in schema for name in unbound.names):
         return None
@@ -133,7 +133,7 @@ def _wrong_once(plan: Plan, error: SettingError) -> Diagnostic:
 
 
 def check_emitted(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
-    """What is emitted goes to no output that the main plan declares: two relations would be one."""
+    """Report rows emitted to an output that the main plan declares: two relations would become one."""
     declared = {output.name for output in root.plan.outputs}
     for activation in reachable([root]):
         for index, resolved in enumerate(linked.statements(activation.plan)):
@@ -251,7 +251,7 @@ def check_commits(linked: LinkedProgram, findings: Findings) -> None:
 
 
 def check_levels(linked: LinkedProgram, findings: Findings) -> None:
-    """Recursions whose levels begin one after the other: what never ends, or waits for a later level."""
+    """Report endless inputs, and waits for a later level, where levels begin one after the other."""
     levelled = [plan for plan in linked.program if linked.calls.is_levelled(plan)]
     if not levelled:
         return
@@ -279,7 +279,7 @@ def _check_dependent_calls(plan: Plan, linked: LinkedProgram, findings: Findings
 
 
 class _Endless:
-    """Follows what never ends through the statements and calls of a program."""
+    """Follows endless relations through the statements and calls of a program."""
 
     def __init__(self, linked: LinkedProgram, findings: Findings) -> None:
         self._linked = linked

@@ -1,8 +1,8 @@
-"""Schemas of every variable before anything runs, by following them through the statements.
+"""Infers the schema of every variable before anything runs, by following the statements.
 
-Calls are followed with the schemas and parameters that they are made with. A recursion starts from
-nothing known and is repeated until nothing changes any more; one whose schemas keep changing from
-level to level is cut off, and its schemas are then not known.
+Calls are followed with the schemas and parameters that they are made with. A recursion starts with unknown
+schemas and is repeated until nothing changes any more. A recursion whose schemas change from level to level
+is cut off, and its schemas stay unknown.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Inference:
     ) -> Mapping[str, Schema | None]:
         """The schema of every variable of a plan called like this; None where only the run will tell.
 
-        A Scope instead of the parameters' values also knows those of a mutual recursion around the call.
+        A ParameterScope also knows the parameters of a mutual recursion around the call.
         """
         return self.follow(plan, parameters, inputs).schemas
 
@@ -102,7 +102,7 @@ class Inference:
     def follow(
         self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> InferredCall:
-        """All that is known of a plan called like this."""
+        """Return all that is known of a plan called like this."""
         if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._linked.program.by_name):
             self._activations.clear()
             self._variants.clear()
@@ -120,7 +120,7 @@ class Inference:
     # --- the work list --------------------------------------------------------------------------
 
     def _solve(self, root: InferredCall) -> None:
-        """Depth first into calls that are new; then again whatever used a result that changed since."""
+        """Follow new calls depth first; then again each call that used a result which changed since."""
         queue = deque([root])
         while queue:
             stack = [queue.popleft()]
@@ -134,7 +134,7 @@ class Inference:
                     self._finish(stack.pop(), queue)
 
     def _advance(self, activation: InferredCall) -> InferredCall | None:
-        """Follow the statements up to the first call that was never followed; give that call back."""
+        """Follow the statements up to the first call that was never followed; return that call."""
         code = self._code(activation.plan)
         while activation.position < len(code.order):
             index = code.order[activation.position]
@@ -218,7 +218,7 @@ class Inference:
 
 
 def reachable(roots: Sequence[InferredCall]) -> Iterator[InferredCall]:
-    """The activations that these come to, each once, callers before what they call."""
+    """The calls that these lead to, each once, callers before the plans that they call."""
     seen = dict.fromkeys(roots)
     pending = deque(roots)
     while pending:
@@ -242,7 +242,7 @@ def _assign(activation: InferredCall, resolved: Resolved, outputs: Schemas) -> N
 def _with_declarations(
     declarations: Sequence[InputDeclaration], given: Sequence[Schema | None]
 ) -> tuple[Schema | None, ...]:
-    """The schemas of a plan's inputs: as given; what is not known of them as declared."""
+    """The schemas of a plan's inputs: as given, completed by the declarations."""
     return tuple(
         _completed(schema, declaration.schema)
         for declaration, schema in zip(declarations, given, strict=True)
@@ -262,7 +262,7 @@ def _completed(schema: Schema | None, declared: Schema | None) -> Schema | None:
 def _mismatches(
     resolved: Resolved, plan: Plan, given: Sequence[Schema | None]
 ) -> dict[int, list[Diagnostic]]:
-    """What a call's inputs lack of what the plan declares, by input."""
+    """The attributes that a call's inputs lack of those that the plan declares, by input."""
     arguments = variables(resolved.statement)
     found = {
         place: list(_lacks(arguments[place], schema, plan.inputs[place], plan))

@@ -1,6 +1,6 @@
 """A program whose statements are bound to the operators and plans that they name.
 
-Each plan is linked once. The check reports the mistakes of that; all later users find its results here.
+Each plan is linked once. The check reports the mistakes found by that; later users share the results.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ DEFAULT_STORE = "default"
 
 
 def store_use(resolved: Resolved | None, bound: Settings | None = None) -> StoreUse | None:
-    """How a statement uses a store; without bound settings its name may still be a parameter."""
+    """Return the use of a store by a statement; without bound settings its name may be a parameter."""
     target = resolved.target if resolved is not None else None
     if resolved is None or not isinstance(target, Operator) or target.store is None:
         return None
@@ -36,7 +36,7 @@ def store_use(resolved: Resolved | None, bound: Settings | None = None) -> Store
 
 
 def check_stores(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
-    """A run writes to one store: two could not take hold together."""
+    """A run writes to one store: two could not commit together."""
     first: tuple[str, str] | None = None
     for activation, index, use in _uses(root, linked):
         if use.access == "read":
@@ -60,7 +60,7 @@ def written_store(root: InferredCall, linked: LinkedProgram) -> StoreUse | None:
 
 
 def warn_of_late_acts(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
-    """Where a plan commits as it streams, what acts at the end of its input takes hold later."""
+    """Warn of statements that act at the end of their input where the plan commits as it streams."""
     if not root.plan.commits_in_batches:
         return
     told: set[tuple[str, int]] = set()
@@ -91,10 +91,10 @@ def _uses(root: InferredCall, linked: LinkedProgram) -> Iterator[tuple[InferredC
 
 
 def reads_after_writes(linked: LinkedProgram) -> ReadBack:
-    """Which statements read a store after a write of the same run may have happened, and after which writes.
+    """Find the statements that may read a store after a write of the same run, and those writes.
 
-    What is written stands upstream over data and signals, in the plan itself, in a plan that it calls, or
-    before a call of it.
+    A write stands upstream over data and signals: in the plan itself, in a plan that it calls, or before a
+    call of it.
     """
     uses = [store_use(each) for plan in linked.program for each in linked.resolved(plan)]
     writes = _with_access(uses, "compare", "write", "update")
@@ -211,7 +211,7 @@ def check_tables(root: InferredCall, linked: LinkedProgram, findings: Findings) 
         plan, index = writer.step.activation.plan, writer.step.index
         for other in others:
             message = _clash(other, writer)
-            if message is None or (plan.key, index) in reported or exclusions.hold(other, writer):
+            if message is None or (plan.key, index) in reported or exclusions.allow(other, writer):
                 continue
             reported.add((plan.key, index))
             findings.at(plan, index)(Diagnostic(message, plan.statements[index].name_span))
@@ -246,7 +246,7 @@ def _clash(other: TableWriter, writer: TableWriter) -> str | None:
     )
 
 
-# --- who writes -----------------------------------------------------------------------------------
+# --- the writers ----------------------------------------------------------------------------------
 
 
 def _writers(root: InferredCall, linked: LinkedProgram) -> Iterator[TableWriter]:
@@ -300,22 +300,22 @@ def _leading_to_writes(root: InferredCall, linked: LinkedProgram) -> set[Inferre
     return found
 
 
-# --- who excludes whom ----------------------------------------------------------------------------
+# --- exclusive statements -------------------------------------------------------------------------
 
 
 class _Exclusions:
-    """Knows which statements go together after all, each pair of a plan looked at once."""
+    """Finds pairs of statements that never clash; each pair of a plan is looked at once."""
 
     def __init__(self, linked: LinkedProgram) -> None:
         self._linked = linked
         self._known: dict[tuple[str, int, int, bool], bool] = {}
         self._needs: dict[str, list[frozenset[tuple[int, int]]]] = {}
 
-    def hold(self, one: TableWriter, other: TableWriter) -> bool:
-        """Whether two statements go together after all.
+    def allow(self, one: TableWriter, other: TableWriter) -> bool:
+        """Whether two statements never clash.
 
-        Only one of them can come to write, since the other's inputs then end dead; or the second of two that
-        compare sees what the first has stored.
+        Either only one of them can come to write, since the other's inputs then end dead; or the second of
+        two that compare sees the rows that the first has stored.
         """
         for here, there in zip(one.step.way(), other.step.way(), strict=False):
             if here.index != there.index:
@@ -337,7 +337,7 @@ class _Exclusions:
 
 
 def _are_ordered(wiring: Wiring, one: int, other: int) -> bool:
-    """Whether one of two statements begins after the other has stored, and so sees what it stored."""
+    """Whether one of two statements begins after the other has stored, and so sees the stored rows."""
     readers = wiring.readers()
     return other in downstream(readers, readers[one]) or one in downstream(readers, readers[other])
 
