@@ -17,11 +17,11 @@ from aioflow.authoring.context import RunInfo
 from aioflow.authoring.operator import Registry
 from aioflow.authoring.plugins import load_operators
 from aioflow.authoring.services import Services
-from aioflow.compiler.check import check
+from aioflow.compiler.check import analyse, check, check_readiness
 from aioflow.compiler.graph import Graph
-from aioflow.compiler.readiness import check_readiness, store_of
+from aioflow.compiler.stores import written_store
 from aioflow.config.masking import masked_logger
-from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
+from aioflow.errors import Diagnostic, InputError, suggestion
 from aioflow.plan import Plan, Program
 from aioflow.relation import Record, Relation
 from aioflow.runtime.account import RunAccount
@@ -237,19 +237,17 @@ class Engine:
         self, program: Program, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any], mode: Mode
     ) -> Session:
         _check_mode(mode)
-        found = check(program, self.registry, parameters=parameters)
-        mistakes = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
-        if mistakes:
-            raise PlanError(mistakes)
-        _check_inputs(program.main, inputs)
         folder = Path(program.folder or ".")
         tell_task = partial(_task_text, program.main, inputs, parameters)
         info = RunInfo(uuid4().hex, self._clock(), plan=program.name, folder=folder, tell_task=tell_task)
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
-        graph = Graph(program, self.registry, {**parameters, **built_in})
+        analysis = analyse(program, self.registry, parameters={**parameters, **built_in})
+        analysis.raise_mistakes()
+        _check_inputs(program.main, inputs)
+        graph = Graph(analysis)
         if mode != "D+S+":
             graph.refuse_endless(mode)
-        use = store_of(graph)
+        use = written_store(analysis.root, analysis.linked)
         session = Session(
             graph,
             self.budget,
@@ -265,7 +263,7 @@ class Engine:
             self.timing,
             self.services,
         )
-        check_readiness(graph, session.services)
+        check_readiness(analysis, session.services)
         return session
 
 

@@ -1,10 +1,8 @@
-"""`[files]` of the configuration.
+"""Access of plans to files: `[files]` of the configuration.
 
-Which files a plan may read and write: those in its folder, and where the configuration allows it.
-
-What matters is where a path leads in the end: links are followed, and `..` counts as what it is.
-
-Texts that a spreadsheet would take for formulas: of a page, they may be commands.
+A plan may read and write files in its folder, and elsewhere where the configuration allows it. The real path
+counts: links are followed, and `..` is resolved. Cells that a spreadsheet would take for formulas are made
+harmless, since the text of a page may be a command.
 """
 
 from __future__ import annotations

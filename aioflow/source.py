@@ -1,4 +1,4 @@
-"""Where a piece of a plan stands: source texts and the spans in them."""
+"""Source texts, and the spans that place a piece of a plan in them."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Operators: how a decorated async generator becomes something that a plan can name.
+"""Operators: a decorated async generator becomes an operator that plans can name.
 
-Reads an operator's docstring: its text, what it says of inputs and settings, its examples.
+The docstring of the function documents the operator. Its first part is the text; `Arguments:` and `Example:`
+describe inputs and settings, and show a statement:
 
-Keep the tuples for which a condition holds.
+    Keep the tuples for which a condition holds.
 
-Arguments:
-    where: the condition.
+    Arguments:
+        where: the condition.
 
-Example:
-    select (houses, "price < 550000" : cheap)
+    Example:
+        select (houses, "price < 550000" : cheap)
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
 SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
 # Names of a statement's inputs and of its outputs (None where tuples are not all that its readers act on,
-# or nobody reads it), bound settings -> warnings.
+# or it is not read), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
 # Bound settings -> how the statement uses a store.
@@ -97,13 +98,13 @@ Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
 
 @dataclass(frozen=True)
 class StoreUse:
-    """How a statement uses a store, such as a database: `name` is None for the one taken by default.
+    """The use of a store, such as a database, by a statement: `name` is None for the one taken by default.
 
-    What is written takes hold when the run has ended well, and later reads of the same run see it; "compare"
-    both reads and writes; what is posted (a message) nobody reads. An "update" is done at once, and other
-    writers wait from then to the end. What acts on a relation as a `whole` does so when its input has ended.
-    `table` is the one that is written with the tuples of the first input, if it is known; a statement that
-    `evolves` it may add attributes to those of others.
+    Writes are committed when the run has ended well, and later reads of the same run see them. A "compare"
+    both reads and writes. A "post" (a message) is never read. An "update" is done at once, and other writers
+    wait from then to the end. A statement that acts on a relation as a `whole` does so when its input has
+    ended. `table` is the one that is written with the tuples of the first input, if it is known; a statement
+    that `evolves` it may add attributes to those of others.
     """
 
     name: str | None
@@ -125,7 +126,7 @@ class InputPort:
 
 @dataclass(frozen=True)
 class Operator:
-    """What the engine knows of an operator, all of it from signature, docstring and decorator."""
+    """A description of an operator, made from its signature, docstring and decorator."""
 
     name: str
     function: Callable[..., AsyncGenerator[Any, None]] = field(repr=False)
@@ -376,7 +377,7 @@ class Registry:
 
     def __init__(self, operators: Sequence[Operator] = ()) -> None:
         self._operators: dict[str, Operator] = {described.key: described for described in operators}
-        self._expected: dict[str, str] = {}  # the modules of operators that nobody has asked for yet
+        self._expected: dict[str, str] = {}  # the modules of operators that were not asked for yet
 
     def expect(self, module: str, *names: str) -> None:
         """Say which operators a module registers when it is imported; that is done when one is asked for."""

@@ -1,4 +1,4 @@
-"""Finds operators: the library, installed packages (entry points), and modules that a user names."""
+"""Finds operators: those of the library, of installed packages (entry points), and of a user's modules."""
 
 from __future__ import annotations
 

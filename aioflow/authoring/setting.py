@@ -1,4 +1,4 @@
-"""Settings of operators: how a constant in a plan becomes the value that a function gets."""
+"""Settings of operators: a constant in a plan becomes the value that the function gets."""
 
 from __future__ import annotations
 

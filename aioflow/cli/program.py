@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aioflow.authoring.operator import Registry
 from aioflow.errors import PlanError
 from aioflow.plan import Program
+
+if TYPE_CHECKING:
+    from aioflow.compiler.analysis import Analysis
 
 
 def load_modules(modules: Sequence[str]) -> Registry:
@@ -27,13 +31,12 @@ def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: b
         raise PlanError(check_rest(error, registry)) from None
 
 
-def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:
-    """A plan that has no mistakes, and the operators that it may use."""
-    from aioflow.compiler.check import check
+def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> Analysis:
+    """All that is known of a plan that has no mistakes."""
+    from aioflow.compiler.check import analyse
 
     registry = load_modules(modules)
     program = load_program(path, plan, registry)
-    mistakes = [found for found in check(program, registry) if found.severity == "error"]
-    if mistakes:
-        raise PlanError(mistakes)
-    return program, registry
+    analysis = analyse(program, registry)
+    analysis.raise_mistakes()
+    return analysis

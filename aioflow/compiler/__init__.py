@@ -1,1 +1,1 @@
-"""What can be known of a program before it runs: what its names mean, every schema, every mistake."""
+"""The analysis of a program before it runs: the meaning of its names, every schema, every mistake."""

@@ -1,6 +1,6 @@
-"""Which plans of a program call which, which of those calls are recursive, and what bounds a recursion.
+"""The calls between the plans of a program: which are recursive, and what bounds a recursion.
 
-Cycles in directed graphs of any depth, without Python's recursion.
+Cycles are found by algorithms that need no recursion in Python, so programs may be of any size.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class CallGraph:
         return any(self._component[callee] == component for callee in self.callees[plan.key])
 
     def plans_around(self, plan: Plan) -> int:
-        """How many plans a cycle of calls through this one can lead over, itself among them."""
+        """The number of plans that a cycle of calls through this one can lead over, with itself."""
         return self._sizes[self._component[plan.key]]
 
     def is_called_once(self, plan: Plan, main: Plan) -> bool:

@@ -1,8 +1,8 @@
-"""Finds every mistake in a program before anything runs, and warns of what looks like one.
+"""Finds every mistake in a program before anything runs, and warns of code that looks like one.
 
-What never ends must not stand where something waits for its end.
-
-What a mistaken statement must have meant, so that one mistake is not reported again as others.
+The result is an `Analysis`, from which the run is prepared. A statement with a missing colon is repaired
+first, so that its mistake is not reported again as others. The modules `declarations`, `naming`,
+`reachability` and `stores` each check one subject.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from aioflow.authoring.operator import Operator, Registry
-from aioflow.compiler.callgraph import CallGraph
+from aioflow.authoring.services import ServiceHost
+from aioflow.compiler.analysis import Analysis
 from aioflow.compiler.damage import Damage
 from aioflow.compiler.declarations import (
     check_commits,
@@ -29,6 +30,7 @@ from aioflow.compiler.declarations import (
 )
 from aioflow.compiler.findings import Findings
 from aioflow.compiler.inference import Inference, InferredCall, reachable
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.naming import check_names
 from aioflow.compiler.reachability import (
     CheckedPlan,
@@ -43,20 +45,19 @@ from aioflow.compiler.resolution import (
     find_target,
     input_limits,
     output_names,
-    resolve_statement,
 )
-from aioflow.compiler.stores import ResolvedOf, check_stores, check_tables, warn_of_late_acts
+from aioflow.compiler.stores import check_stores, check_tables, warn_of_late_acts
 from aioflow.compiler.wiring import Wiring, variables
 from aioflow.errors import Diagnostic, PlanError, suggestion
 from aioflow.plan import Plan, Program, Statement, Variable
 from aioflow.relation import Schema
 
 
-def check_endless(roots: Sequence[InferredCall], resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_endless(roots: Sequence[InferredCall], linked: LinkedProgram, findings: Findings) -> None:
     """ERRORS has results held until a firing has ended, so a statement that has it must end."""
-    inside = _endless_inside(roots, resolved_of)
+    inside = _endless_inside(roots, linked)
     for root in roots:
-        for index, statement in enumerate(resolved_of(root.plan)):
+        for index, statement in enumerate(linked.statements(root.plan)):
             if statement is None or not (statement.errors or statement.skip_errors):
                 continue
             call = root.calls.get(index)
@@ -66,14 +67,14 @@ def check_endless(roots: Sequence[InferredCall], resolved_of: ResolvedOf, findin
                 findings.at(root.plan, index)(Diagnostic(message, statement.statement.name_span))
 
 
-def _endless_inside(roots: Sequence[InferredCall], resolved_of: ResolvedOf) -> dict[InferredCall, str]:
+def _endless_inside(roots: Sequence[InferredCall], linked: LinkedProgram) -> dict[InferredCall, str]:
     """The calls in which something never ends, with the nearest statement that does not."""
     found: dict[InferredCall, str] = {}
     callers: dict[InferredCall, list[InferredCall]] = {}
     for activation in reachable(roots):
         for callee in activation.calls.values():
             callers.setdefault(callee, []).append(activation)
-        for index, statement in enumerate(resolved_of(activation.plan)):
+        for index, statement in enumerate(linked.statements(activation.plan)):
             if statement is not None and (name := _endless(activation, index, statement)):
                 found[activation] = f"in {activation.plan.name}, {name}"
                 break
@@ -136,20 +137,6 @@ def _meant_as_outputs(statement: Statement, index: int, target: Target, wiring: 
     return trailing if fits and trailing <= len(output_names(target)) else 0
 
 
-def without_excess(plan: Plan, target_of: Callable[[Statement], Target | None]) -> Plan:
-    """The plan without the variables that stand where their statements take none."""
-    return replace(plan, statements=tuple(_trimmed(each, target_of(each)) for each in plan.statements))
-
-
-def _trimmed(statement: Statement, target: Target | None) -> Statement:
-    given = variables(statement)
-    most = input_limits(target)[1] if target else None
-    if most is None or len(given) <= most:
-        return statement
-    settings = tuple(each for each in statement.arguments if not isinstance(each, Variable))
-    return replace(statement, arguments=(*given[:most], *settings))
-
-
 def check(
     program: Program,
     registry: Registry,
@@ -157,18 +144,29 @@ def check(
     inputs: Mapping[str, Schema | None] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> list[Diagnostic]:
-    """Every mistake and warning, in the order of the text.
+    """Every mistake and warning, in the order of the text; the arguments are those of `analyse`."""
+    return list(analyse(program, registry, inputs=inputs, parameters=parameters).diagnostics)
 
-    `inputs` are the schemas of the main plan's inputs, as far as they are known. `parameters` are
-    what a run sets: when they are given, those without default must be among them.
+
+def analyse(
+    program: Program,
+    registry: Registry,
+    *,
+    inputs: Mapping[str, Schema | None] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Analysis:
+    """Check a program, and return all that was learned of it.
+
+    `inputs` are the schemas of the main plan's inputs, as far as they are known. `parameters` are those that
+    a run sets: when they are given, each parameter without default must be among them.
     """
     return _Check(program, registry).run(inputs or {}, parameters)
 
 
 def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
-    """The mistakes of reading a text, and with them all mistakes of what could be read.
+    """The syntax errors of a text, and with them all mistakes in the parts that could be read.
 
-    Left out is what may be a consequence of a mistake of reading.
+    Mistakes that may be a consequence of a syntax error are left out.
     """
     program = error.program
     if not isinstance(program, Program):
@@ -179,7 +177,7 @@ def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
     rest = [
         found
         for place, found in looking.findings.mistakes()
-        if not damage.explains(place, found, looking.wirings[place.plan.key].producers)
+        if not damage.explains(place, found, looking.linked.wiring(place.plan).producers)
     ]
     files = {plan.span.source.name: place for place, plan in enumerate(program) if plan.span}
 
@@ -189,39 +187,62 @@ def check_rest(error: PlanError, registry: Registry) -> list[Diagnostic]:
     return sorted([*error.diagnostics, *rest], key=position)
 
 
+def check_readiness(analysis: Analysis, host: ServiceHost) -> None:
+    """Ask every statement that requires something; raises a PlanError with all that is missing."""
+    linked = analysis.linked
+    demanding = {
+        (plan.key, index): resolved.target
+        for plan in linked.program
+        for index, resolved in enumerate(linked.statements(plan))
+        if resolved is not None
+        and isinstance(resolved.target, Operator)
+        and resolved.target.requires is not None
+    }
+    if not demanding:
+        return
+    found: dict[str, Diagnostic] = {}  # several statements may miss the same
+    for call in analysis.calls():
+        for index, bound in call.bound.items():
+            operator = demanding.get((call.plan.key, index))
+            if operator is None or operator.requires is None or bound is None:
+                continue
+            span = call.plan.statements[index].name_span
+            for problem in operator.requires(bound, host):
+                found.setdefault(problem, Diagnostic(f"{operator.name}: {problem}", span))
+    if found:
+        raise PlanError(list(found.values()))
+
+
 class _Check:
     def __init__(self, program: Program, registry: Registry) -> None:
         self.registry = registry
         self.item_problems = program.item_problems
         self.findings = Findings(program)
         self.program = self._repaired(program)
-        self.calls = CallGraph(self.program)
-        self.resolved: dict[str, list[Resolved | None]] = {}
-        self.wirings: dict[str, Wiring] = {}
+        self.linked = LinkedProgram(self.program, registry)
+        self.calls = self.linked.calls
 
-    def run(
-        self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None
-    ) -> list[Diagnostic]:
+    def run(self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None) -> Analysis:
         main = self.program.main
         for plan in self.program:
             self._check_plan(plan)
         for found in self.item_problems:
             self.findings.in_item(found)
         self._check_arguments(inputs, parameters)
-        check_commits(self.program, self.calls, self.findings)
-        check_levels(self.program, self.resolved, self.wirings, self.calls, self.findings)
-        inference = Inference(self.program, self.registry, lambda plan: self.resolved[plan.key])
+        check_commits(self.linked, self.findings)
+        check_levels(self.linked, self.findings)
+        inference = Inference(self.linked)
         roots = {}
         for plan in self.program:
             schemas = [inputs.get(each.name) if plan.key == main.key else None for each in plan.inputs]
             given = (parameters or {}) if plan.key == main.key else {}
             roots[plan.key] = inference.follow(plan, given, schemas)
         self._report_problems(list(roots.values()))
-        check_endless(list(roots.values()), lambda plan: self.resolved[plan.key], self.findings)
+        check_endless(list(roots.values()), self.linked, self.findings)
         for look in (check_emitted, check_stores, check_tables, warn_of_late_acts):
-            look(roots[main.key], lambda plan: self.resolved[plan.key], self.findings)
+            look(roots[main.key], self.linked, self.findings)
         self._warn(roots)
-        return self.findings.in_order()
+        return Analysis(self.linked, inference, roots[main.key], self.findings.in_order())
 
     # --- plan by plan ---------------------------------------------------------------------------
 
@@ -231,7 +252,7 @@ class _Check:
 
         plans = {plan.key: repaired(plan) for plan in program}
         if all(plans[plan.key] is plan for plan in program):
-            return program  # what was made of it, such as its wrappers, is found again by who runs it
+            return program  # its cached parts, such as its wrappers, are found again by the run
         return replace(program, main=plans[program.main.key], plans=tuple(plans.values()))
 
     def is_known(self, program: Program, statement: Statement) -> bool:
@@ -246,20 +267,11 @@ class _Check:
             self.findings.at(plan)(Diagnostic(message, plan.name_span))
         check_declarations(plan, self.findings)
         check_references(plan, self.findings)
-        wiring = Wiring(without_excess(plan, partial(self._target, self.program)))
-        self.wirings[plan.key] = wiring
-        parameters = {parameter.name.lower() for parameter in plan.parameters}
-        resolved = self.resolved[plan.key] = []
-        for index, statement in enumerate(plan.statements):
-            report = self.findings.at(plan, index)
-            names = wiring.producers.keys()
-            found = resolve_statement(
-                statement, self.program, self.registry, report, names, parameters, self.findings.suggestion
-            )
-            resolved.append(found)
-            if found is not None:
-                check_required(plan, found, self.calls, self.program.main, report)
-        check_names(wiring, self.findings, recurs=self.calls.recurs(plan))
+        resolved = self.linked.link(plan, partial(self.findings.at, plan), self.findings.suggestion)
+        for index, found in enumerate(resolved):
+            if found is not None and found.plan is not None:
+                check_required(plan, found, self.calls, self.program.main, self.findings.at(plan, index))
+        check_names(self.linked.wiring(plan), self.findings, recurs=self.calls.recurs(plan))
 
     def _check_arguments(
         self, inputs: Mapping[str, Schema | None], parameters: Mapping[str, Any] | None
@@ -273,7 +285,7 @@ class _Check:
         if parameters is not None:
             check_given(main, parameters, self.findings.at(main))
 
-    # --- what following the schemas found -------------------------------------------------------
+    # --- findings of the inference --------------------------------------------------------------
 
     def _report_problems(self, roots: Sequence[InferredCall]) -> None:
         """Each statement once: as it stands by itself, else in the first call that makes it a mistake."""
@@ -296,7 +308,9 @@ class _Check:
 
     def _warn(self, roots: Mapping[str, InferredCall]) -> None:
         subjects = {
-            key: CheckedPlan(self.wirings[key], self.resolved[key], activation)
+            key: CheckedPlan(
+                self.linked.wiring(activation.plan), self.linked.statements(activation.plan), activation
+            )
             for key, activation in roots.items()
         }
         has_effects = plans_with_effects(subjects, self.calls.callees)

@@ -1,4 +1,7 @@
-"""What can be checked of a text that has mistakes of syntax: all that these cannot be the cause of."""
+"""The consequences of syntax errors: which other findings in a text one of them may explain.
+
+Only findings that no syntax error explains are reported along with the syntax errors.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _BODY = re.compile(r"\bBODY\s*\{", re.IGNORECASE)
 
 
 class Damage:
-    """What the mistakes of reading, `read`, may have taken from a program.
+    """The parts that the syntax errors in `read` may have taken from a program.
 
     A statement that could not be read may produce or use any name that stands in it. A plan whose header has
     a mistake is left alone. A mistake outside of plans may have taken plans, or an item.

@@ -1,6 +1,7 @@
-"""Mistakes in what a plan declares beside its inputs and outputs: parameters, their uses, and limits.
+"""Mistakes in the declarations of plans, other than those of their inputs and outputs.
 
-Mistakes in how plans call each other: levels that cannot end, a COMMIT that would be ignored.
+These are parameters and their uses, ONCE, MAX_DEPTH and COMMIT, also where they concern calls between plans:
+a level of a recursion that cannot end, or a COMMIT that would be ignored.
 """
 
 from __future__ import annotations
@@ -14,21 +15,34 @@ from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.findings import Findings
 from aioflow.compiler.fitting import has_trait, inside_literal
 from aioflow.compiler.inference import InferredCall, reachable
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.parameters import BUILT_IN, Reference, references
 from aioflow.compiler.resolution import UNIVERSAL_OPTIONS, Report, Resolved
-from aioflow.compiler.wiring import Wiring, downstream, variables
+from aioflow.compiler.wiring import downstream, variables
 from aioflow.errors import Diagnostic, SettingError, declared_output, suggestion
-from aioflow.plan import Constant, Plan, Program, Setting, Statement, Word
+from aioflow.plan import Constant, Plan, Setting, Statement, Word
 from aioflow.relation import Row, Schema
 from aioflow.source import Span
 
-# From rows what makes two of them the same.
+# From rows to keys: two rows with equal keys count as the same.
 Keys: TypeAlias = Callable[[Sequence[Row]], Sequence[Hashable]]
 
 
 def check_declarations(plan: Plan, findings: Findings) -> None:
     """Parameters declared twice or under a taken name, wrong defaults, a limit that lets nothing through."""
     report = findings.at(plan)
+    _check_parameters(plan, report)
+    if plan.max_depth is not None and plan.max_depth < 1:
+        report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
+    if plan.once is not None:
+        _check_once_alone(plan, plan.once, report)
+    for option in plan.options:
+        if option.name.lower() == "commit" and option.values != (Word("batch"),):
+            found = ", ".join(map(str, option.values))
+            report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
+
+
+def _check_parameters(plan: Plan, report: Report) -> None:
     declared = {parameter.name.lower() for parameter in plan.parameters}
     known = set(BUILT_IN)
     for parameter in plan.parameters:
@@ -47,21 +61,13 @@ def check_declarations(plan: Plan, findings: Findings) -> None:
             elif reference.name.lower() not in known:
                 report(_unknown_parameter(reference, sorted(known), parameter.default_span, parameter.span))
         known.add(key)
-    if plan.max_depth is not None and plan.max_depth < 1:
-        report(Diagnostic(f"MAX_DEPTH must be at least 1, not {plan.max_depth}", plan.name_span))
-    if plan.once is not None:
-        _check_once_alone(plan, plan.once, report)
-    for option in plan.options:
-        if option.name.lower() == "commit" and option.values != (Word("batch"),):
-            found = ", ".join(map(str, option.values))
-            report(Diagnostic(f"COMMIT takes 'batch', not {found!r}", option.span or plan.name_span))
 
 
 # --- ONCE -----------------------------------------------------------------------------------------
 
 
 def keys_of(plan: Plan, schema: Schema) -> Keys | None:
-    """What ONCE takes from the rows of an input; None if they have not all attributes that it names."""
+    """The keys by which ONCE compares the rows of an input; None if they lack an attribute that it names."""
     unbound = bind_plan_setting("once", plan.once, None)
     if not all(name in schema for name in unbound.names):
         return None
@@ -126,13 +132,11 @@ def _wrong_once(plan: Plan, error: SettingError) -> Diagnostic:
     return Diagnostic(f"ONCE: {error.message}", span or plan.name_span)
 
 
-def check_emitted(
-    root: InferredCall, resolved_of: Callable[[Plan], Sequence[Resolved | None]], findings: Findings
-) -> None:
-    """What is emitted goes to no output that the main plan declares: two relations would be one."""
+def check_emitted(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
+    """Report rows emitted to an output that the main plan declares: two relations would become one."""
     declared = {output.name for output in root.plan.outputs}
     for activation in reachable([root]):
-        for index, resolved in enumerate(resolved_of(activation.plan)):
+        for index, resolved in enumerate(linked.statements(activation.plan)):
             if resolved is None or not isinstance(resolved.target, Operator):
                 continue
             setting = resolved.target.emits_to
@@ -228,18 +232,17 @@ def check_given(plan: Plan, parameters: Mapping[str, Any], report: Report) -> No
             )
 
 
-Statements = Mapping[str, Sequence[Resolved | None]]
 # A plan, and which of its inputs never end.
 _Called = tuple[str, frozenset[int]]
 
 _BOTH = "where ONCE and MAX_DEPTH meet, a level begins when the one above it has ended"
 
 
-def check_commits(program: Program, calls: CallGraph, findings: Findings) -> None:
+def check_commits(linked: LinkedProgram, findings: Findings) -> None:
     """COMMIT counts in the plan that is run, and would be ignored in one that it calls."""
-    main = program.main
-    called = calls.reached_from(main) - {main.key}
-    for plan in program:
+    main = linked.program.main
+    called = linked.calls.reached_from(main) - {main.key}
+    for plan in linked.program:
         for option in plan.options:
             if plan.key in called and option.name.lower() == "commit":
                 message = f"COMMIT counts in the plan that is run, and {plan.name} is called here"
@@ -247,32 +250,26 @@ def check_commits(program: Program, calls: CallGraph, findings: Findings) -> Non
                 findings.at(plan)(Diagnostic(message + hint, option.span or plan.name_span))
 
 
-def check_levels(
-    program: Program,
-    statements: Statements,
-    wirings: Mapping[str, Wiring],
-    calls: CallGraph,
-    findings: Findings,
-) -> None:
-    """Recursions whose levels begin one after the other: what never ends, or waits for a later level."""
-    levelled = [plan for plan in program if calls.is_levelled(plan)]
+def check_levels(linked: LinkedProgram, findings: Findings) -> None:
+    """Report endless inputs, and waits for a later level, where levels begin one after the other."""
+    levelled = [plan for plan in linked.program if linked.calls.is_levelled(plan)]
     if not levelled:
         return
     for plan in levelled:
-        _check_dependent_calls(plan, statements[plan.key], wirings[plan.key], calls, findings)
-    _Endless(program, statements, wirings, calls, findings).check()
+        _check_dependent_calls(plan, linked, findings)
+    _Endless(linked, findings).check()
 
 
-def _check_dependent_calls(
-    plan: Plan, statements: Sequence[Resolved | None], wiring: Wiring, calls: CallGraph, findings: Findings
-) -> None:
+def _check_dependent_calls(plan: Plan, linked: LinkedProgram, findings: Findings) -> None:
     """A call that waits for the results of another one would be above the levels below that one."""
+    statements = linked.statements(plan)
+    is_recursive = linked.calls.is_recursive
     recursive = [
         index
         for index, resolved in enumerate(statements)
-        if resolved is not None and resolved.plan is not None and calls.is_recursive(plan, resolved.plan)
+        if resolved is not None and resolved.plan is not None and is_recursive(plan, resolved.plan)
     ]
-    readers = wiring.readers()
+    readers = linked.wiring(plan).readers()
     successors = [reader for index in recursive for reader in readers[index] if reader != index]
     for index in sorted(downstream(readers, successors).intersection(recursive)):
         found = statements[index]
@@ -282,27 +279,18 @@ def _check_dependent_calls(
 
 
 class _Endless:
-    """Follows what never ends through the statements and calls of a program."""
+    """Follows endless relations through the statements and calls of a program."""
 
-    def __init__(
-        self,
-        program: Program,
-        statements: Statements,
-        wirings: Mapping[str, Wiring],
-        calls: CallGraph,
-        findings: Findings,
-    ) -> None:
-        self._program = program
-        self._statements = statements
-        self._wirings = wirings
-        self._calls = calls
+    def __init__(self, linked: LinkedProgram, findings: Findings) -> None:
+        self._linked = linked
+        self._calls = linked.calls
         self._findings = findings
         self._outputs: dict[_Called, frozenset[int]] = {}
         self._callers: dict[_Called, set[_Called]] = {}
         self._reported: set[tuple[str, int, int]] = set()
 
     def check(self) -> None:
-        pending = [(plan.key, frozenset[int]()) for plan in self._program]
+        pending = [(plan.key, frozenset[int]()) for plan in self._linked.program]
         self._outputs = dict.fromkeys(pending, frozenset())
         while pending:
             called = pending.pop()
@@ -313,10 +301,10 @@ class _Endless:
 
     def _follow(self, called: _Called, discover: Callable[[_Called], None]) -> frozenset[int]:
         """The outputs of a plan that never end."""
-        plan = self._program.by_name[called[0]]
+        plan = self._linked.program.by_name[called[0]]
         endless = {plan.inputs[place].name for place in called[1]}
-        statements = self._statements[plan.key]
-        for index in self._wirings[plan.key].order():
+        statements = self._linked.statements(plan)
+        for index in self._linked.wiring(plan).order():
             resolved = statements[index]
             if resolved is None:
                 continue

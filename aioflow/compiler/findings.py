@@ -1,4 +1,4 @@
-"""Collects what a check finds, and puts it into the order of the text."""
+"""Collects the findings of a check, and puts them into the order of the text."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Findings:
         self._found.append((place, diagnostic))
 
     def in_item(self, diagnostic: Diagnostic) -> None:
-        """What is found in an item that is no plan."""
+        """Add a finding in an item that is no plan."""
         self._in_items.append(diagnostic)
 
     def at(self, plan: Plan, statement: int = HEADER) -> Callable[[Diagnostic], None]:
-        """A function that adds what is found at this place."""
+        """Return a function that adds findings at this place."""
         place = Location(plan, statement)
         return lambda diagnostic: self.add(place, diagnostic)
 
     def is_mistaken(self, plan: Plan) -> bool:
-        """Whether a mistake was found in a plan: what looks unused may then be used after all."""
+        """Whether a mistake was found in a plan: names that look unused may then be used after all."""
         return plan.key in self._mistaken
 
     def mistakes(self) -> list[tuple[Location, Diagnostic]]:

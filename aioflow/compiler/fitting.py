@@ -1,4 +1,4 @@
-"""Fits a statement's settings to the schemas of its inputs, and says where in the text one does not fit."""
+"""Fits a statement's settings to the schemas of its inputs, and locates each one that does not fit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ESCAPE: Final = re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Fit:
-    """What became of a statement on an operator, for certain input schemas and parameters.
+    """The result of fitting a statement on an operator to certain input schemas and parameters.
 
     `bound` is None when a setting is wrong or not known yet; an output's schema is None when only
     the run will tell.
@@ -50,7 +50,7 @@ def fit(resolved: Resolved, parameters: Mapping[str, Any], inputs: Sequence[Sche
 
 
 def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema | None:
-    """The schema of what a statement's ERRORS carries."""
+    """The schema of the rows in a statement's ERRORS."""
     if resolved.plan is not None:
         return FAILED_CALL
     operator = resolved.target
@@ -69,7 +69,7 @@ def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
 
 
 def wrong_numbers(resolved: Resolved, parameters: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """What is wrong with WORKERS and BUFFER once the parameters are known."""
+    """The mistakes in WORKERS and BUFFER once the parameters are known."""
     for name, value in (("workers", resolved.workers), ("buffer", resolved.buffer)):
         number = value_or_unknown(value, parameters)
         problem = None if value is None or number is UNKNOWN else not_positive(number)
@@ -137,7 +137,7 @@ class _Fitting:
         return Fit(bound if whole else None, outputs or unknown, tuple(self.problems))
 
     def _bound(self) -> dict[str, Any]:
-        """Each setting by itself, so that every wrong one is found; without those, and what is not known."""
+        """Bind each setting by itself, so that every wrong one is found; leave out wrong and unknown ones."""
         bound: dict[str, Any] = {}
         given = self.resolved.settings
 
@@ -170,7 +170,7 @@ class _Fitting:
         except PlanError:  # of an item that a setting names: its mistakes are told where they stand
             return None
         except Exception as error:
-            # A plug-in's fault; the user still has to learn which statement meets it.
+            # The fault of a plug-in; the user still has to learn which statement meets it.
             message = f"{self.operator.name} cannot be checked: {type(error).__name__}: {error}"
             self.problems.append(Diagnostic(message, self.resolved.statement.name_span))
         return None

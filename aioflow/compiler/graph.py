@@ -1,4 +1,4 @@
-"""The routing of a program, computed once before it runs: who reads what, which calls recur, what goes first.
+"""The routing of a program, computed once before it runs: readers, recursive calls, priorities.
 
 A `Routine` is a plan made ready for one set of parameter values; each call of it shares the routine.
 """
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from aioflow.authoring.operator import Operator, Registry
-from aioflow.compiler.callgraph import CallGraph
+from aioflow.authoring.operator import Operator
+from aioflow.compiler.analysis import Analysis
 from aioflow.compiler.declarations import Keys, keys_of
 from aioflow.compiler.fitting import has_trait
 from aioflow.compiler.inference import Inference
 from aioflow.compiler.parameters import ParameterScope, substitute
-from aioflow.compiler.resolution import Resolved, resolve_statement
+from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.step import Schemas, Step, TailCalls
 from aioflow.compiler.stores import ReadBack, reads_after_writes, store_use
 from aioflow.compiler.wiring import topological_order
 from aioflow.errors import Diagnostic, PlanError
-from aioflow.plan import Plan, Program
+from aioflow.plan import Plan
 from aioflow.relation import Schema
 
 # Outputs of a routine whose rows go into a merging statement of an enclosing call, by its key.
@@ -30,7 +30,7 @@ Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
 
 @dataclass(frozen=True, slots=True)
 class VariableReader:
-    """Who gets the rows of a variable: an input of a step, an output of the plan, or a step that WAITs."""
+    """A reader of a variable: an input of a step, an output of the plan, or a step that WAITs."""
 
     kind: Literal["input", "output", "wait"]
     number: int  # of the step, or of the output
@@ -73,9 +73,9 @@ class Routine:
         return known
 
     def bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
-        """The steps that lead to outputs of the plan which its caller does not take, and to nothing else.
+        """The steps that lead only to outputs of the plan which its caller does not take.
 
-        They get what there is, but keep nothing at work that feeds them.
+        They get the rows that there are, but keep no step at work for themselves.
         """
         found = self._bystanders.get(untaken)
         if found is None:
@@ -102,12 +102,12 @@ class Routine:
 class Graph:
     """A checked program made ready to run."""
 
-    def __init__(self, program: Program, registry: Registry, parameters: Mapping[str, Any]) -> None:
-        self.program = program
-        self.registry = registry
-        self.calls = CallGraph(program)
-        self.inference = Inference(program, registry)
-        self._resolved: dict[str, tuple[Resolved, ...]] = {}
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.program = analysis.program
+        self.calls = analysis.linked.calls
+        self.root = analysis.root.scope
+        self._resolved = {plan.key: analysis.linked.resolved(plan) for plan in self.program}
         self._routines: dict[tuple[Hashable, Enclosing], Routine] = {}
         self._callees: dict[tuple[Step, Routine, bool], Routine] = {}
         self._effects: dict[str, bool] = {}
@@ -115,8 +115,7 @@ class Graph:
         self._keys: dict[tuple[str, Schema], Keys | None] = {}
         self._read_back: ReadBack | None = None
         self._numbers: dict[tuple[Step, str], int] = {}
-        self._places = {plan.key: place for place, plan in enumerate(program)}
-        self.root = ParameterScope.outermost(program.main, parameters)
+        self._places = {plan.key: place for place, plan in enumerate(self.program)}
 
     def routine(self, scope: ParameterScope, enclosing: Enclosing = ()) -> Routine:
         """The routine of a scope's plan."""
@@ -159,15 +158,6 @@ class Graph:
 
     def resolved(self, plan: Plan) -> tuple[Resolved, ...]:
         """The statements of a plan, bound to what they name."""
-        if plan.key not in self._resolved:
-            mistakes: list[Diagnostic] = []
-            found = [
-                resolve_statement(statement, self.program, self.registry, mistakes.append)
-                for statement in plan.statements
-            ]
-            if mistakes:
-                raise PlanError(mistakes)
-            self._resolved[plan.key] = tuple(resolved for resolved in found if resolved is not None)
         return self._resolved[plan.key]
 
     def order_of(self, plan: Plan, index: int) -> int:
@@ -186,7 +176,7 @@ class Graph:
         return self._outside[plan.key]
 
     def once_keys(self, plan: Plan) -> Callable[[Schema], Keys | None]:
-        """Gives, for the schema of an input, what ONCE takes from each row; None if it is not about it."""
+        """Return a function from an input's schema to the keys of ONCE; None where ONCE does not apply."""
         return partial(self._once_keys, plan)
 
     def _once_keys(self, plan: Plan, schema: Schema) -> Keys | None:
@@ -211,8 +201,7 @@ class Graph:
 
     def _reads_after_writes(self) -> ReadBack:
         if self._read_back is None:
-            plans = {each.key: (each, self.resolved(each)) for each in self.program}
-            self._read_back = reads_after_writes(plans)
+            self._read_back = reads_after_writes(self.analysis.linked)
         return self._read_back
 
     def runs_once(self, plan: Plan) -> bool:
@@ -247,9 +236,9 @@ class Graph:
         if mistakes:
             raise PlanError(mistakes)
 
-    def _anywhere(self, holds: Callable[[Resolved], bool]) -> dict[str, bool]:
-        """For each plan whether something holds for a statement of it, or of what it calls."""
-        direct = {plan.key: any(map(holds, self.resolved(plan))) for plan in self.program}
+    def _anywhere(self, is_so: Callable[[Resolved], bool]) -> dict[str, bool]:
+        """For each plan, whether something is true of a statement in it or in a plan that it calls."""
+        direct = {plan.key: any(map(is_so, self.resolved(plan))) for plan in self.program}
         changed = True
         while changed:  # until no plan learns anything from another one
             changed = False
@@ -305,7 +294,7 @@ class _Builder:
             self.enclosing,
             frozenset(self.merged),
             self.graph.has_effects(self.plan),
-            self.graph.inference,
+            self.graph.analysis.inference,
         )
 
     def _number_names(self) -> None:
@@ -343,8 +332,9 @@ class _Builder:
             _whole_number(substitute(resolved.workers, values)),
             _whole_number(substitute(resolved.buffer, values)),
             self.scope,
+            self.graph.analysis.linked.wiring(self.plan),
             **(self._recursion(resolved, target) if isinstance(target, Plan) else {}),
-            # Who waits for a signal needs it, whatever becomes of the statement's results.
+            # A step that waits for a signal needs it, whatever becomes of the statement's results.
             pinned=effects or any(name in self.awaited for name in resolved.done),
             pinned_until_enabled=any(name in self.awaited for name in resolved.enable),
             tail=self.tails.of(index),
@@ -353,7 +343,7 @@ class _Builder:
         )
 
     def _recursion(self, resolved: Resolved, callee: Plan) -> dict[str, Any]:
-        """What a call is in the recursion that it belongs to, or begins."""
+        """The part of a call in the recursion that it belongs to, or begins."""
         calls = self.graph.calls
         recursive = calls.is_recursive(self.plan, callee)
         limited = recursive and calls.is_unbounded(callee) and self.graph.asks_outside(callee)
@@ -386,7 +376,7 @@ class _Builder:
         return tuple(buffers)
 
     def _find_needed(self, steps: Sequence[Step], readers: Sequence[Sequence[VariableReader]]) -> None:
-        """Which attributes of a step's results its readers need, where they all can tell."""
+        """Find the attributes of each step's results that its readers need, where all of them can tell."""
         for step in steps:
             found: set[str] = set()
             for reader in [reader for variable in _written(step) for reader in readers[variable]]:
@@ -398,7 +388,7 @@ class _Builder:
                 step.needed = frozenset(found)
 
     def _find_urgent(self, steps: Sequence[Step], readers: Sequence[Sequence[VariableReader]]) -> None:
-        """Mark the steps whose results lead into a recursive call, here or behind an output of the plan."""
+        """Mark the steps whose results lead into a recursive call, here or after an output of the plan."""
         edges = [
             [
                 reader.number

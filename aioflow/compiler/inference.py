@@ -1,26 +1,26 @@
-"""Schemas of every variable before anything runs, by following them through the statements.
+"""Infers the schema of every variable before anything runs, by following the statements.
 
-Calls are followed with the schemas and parameters that they are made with. A recursion starts from
-nothing known and is repeated until nothing changes any more; one whose schemas keep changing from
-level to level is cut off, and its schemas are then not known.
+Calls are followed with the schemas and parameters that they are made with. A recursion starts with unknown
+schemas and is repeated until nothing changes any more. A recursion whose schemas change from level to level
+is cut off, and its schemas stay unknown.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal
 
-from aioflow.authoring.operator import Registry, Settings
-from aioflow.compiler.callgraph import CallGraph
+from aioflow.authoring.operator import Settings
 from aioflow.compiler.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.parameters import UNKNOWN, ParameterScope
-from aioflow.compiler.resolution import Resolved, resolve_statement
-from aioflow.compiler.wiring import Wiring, variables
+from aioflow.compiler.resolution import Resolved
+from aioflow.compiler.wiring import variables
 from aioflow.errors import Diagnostic
-from aioflow.plan import InputDeclaration, Plan, Program, Variable
+from aioflow.plan import InputDeclaration, Plan, Variable
 from aioflow.relation import Schema
 
 Schemas = tuple[Schema | None, ...]
@@ -76,21 +76,10 @@ class _Code:
 
 
 class Inference:
-    """The schemas in the plans of a program; answers are remembered.
+    """The schemas in the plans of a program; answers are remembered."""
 
-    `resolved` gives the statements of a plan when somebody has resolved them already.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        registry: Registry,
-        resolved: Callable[[Plan], Sequence[Resolved | None]] | None = None,
-    ) -> None:
-        self._program = program
-        self._registry = registry
-        self._call_graph = CallGraph(program)
-        self._resolved = resolved or self._resolve
+    def __init__(self, linked: LinkedProgram) -> None:
+        self._linked = linked
         self._codes: dict[str, _Code] = {}
         self._activations: dict[tuple[object, ...], InferredCall] = {}
         self._variants: Counter[str] = Counter()
@@ -100,7 +89,7 @@ class Inference:
     ) -> Mapping[str, Schema | None]:
         """The schema of every variable of a plan called like this; None where only the run will tell.
 
-        A Scope instead of the parameters' values also knows those of a mutual recursion around the call.
+        A ParameterScope also knows the parameters of a mutual recursion around the call.
         """
         return self.follow(plan, parameters, inputs).schemas
 
@@ -113,8 +102,8 @@ class Inference:
     def follow(
         self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> InferredCall:
-        """All that is known of a plan called like this."""
-        if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._program.by_name):
+        """Return all that is known of a plan called like this."""
+        if len(self._activations) > _REMEMBERED_AT_MOST + 4 * len(self._linked.program.by_name):
             self._activations.clear()
             self._variants.clear()
         declared = _with_declarations(plan.inputs, inputs)
@@ -131,7 +120,7 @@ class Inference:
     # --- the work list --------------------------------------------------------------------------
 
     def _solve(self, root: InferredCall) -> None:
-        """Depth first into calls that are new; then again whatever used a result that changed since."""
+        """Follow new calls depth first; then again each call that used a result which changed since."""
         queue = deque([root])
         while queue:
             stack = [queue.popleft()]
@@ -145,7 +134,7 @@ class Inference:
                     self._finish(stack.pop(), queue)
 
     def _advance(self, activation: InferredCall) -> InferredCall | None:
-        """Follow the statements up to the first call that was never followed; give that call back."""
+        """Follow the statements up to the first call that was never followed; return that call."""
         code = self._code(activation.plan)
         while activation.position < len(code.order):
             index = code.order[activation.position]
@@ -199,13 +188,13 @@ class Inference:
         problems = tuple(chain(chain.from_iterable(mismatches.values()), numbers))
         if problems:
             caller.problems[index] = problems
-        recursive = self._call_graph.is_recursive(caller.plan, plan)
+        recursive = self._linked.calls.is_recursive(caller.plan, plan)
         values = caller.scope.values
         settings = {name: value_or_unknown(value, values) for name, value in resolved.settings.items()}
         settings.update(dict.fromkeys(resolved.unknown, UNKNOWN))
         scope = caller.scope.enter(plan, settings, recursive=recursive)
         depth = caller.depth + 1 if recursive else 0
-        deepest = _LEVELS_AT_MOST * self._call_graph.plans_around(plan)
+        deepest = _LEVELS_AT_MOST * self._linked.calls.plans_around(plan)
         if depth > deepest or self._variants[plan.key] > _VARIANTS_AT_MOST:
             unknown = {parameter.name.lower(): UNKNOWN for parameter in plan.parameters}
             scope, given = ParameterScope.outermost(plan, unknown), [None] * len(given)
@@ -222,18 +211,14 @@ class Inference:
     def _code(self, plan: Plan) -> _Code:
         code = self._codes.get(plan.key)
         if code is None:
-            code = self._codes[plan.key] = _Code(self._resolved(plan), Wiring(plan).order())
+            code = self._codes[plan.key] = _Code(
+                self._linked.statements(plan), self._linked.wiring(plan).order()
+            )
         return code
-
-    def _resolve(self, plan: Plan) -> list[Resolved | None]:
-        return [
-            resolve_statement(statement, self._program, self._registry, lambda _: None)
-            for statement in plan.statements
-        ]
 
 
 def reachable(roots: Sequence[InferredCall]) -> Iterator[InferredCall]:
-    """The activations that these come to, each once, callers before what they call."""
+    """The calls that these lead to, each once, callers before the plans that they call."""
     seen = dict.fromkeys(roots)
     pending = deque(roots)
     while pending:
@@ -257,7 +242,7 @@ def _assign(activation: InferredCall, resolved: Resolved, outputs: Schemas) -> N
 def _with_declarations(
     declarations: Sequence[InputDeclaration], given: Sequence[Schema | None]
 ) -> tuple[Schema | None, ...]:
-    """The schemas of a plan's inputs: as given; what is not known of them as declared."""
+    """The schemas of a plan's inputs: as given, completed by the declarations."""
     return tuple(
         _completed(schema, declaration.schema)
         for declaration, schema in zip(declarations, given, strict=True)
@@ -277,7 +262,7 @@ def _completed(schema: Schema | None, declared: Schema | None) -> Schema | None:
 def _mismatches(
     resolved: Resolved, plan: Plan, given: Sequence[Schema | None]
 ) -> dict[int, list[Diagnostic]]:
-    """What a call's inputs lack of what the plan declares, by input."""
+    """The attributes that a call's inputs lack of those that the plan declares, by input."""
     arguments = variables(resolved.statement)
     found = {
         place: list(_lacks(arguments[place], schema, plan.inputs[place], plan))

@@ -157,7 +157,7 @@ class _Names:
         return self.findings.suggestion(name, known)
 
     def _downstream(self, statement: int) -> set[int] | None:
-        """What gets data or signals of a statement; None when too much was followed already."""
+        """The statements that get data or signals of one; None when too many were followed already."""
         self.followed += 1
         if self.followed > _FOLLOWED_AT_MOST:
             return None
@@ -167,7 +167,7 @@ class _Names:
 
     @cached_property
     def _unambiguous_readers(self) -> list[list[int]]:
-        """Who reads what, leaving out names with several producers: which one was meant is not known."""
+        """The readers of each statement, without names that have several producers: any may be meant."""
         return self.wiring.readers(unambiguous=True)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Parameters of plans: `$name` and `${name}` in constants, and which values a call has for them."""
+"""Parameters of plans: `$name` and `${name}` in constants, and the values that a call has for them."""
 
 from __future__ import annotations
 

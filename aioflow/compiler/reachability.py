@@ -1,4 +1,4 @@
-"""Warnings about one plan: what is never used, reaches nothing, or waits one-sidedly."""
+"""Warnings about one plan: unused names, statements that reach nothing, one-sided waits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNUSED: Final = {
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan without mistakes in its names, and what is known of it."""
+    """A plan as far as it is understood: its wiring, its statements and its schemas."""
 
     wiring: Wiring
     resolved: Sequence[Resolved | None]
@@ -56,7 +56,7 @@ def has_own_effects(subject: CheckedPlan, statement: int) -> bool:
 def plans_with_effects(
     subjects: Mapping[str, CheckedPlan], callees: Mapping[str, Sequence[str]]
 ) -> Callable[[Plan], bool]:
-    """Tells whether anything in a plan, or in what it calls, has effects."""
+    """Return a function that tells whether a plan, or a plan that it calls, has effects."""
     keys = list(subjects)
     places = {key: place for place, key in enumerate(keys)}
     edges = [[places[callee] for callee in callees[key]] for key in keys]
@@ -70,7 +70,7 @@ def plans_with_effects(
 
 
 def warn_of_unused(subject: CheckedPlan, has_effects: Callable[[Plan], bool], findings: Findings) -> None:
-    """Names that nobody reads, and statements that lead to no output and no effect."""
+    """Warn of names without a reader, and of statements that lead to no output and no effect."""
     unused = set()
     for name, (producer, *_) in subject.wiring.producers.items():
         if name not in subject.wiring.uses:
@@ -102,7 +102,7 @@ def _useful(subject: CheckedPlan, has_effects: Callable[[Plan], bool]) -> set[in
 
 
 def needs_tuples(subject: CheckedPlan) -> Callable[[str | None], bool]:
-    """Tells whether an output is of use for its tuples only: no reader does anything when it ends empty."""
+    """Return a test whether an output is of use for its tuples only: no reader acts when it ends empty."""
     wiring = subject.wiring
     readers = wiring.readers()
     given = {output.name for output in subject.plan.outputs}
@@ -129,7 +129,7 @@ def _fires_for_tuples(subject: CheckedPlan, statement: int) -> bool:
 
 
 def _acts_without_tuples(subject: CheckedPlan, statement: int, given: Set[str]) -> bool:
-    """Whether a statement, or who reads what a plan gives, may do something although no tuple comes."""
+    """Whether a statement, or a reader of the plan's outputs, may do something although no tuple comes."""
     resolved = subject.resolved[statement]
     if resolved is None or resolved.plan is not None or resolved.done:
         return True

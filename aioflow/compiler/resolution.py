@@ -1,7 +1,7 @@
 """Binds a statement to the operator or plan that it names: inputs, outputs, settings and clauses.
 
-It looks at one statement alone; which variables exist is for `wiring` and `check`, whether a setting's
-value makes sense for its operator for `infer`.
+It looks at one statement alone. `naming` checks that the variables exist, `fitting` that the value of a
+setting suits its operator.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Resolved:
     """A statement with everything in its place.
 
     `inputs` are in the order of the target's; optional ones left out at the end are missing.
-    `outputs` has one for each of the target's, None where nobody needs it. `settings` holds, by
+    `outputs` has one for each of the target's, None where it is not needed. `settings` holds, by
     lower-case name, an operator's settings or the parameters that a call sets, before `substitute`.
     """
 
@@ -62,7 +62,7 @@ class Resolved:
     ordered: bool = False
     buffer: int | ParameterReference | None = None
     whole: bool = False  # its author vouches that the results lack nothing
-    # Not known because of mistakes that were reported: the values of settings, and which input is which.
+    # Unknown because of reported mistakes: the values of these settings, and the order of the inputs.
     unknown: frozenset[str] = frozenset()
     has_wrong_inputs: bool = False
 
@@ -83,7 +83,7 @@ def resolve_statement(
 ) -> Resolved | None:
     """Bind a statement as far as it can be understood, and report every mistake in it.
 
-    So one mistake hides no other: what is not known of the statement counts as unknown from here on. None
+    So one mistake hides no other: parts that cannot be understood count as unknown from here on. Return None
     when there is no such operator or plan. `variables` and `parameters` (in lower case) are those of its
     plan: they and `suggest` serve the hints.
     """
@@ -128,7 +128,7 @@ def output_names(target: Target) -> list[str]:
 
 
 def signature(target: Target) -> str:
-    """What a statement with that target looks like: `format (rel, "template", ["attributes"] : out)`."""
+    """The form of a statement with that target: `format (rel, "template", ["attributes"] : out)`."""
     if isinstance(target, Plan):
         arguments = [declaration.name for declaration in target.inputs]
     else:
@@ -205,7 +205,7 @@ class _Binding:
         )
 
     def _inputs(self) -> tuple[str, ...]:
-        """The inputs by name; where it is not clear which is which, as many as needed that nobody knows."""
+        """The inputs by name; where it is not clear which is which, as many unknown ones as needed."""
         if self.has_wrong_inputs:
             return ("_",) * input_limits(self.target)[0]
         return tuple(variable.name for variable in self.inputs)
@@ -269,7 +269,7 @@ class _Binding:
         self.mistake(message, constant.span)
 
     def _options(self) -> None:
-        """Sets what belongs to the target."""
+        """Set the options that belong to the target."""
         for option in self.statement.options:
             name = option.name.lower()
             if name in UNIVERSAL_OPTIONS:
@@ -322,7 +322,7 @@ class _Binding:
             self.mistake(f"{self.target.name} needs {name!r}: {signature(self.target)}", None)
 
     def _excess_input(self, excess: Variable, missing: list[str]) -> None:
-        """Takes the setting that it must have been meant for out of those that are missing."""
+        """Report an input too many; the setting that it was probably meant for is no longer missing."""
         is_parameter = excess.name.lower() in self.parameters
         if missing:
             self.excused.add(missing[0])
@@ -408,7 +408,7 @@ class _Universal:
 
 
 def not_positive(value: object) -> str | None:
-    """What is wrong with a number of workers or rows; None if nothing is."""
+    """The mistake in a number of workers or rows; None if there is none."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return None
     shown = "null" if value is None else repr(value)

@@ -1,9 +1,8 @@
-"""A statement made ready to run, and its settings bound to the schemas that its inputs turn out to have.
+"""A statement made ready to run, and its settings bound to the actual schemas of its inputs.
 
-Tail calls: recursive calls whose results may go straight to the outermost call.
-
-The results of such a call are results of its plan, or reach them only through merging statements
-(unions, all of one kind), which the outermost call's own merging statement can do the work of.
+The results of a tail call, which is a recursive call, may go straight to the outermost call. They are results
+of the plan itself, or reach them only through merging statements (unions, all of one kind); the merging
+statement of the outermost call then does the work of all of these.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Path:
 
 @dataclass(frozen=True)
 class MergedOutputs:
-    """The ways of a tail call's outputs; None for one that nobody needs."""
+    """The ways of a tail call's outputs; None for one that is not needed."""
 
     paths: tuple[Path | None, ...]
 
@@ -117,7 +116,7 @@ Schemas: TypeAlias = tuple[Schema | None, ...]
 
 
 class Counted(Protocol):
-    """What a setting counts while it works, such as divisions by zero."""
+    """Counts of a setting at work, such as divisions by zero."""
 
     def take(self) -> Mapping[str, int]: ...
 
@@ -126,7 +125,7 @@ class Counted(Protocol):
 class Bound:
     """A step's settings and output schemas for certain schemas of its inputs.
 
-    `inputs` are these schemas; where one is open, it lists also what the settings asked of it.
+    `inputs` are these schemas; an open one also lists the attributes that the settings asked of it.
     """
 
     arguments: Mapping[str, Any]
@@ -155,6 +154,7 @@ class Step:
     workers: int | None
     buffer: int | None
     scope: ParameterScope
+    wiring: Wiring = field(repr=False)  # of the plan
     recursive: bool = False
     handed_down: frozenset[int] = frozenset()  # inputs of a call that unfold no level
     counts_levels: bool = False  # a call that is to know its depth
@@ -162,8 +162,8 @@ class Step:
     urgent: bool = False
     urgent_if: frozenset[int] = frozenset()  # outputs of the plan that its results reach
     pinned: bool = False  # never stopped for want of readers
-    pinned_until_enabled: bool = False  # nor before its ENABLE, which somebody waits for
-    needed: frozenset[str] | None = None  # attributes of the outputs that anybody reads; None: all
+    pinned_until_enabled: bool = False  # nor before its ENABLE, which a step waits for
+    needed: frozenset[str] | None = None  # attributes of the outputs that are read; None: all
     tail: MergedOutputs | None = None
     sees_own_writes: bool = False  # it reads a store that a statement before it writes to
     is_read_back: bool = False  # it writes to a store that a statement after it reads
@@ -217,7 +217,7 @@ class Step:
     def position(self, iteration: int, caller: Position | None) -> Position:
         """Where the statement stands in one call of its plan."""
         if self._later is None:
-            readers = Wiring(self.plan).readers()
+            readers = self.wiring.readers()
             self._later = frozenset(downstream(readers, readers[self.index]))
         depth = 0 if caller is None else caller.depth + 1
         return Position(self.index, self._later, iteration, caller, depth)
@@ -234,7 +234,7 @@ class Step:
         return bound
 
     def _bind_listing(self, given: Schemas) -> Bound:
-        """Bind, and list in open schemas what is asked of them, until nothing more is asked."""
+        """Bind, and list in open schemas the attributes asked of them, until no more are asked."""
         inputs = tuple(
             [replace(schema) if schema is not None and schema.open else schema for schema in given]
         )

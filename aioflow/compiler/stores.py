@@ -1,35 +1,32 @@
-"""Stores, such as databases: a run writes to one of them, and some of its reads come after its own writes.
+"""The use of stores, such as databases, by the statements of a program.
 
-Tables that several statements of a run write: they must agree on what the table is to hold.
-
-Statements that stand after different outputs of an operator which gives one of them only, such as null, never
-both write; how deadness travels is in docs/language.md.
+A run writes to one store only. A statement may read what an earlier one of the same run has written. All
+statements that write one table must agree on its attributes, unless only one of them can come to write: they
+stand after different outputs of an operator that gives one of its outputs, such as `null` (docs/language.md).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
 from aioflow.compiler.findings import Findings, named
 from aioflow.compiler.inference import InferredCall, reachable
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream, topological_order, upstream
 from aioflow.errors import Diagnostic
 from aioflow.plan import Plan
 from aioflow.relation import Schema
 
-ResolvedOf: TypeAlias = Callable[[Plan], Sequence[Resolved | None]]
-Plans: TypeAlias = Mapping[str, tuple[Plan, Sequence[Resolved]]]  # by key, with their statements
-
 DEFAULT_STORE = "default"
 
 
 def store_use(resolved: Resolved | None, bound: Settings | None = None) -> StoreUse | None:
-    """How a statement uses a store; without bound settings its name may still be a parameter."""
+    """Return the use of a store by a statement; without bound settings its name may be a parameter."""
     target = resolved.target if resolved is not None else None
     if resolved is None or not isinstance(target, Operator) or target.store is None:
         return None
@@ -38,10 +35,10 @@ def store_use(resolved: Resolved | None, bound: Settings | None = None) -> Store
     return target.store(bound)
 
 
-def check_stores(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
-    """A run writes to one store: two could not take hold together."""
+def check_stores(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
+    """A run writes to one store: two could not commit together."""
     first: tuple[str, str] | None = None
-    for activation, index, use in _uses(root, resolved_of):
+    for activation, index, use in _uses(root, linked):
         if use.access == "read":
             continue
         name = use.name or DEFAULT_STORE
@@ -57,17 +54,17 @@ def check_stores(root: InferredCall, resolved_of: ResolvedOf, findings: Findings
             findings.at(activation.plan, index)(Diagnostic(message, statement.name_span))
 
 
-def written_store(root: InferredCall, resolved_of: ResolvedOf) -> StoreUse | None:
+def written_store(root: InferredCall, linked: LinkedProgram) -> StoreUse | None:
     """Return a use of the store that a run writes to; None if it writes to none."""
-    return next((use for _, _, use in _uses(root, resolved_of) if use.access != "read"), None)
+    return next((use for _, _, use in _uses(root, linked) if use.access != "read"), None)
 
 
-def warn_of_late_acts(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
-    """Where a plan commits as it streams, what acts at the end of its input takes hold later."""
+def warn_of_late_acts(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
+    """Warn of statements that act at the end of their input where the plan commits as it streams."""
     if not root.plan.commits_in_batches:
         return
     told: set[tuple[str, int]] = set()
-    for activation, index, use in _uses(root, resolved_of):
+    for activation, index, use in _uses(root, linked):
         if not use.whole or (activation.plan.key, index) in told:
             continue
         told.add((activation.plan.key, index))
@@ -81,9 +78,9 @@ def warn_of_late_acts(root: InferredCall, resolved_of: ResolvedOf, findings: Fin
         findings.at(activation.plan, index)(Diagnostic(message, statement.name_span, "warning"))
 
 
-def _uses(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[tuple[InferredCall, int, StoreUse]]:
+def _uses(root: InferredCall, linked: LinkedProgram) -> Iterator[tuple[InferredCall, int, StoreUse]]:
     for activation in reachable([root]):
-        for index, resolved in enumerate(resolved_of(activation.plan)):
+        for index, resolved in enumerate(linked.statements(activation.plan)):
             bound = activation.bound.get(index)
             use = store_use(resolved, bound) if bound is not None else None
             if use is not None:
@@ -93,19 +90,27 @@ def _uses(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[tuple[Inferre
 # --- reads after writes -------------------------------------------------------------------------
 
 
-def reads_after_writes(plans: Plans) -> ReadBack:
-    """Which statements read a store after a write of the same run may have happened, and after which writes.
+def reads_after_writes(linked: LinkedProgram) -> ReadBack:
+    """Find the statements that may read a store after a write of the same run, and those writes.
 
-    What is written stands upstream over data and signals, in the plan itself, in a plan that it calls, or
-    before a call of it.
+    A write stands upstream over data and signals: in the plan itself, in a plan that it calls, or before a
+    call of it.
     """
-    order = _Order(plans)
-    writes = order.with_access("compare", "write", "update")
-    reads = order.with_access("read", "compare", "update")
+    uses = [store_use(each) for plan in linked.program for each in linked.resolved(plan)]
+    writes = _with_access(uses, "compare", "write", "update")
+    reads = _with_access(uses, "read", "compare", "update")
+    if not writes or not reads:
+        return ReadBack(frozenset(), frozenset())
+    order = _Order(linked)
     return ReadBack(
         order.statements(reads & order.after(writes)),
         order.statements(writes & order.before(reads)),
     )
+
+
+def _with_access(uses: Sequence[StoreUse | None], *kinds: str) -> set[int]:
+    """The numbers of the statements that use a store in one of these ways."""
+    return {number for number, use in enumerate(uses) if use is not None and use.access in kinds}
 
 
 @dataclass(frozen=True)
@@ -124,32 +129,30 @@ class _Order:
     comes after the call.
     """
 
-    def __init__(self, plans: Plans) -> None:
-        self._statements = [(key, index) for key, (_, found) in plans.items() for index in range(len(found))]
-        self._resolved = [each for _, found in plans.values() for each in found]
-        self._count = len(self._statements)
+    def __init__(self, linked: LinkedProgram) -> None:
+        plans = list(linked.program)
+        found = [
+            (plan.key, index, each) for plan in plans for index, each in enumerate(linked.resolved(plan))
+        ]
+        self._statements = [(key, index) for key, index, _ in found]
+        self._resolved = [resolved for _, _, resolved in found]
+        self._count = len(found)
         self._number = {statement: number for number, statement in enumerate(self._statements)}
         self._edges: list[list[int]] = [[] for _ in range(2 * (self._count + len(plans)))]
-        begins = {key: 2 * (self._count + place) for place, key in enumerate(plans)}
-        for key, (plan, found) in plans.items():
-            for index, (resolved, readers) in enumerate(zip(found, Wiring(plan).readers(), strict=True)):
-                begin = self._number[key, index]
-                end = self._end(begin)
-                self._edges[end] += [self._number[key, reader] for reader in readers]
-                self._edges[begins[key]].append(begin)
-                self._edges[end].append(begins[key] + 1)
-                if isinstance(resolved.target, Plan):
-                    called = begins[resolved.target.key]
-                    self._edges[begin] += [called, end]
-                    self._edges[called + 1].append(end)
+        begins = {plan.key: 2 * (self._count + place) for place, plan in enumerate(plans)}
+        readers = {plan.key: linked.wiring(plan).readers() for plan in plans}
+        for begin, (key, index, resolved) in enumerate(found):
+            end = self._end(begin)
+            self._edges[end] += [self._number[key, reader] for reader in readers[key][index]]
+            self._edges[begins[key]].append(begin)
+            self._edges[end].append(begins[key] + 1)
+            if isinstance(resolved.target, Plan):
+                called = begins[resolved.target.key]
+                self._edges[begin] += [called, end]
+                self._edges[called + 1].append(end)
 
     def _end(self, number: int) -> int:
         return number + self._count if isinstance(self._resolved[number].target, Plan) else number
-
-    def with_access(self, *kinds: str) -> set[int]:
-        """The statements that use a store in one of these ways."""
-        uses = map(store_use, self._resolved)
-        return {number for number, use in enumerate(uses) if use is not None and use.access in kinds}
 
     def after(self, numbers: set[int]) -> set[int]:
         return downstream(self._edges, [each for number in numbers for each in self._edges[number]])
@@ -196,19 +199,19 @@ class TableWriter:
         return named(self.step.activation.plan, self.step.index)
 
 
-def check_tables(root: InferredCall, resolved_of: ResolvedOf, findings: Findings) -> None:
+def check_tables(root: InferredCall, linked: LinkedProgram, findings: Findings) -> None:
     """Report writers of one table that cannot agree: unlike attributes, or two that compare with it."""
     known: dict[tuple[str, str], list[TableWriter]] = {}
     reported: set[tuple[str, int]] = set()
-    exclusions = _Exclusions(resolved_of)
-    for number, writer in enumerate(_writers(root, resolved_of)):
+    exclusions = _Exclusions(linked)
+    for number, writer in enumerate(_writers(root, linked)):
         if number == _WRITERS_AT_MOST:
             return
         others = known.setdefault((writer.use.name or DEFAULT_STORE, writer.use.table or ""), [])
         plan, index = writer.step.activation.plan, writer.step.index
         for other in others:
             message = _clash(other, writer)
-            if message is None or (plan.key, index) in reported or exclusions.hold(other, writer):
+            if message is None or (plan.key, index) in reported or exclusions.allow(other, writer):
                 continue
             reported.add((plan.key, index))
             findings.at(plan, index)(Diagnostic(message, plan.statements[index].name_span))
@@ -243,12 +246,12 @@ def _clash(other: TableWriter, writer: TableWriter) -> str | None:
     )
 
 
-# --- who writes -----------------------------------------------------------------------------------
+# --- the writers ----------------------------------------------------------------------------------
 
 
-def _writers(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[TableWriter]:
+def _writers(root: InferredCall, linked: LinkedProgram) -> Iterator[TableWriter]:
     """The statements that write a known table, in every call; levels of a recursion count as one."""
-    leading = _leading_to_writes(root, resolved_of)
+    leading = _leading_to_writes(root, linked)
     pending: list[tuple[InferredCall, StoreStatement | None] | None] = (
         [(root, None)] if root in leading else []
     )
@@ -263,8 +266,8 @@ def _writers(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[TableWrite
             continue  # a level of a recursion
         inside[activation.plan.key] = None
         pending.append(None)
-        for index, use in _table_uses(activation, resolved_of):
-            resolved = resolved_of(activation.plan)[index]
+        for index, use in _table_uses(activation, linked):
+            resolved = linked.statements(activation.plan)[index]
             schema = activation.schemas.get(resolved.inputs[0]) if resolved and resolved.inputs else None
             yield TableWriter(StoreStatement(activation, index, caller), use, schema)
         for index, callee in reversed(activation.calls.items()):
@@ -272,21 +275,21 @@ def _writers(root: InferredCall, resolved_of: ResolvedOf) -> Iterator[TableWrite
                 pending.append((callee, StoreStatement(activation, index, caller)))
 
 
-def _table_uses(activation: InferredCall, resolved_of: ResolvedOf) -> Iterator[tuple[int, StoreUse]]:
-    for index, resolved in enumerate(resolved_of(activation.plan)):
+def _table_uses(activation: InferredCall, linked: LinkedProgram) -> Iterator[tuple[int, StoreUse]]:
+    for index, resolved in enumerate(linked.statements(activation.plan)):
         bound = activation.bound.get(index)
         use = store_use(resolved, bound) if bound is not None else None
         if use is not None and use.table is not None and use.access in ("write", "compare"):
             yield index, use
 
 
-def _leading_to_writes(root: InferredCall, resolved_of: ResolvedOf) -> set[InferredCall]:
+def _leading_to_writes(root: InferredCall, linked: LinkedProgram) -> set[InferredCall]:
     callers: dict[InferredCall, list[InferredCall]] = {}
     found = set()
     for activation in reachable([root]):
         for callee in activation.calls.values():
             callers.setdefault(callee, []).append(activation)
-        if next(_table_uses(activation, resolved_of), None) is not None:
+        if next(_table_uses(activation, linked), None) is not None:
             found.add(activation)
     pending = deque(found)
     while pending:
@@ -297,22 +300,22 @@ def _leading_to_writes(root: InferredCall, resolved_of: ResolvedOf) -> set[Infer
     return found
 
 
-# --- who excludes whom ----------------------------------------------------------------------------
+# --- exclusive statements -------------------------------------------------------------------------
 
 
 class _Exclusions:
-    """Knows which statements go together after all, each pair of a plan looked at once."""
+    """Finds pairs of statements that never clash; each pair of a plan is looked at once."""
 
-    def __init__(self, resolved_of: ResolvedOf) -> None:
-        self._resolved_of = resolved_of
+    def __init__(self, linked: LinkedProgram) -> None:
+        self._linked = linked
         self._known: dict[tuple[str, int, int, bool], bool] = {}
         self._needs: dict[str, list[frozenset[tuple[int, int]]]] = {}
 
-    def hold(self, one: TableWriter, other: TableWriter) -> bool:
-        """Whether two statements go together after all.
+    def allow(self, one: TableWriter, other: TableWriter) -> bool:
+        """Whether two statements never clash.
 
-        Only one of them can come to write, since the other's inputs then end dead; or the second of two that
-        compare sees what the first has stored.
+        Either only one of them can come to write, since the other's inputs then end dead; or the second of
+        two that compare sees the rows that the first has stored.
         """
         for here, there in zip(one.step.way(), other.step.way(), strict=False):
             if here.index != there.index:
@@ -324,25 +327,25 @@ class _Exclusions:
         return False
 
     def _look(self, plan: Plan, here: int, there: int, compares: bool) -> bool:
-        if compares and _are_ordered(plan, here, there):
+        wiring = self._linked.wiring(plan)
+        if compares and _are_ordered(wiring, here, there):
             return True
         if plan.key not in self._needs:
-            self._needs[plan.key] = _needs(plan, self._resolved_of(plan))
+            self._needs[plan.key] = _needs(wiring, self._linked.statements(plan))
         needs = self._needs[plan.key]
         return any((node, 1 - place) in needs[there] for node, place in needs[here])
 
 
-def _are_ordered(plan: Plan, one: int, other: int) -> bool:
-    """Whether one of two statements begins after the other has stored, and so sees what it stored."""
-    readers = Wiring(plan).readers()
+def _are_ordered(wiring: Wiring, one: int, other: int) -> bool:
+    """Whether one of two statements begins after the other has stored, and so sees the stored rows."""
+    readers = wiring.readers()
     return other in downstream(readers, readers[one]) or one in downstream(readers, readers[other])
 
 
-def _needs(plan: Plan, statements: Sequence[Resolved | None]) -> list[frozenset[tuple[int, int]]]:
+def _needs(wiring: Wiring, statements: Sequence[Resolved | None]) -> list[frozenset[tuple[int, int]]]:
     """For each statement the outputs of exclusive operators without which it ends dead."""
-    wiring = Wiring(plan)
     nothing: frozenset[tuple[int, int]] = frozenset()
-    needs = [nothing] * len(plan.statements)
+    needs = [nothing] * len(statements)
     of_name: dict[str, frozenset[tuple[int, int]]] = {}
     for index in topological_order(wiring.readers()):
         resolved = statements[index]

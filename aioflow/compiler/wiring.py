@@ -1,4 +1,4 @@
-"""How the statements of one plan hang together: who produces and who reads each name."""
+"""The wiring of one plan: the producers and the readers of each name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal
 from aioflow.plan import Plan, Statement, Variable
 from aioflow.source import Span
 
-# The place of what stands in a plan's header instead of in a statement.
+# The place of names in a plan's header instead of in a statement.
 HEADER: Final = -1
 NOBODY: Final = "_"
 
@@ -92,7 +92,7 @@ class Wiring:
 
 
 def topological_order(edges: Sequence[Sequence[int]]) -> list[int]:
-    """The nodes so that each follows its predecessors; those on or behind a cycle come last."""
+    """The nodes so that each follows its predecessors; those on or after a cycle come last."""
     missing = [0] * len(edges)
     for successors in edges:
         for successor in successors:

@@ -1,8 +1,8 @@
-"""Settings in force, and where each came from.
+"""Settings in force, and the origin of each.
 
-Layers, the first that sets a key wins: what the caller says, the environment, `aioflow.toml` in the current
+The first layer that sets a key wins: arguments of the caller, the environment, `aioflow.toml` in the current
 folder, `aioflow.toml` beside the plan, `[tool.aioflow]` of `pyproject.toml`, the user's own `aioflow.toml`,
-the default. What tables there are is said by entry points in the group `aioflow.settings`.
+the default. Entry points in the group `aioflow.settings` bring the tables that there are.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ class Configuration(Mapping[str, Any]):
         return {argument: setting.value for argument, setting in found.items() if setting is not None}
 
     def where(self, *place: str) -> str:
-        """Who set a value: a file, a variable, an option, or `default`."""
+        """The origin of a value: a file, a variable, an option, or `default`."""
         setting = self._settings.get(place)
         return setting.where if setting else DEFAULT
 
     def folder(self, *place: str) -> Path:
-        """What a path in a value is relative to: the folder of the file that set it, or the current one."""
+        """The folder for relative paths in a value: that of the file that set it, or the current one."""
         setting = self._settings.get(place)
         return Path.cwd() if setting is None or setting.folder is None else setting.folder
 
     def settings(self) -> list[SettingValue]:
-        """Every setting, also those that nobody set."""
+        """Every setting, also those left at their defaults."""
         found = list(self._all_of((), ENGINE))
         for section in sorted(map(find_section, section_names()), key=lambda each: (each.named, each.name)):
             if not section.named:
@@ -199,7 +199,7 @@ def _merged(layers: Iterable[_Layer]) -> Configuration:
 
 
 def _given(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without what was left open: options that nobody gave are None or an empty list."""
+    """Leave out options that were not given: None or an empty list."""
     return {
         name: _given(value) if isinstance(value, Mapping) else value
         for name, value in tables.items()
@@ -243,7 +243,7 @@ def _named_place(variable: str, section: Section[Any], rest: str) -> tuple[str, 
 
 
 def _refuse_misspelt(variable: str, name: str) -> None:
-    """A variable that is nearly one of ours is a mistake; others belong to somebody else."""
+    """A variable that is nearly one of ours is a mistake; others belong to other programs."""
     if name in _NO_SETTINGS:
         return
     from difflib import get_close_matches

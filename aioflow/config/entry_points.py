@@ -1,4 +1,4 @@
-"""Entry points of installed packages. They are looked up once: every package has to be looked at."""
+"""Entry points of installed packages, looked up once: the look-up reads every package."""
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points

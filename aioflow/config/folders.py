@@ -12,12 +12,12 @@ def config_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """What is kept between runs and worth keeping."""
+    """The folder of data that is worth keeping between runs."""
     return _folder("XDG_DATA_HOME", ".local/share")
 
 
 def cache_folder() -> Path:
-    """What can be fetched again."""
+    """The folder of data that can be fetched again."""
     return _folder("XDG_CACHE_HOME", ".cache")
 
 

@@ -1,6 +1,6 @@
-"""The one place that knows what must not be shown: values of secrets however they are written, and user-info.
+"""Hides secrets in all output: their values in every form of writing, and the user-info of URLs.
 
-Where secrets come from is for `aioflow.config.secrets`.
+`aioflow.config.secrets` finds the secrets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LITERALS = (
     ),
 )
 
-# What must not be shown by anybody in this process, with the forms in which it may be written.
+# The secrets of this process, with the forms in which each may be written.
 _lasting: dict[str, tuple[str, ...]] = {}
 _passing: dict[str, tuple[str, ...]] = {}
 # All those forms, the longest first: one may be part of another.
@@ -58,7 +58,7 @@ def conceal(value: str, *, passing: bool = False) -> None:
     if not value or value in kept:
         return
     forms = set(_forms_of(value)) - {""}
-    # Bytes that nobody decoded are looked at as Latin-1.
+    # Undecoded bytes are looked at as Latin-1.
     kept[value] = (*forms, *(form.encode(errors="replace").decode("latin-1") for form in forms))
     if len(_passing) > _PASSING_AT_MOST:
         del _passing[next(iter(_passing))]
@@ -131,7 +131,7 @@ def shows_secret(data: bytes) -> bool:
 
 
 def masked_logger(name: str) -> Logger:
-    """A logger of Python's whose messages hold nothing that must not be shown, whoever handles them."""
+    """A logger of Python's whose messages are masked before any handler gets them."""
     import logging
 
     logger = logging.getLogger(name)
@@ -191,7 +191,7 @@ def _alone(form: str) -> re.Pattern[str]:
 
 
 def _spans(line: str) -> Iterator[tuple[int, int]]:
-    """What must not be shown of a line of a plan, in order; what overlaps is one."""
+    """The parts of a line of a plan that must not be shown, in order; overlapping ones are joined."""
     found = sorted({*_spans_of_values(line), *_spans_of_looks(line)})
     while found:
         start, stop = found.pop(0)

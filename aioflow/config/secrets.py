@@ -1,7 +1,7 @@
 """Secrets by reference: plans and settings say `secret:NAME`; the value stands elsewhere and is never shown.
 
 It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TOML file of the user's own.
-How it is kept from being shown is for `aioflow.config.masking`, whose functions are imported from here.
+`aioflow.config.masking` keeps it from being shown; its functions are imported from here.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ class Secrets:
         return _REFERENCE.sub(lambda found: self.get(found[1]).reveal(), text)
 
     def conceal_all(self) -> None:
-        """Have `mask` know every secret there is, whether anybody asked for it or not."""
+        """Have `mask` know every secret there is, also those not asked for."""
         for variable, value in self._environment.items():
             if variable.startswith(_VARIABLE):
                 conceal(value)
-        # A file that cannot be read is told to whoever needs a secret of it.
+        # An unreadable file is reported where a secret of it is needed.
         with suppress(InputError):
             for value in self._stored.values():
                 conceal(value)

@@ -1,6 +1,6 @@
-"""Tables of the configuration as services declare them: a frozen dataclass says keys, types and defaults.
+"""Tables of the configuration as services declare them: a frozen dataclass gives keys, types and defaults.
 
-Which files and variables are read is for `aioflow.config.configuration`.
+`aioflow.config.configuration` reads the files and variables.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Key:
 
     @property
     def expected(self) -> str:
-        """What a value must be, for people."""
+        """The form that a value must have, for messages."""
         if self.words is not None:
             return self.words
         described = [self._described(choice) for choice in self.choices if choice is not type(None)]
@@ -165,7 +165,7 @@ class Key:
     def _as(self, choice: Any, value: Any, is_text: bool, folder: Path) -> Any:
         """The value as one of the types; None where it is not of it."""
         if choice is bool:
-            # Nobody calls a folder `no`; one that is called so is written `./no`.
+            # A folder is hardly called `no`; if it is, it is written `./no`.
             return _boolean(value, is_text or Path in self.choices)
         if choice in (int, float):
             return self._number(choice, value, is_text)

@@ -1,6 +1,6 @@
-"""Closures for calls of functions: arguments checked and read as what the function takes.
+"""Closures for calls of functions.
 
-Arguments of functions: checked where their type is known, and read as what the parameter takes.
+Arguments are checked where their types are known, and converted to the type that the parameter takes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _READ_FROM = {
 
 
 def _check_constant(function: ExpressionFunction, parameter: FunctionParameter, code: Code) -> None:
-    """What a constant is read as is known before any row: a mistake in it is one in the plan."""
+    """Read a constant before any row comes: a mistake in it is a mistake in the plan."""
     try:
         if parameter.kind == "pattern":
             compiled(code.value)
@@ -93,7 +93,7 @@ def _check_constant(function: ExpressionFunction, parameter: FunctionParameter, 
 
 
 def readers(parameter: FunctionParameter) -> tuple[frozenset[type], _Read]:
-    """The classes whose values the parameter takes as they are, and what reads other values."""
+    """The classes whose values the parameter takes as they are, and a reader of other values."""
     return _PLAIN.get(parameter.kind, frozenset()), _READERS.get(parameter.kind, lambda value: value)
 
 

@@ -1,6 +1,6 @@
 """A compiled expression: a closure over column positions, and what is known of its results.
 
-What the setting kinds share: the constant must be text, and an unbound one must not be called.
+All kinds of settings share the helpers here: the constant must be text, an unbound one must not be called.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Code:
 
     @property
     def shown(self) -> str:
-        """How a message names it: `price (number)`, `'abc'`, or `a number`."""
+        """The name of the expression in messages: `price (number)`, `'abc'`, or `a number`."""
         if isinstance(self.node, Name):
             return f"{self.node.text} ({self.type})" if self.type else self.node.text
         if isinstance(self.node, Literal):
@@ -70,7 +70,7 @@ def unbound(*arguments: Any) -> NoReturn:
 
 
 def shallow(build: Callable[[], _Result]) -> _Result:
-    """What `build` makes; when the caller's stack is nearly used up, a message and no traceback."""
+    """Return the result of `build`; a SettingError when the caller's stack is nearly used up."""
     try:
         return build()
     except RecursionError:

@@ -1,8 +1,6 @@
-"""Closures for comparisons with three results, true, false and null, and the check of their types.
+"""Closures for comparisons, `like`, `ilike`, `matches`, `in` and `case`, and the check of their types.
 
-Closures for `like`, `ilike` and `matches`.
-
-Closures for `in` and `case`.
+A comparison has three results: true, false and null.
 """
 
 from __future__ import annotations
@@ -196,7 +194,7 @@ def text_truth(compiler: Compiler, node: Like | Matches, wanted: bool) -> Truth 
 
 
 def _maker(compiler: Compiler, node: Like | Matches, operand: Code, pattern: Code) -> Callable[[str], Test]:
-    """What makes a test of a pattern's text; a SettingError when the operands are no texts."""
+    """Return a function from a pattern's text to a test; a SettingError when the operands are no texts."""
     if isinstance(node, Matches):
         _check_texts("matches", operand, pattern, node.offset)
         return lambda text: compiled(text).found

@@ -1,8 +1,7 @@
 """Conditions: the setting kinds of `select` and `join`.
 
-Conditions as predicates: only whether they are true matters, so null and false need not be told apart.
-
-`truth(compiler, node, wanted)` is the test whether the expression is `wanted` (true, or false inside `not`).
+A predicate only asks whether a condition is true, so it need not tell null from false. `truth(compiler, node,
+wanted)` is the test whether an expression is `wanted`: true, or false inside `not`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators mean on values: kinds, comparison, arithmetic. Null has been dealt with before."""
+"""The meaning of operators on values: kinds, comparison, arithmetic. Null is handled by the callers."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def quotient(left: int, right: int) -> int | float | Decimal:
 
 
 def _places(denominator: int) -> int:
-    """How many digits a fraction has after the point: not too many if they end, else 28."""
+    """The number of digits of a fraction after the point; 28 where they do not end, or are too many."""
     rest = abs(denominator)
     twos = (rest & -rest).bit_length() - 1
     rest >>= twos

@@ -1,6 +1,6 @@
-"""From the words of an expression to its tree: operators by precedence, as in SQL.
+"""From the tokens of an expression to its tree: operators by precedence, as in SQL.
 
-The lists that settings are written in: projections, attributes, sort keys, aggregates.
+The lists in settings are parsed here as well: projections, attributes, sort keys and aggregates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Predicates of the common shape "column compared with a constant", for rows and for whole batches.
 
-They are written out one by one, since a call through `operator.lt` costs more than the comparison. Only
-values of the classes that Python compares as we mean it take the short way; all others go to `slow`.
+They are written out one by one, since a call through `operator.lt` costs more than the comparison. Values of
+classes that Python compares as the language does are compared directly; all others go to `slow`.
 """
 
 from __future__ import annotations

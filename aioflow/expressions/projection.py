@@ -1,6 +1,6 @@
-"""Projections and lists of attributes: the setting kinds of `project`, `distinct`, `BY`, `ON` and `KEY`.
+"""Projections and lists of attributes: the setting kinds of `project`, `distinct`, `BY`, `ON`, `KEY`.
 
-What makes tuples count as the same: the setting kind of ONCE.
+`Keys` is the setting kind of ONCE: it tells which tuples count as the same.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Projection:
 def _results(
     items: Sequence[ProjectionItem | Star], schema: Schema | None, compiler: Compiler
 ) -> dict[str, Code]:
-    """What each attribute of the result is computed from."""
+    """The code that computes each attribute of the result."""
     results: dict[str, Code] = {}
     for item in items:
         pairs = _star(item, schema, compiler) if isinstance(item, Star) else [(item.name, item)]
@@ -139,7 +139,7 @@ def _star(item: Star, schema: Schema | None, compiler: Compiler) -> list[tuple[s
 
 
 def _open_like(schema: Schema, out: Schema, results: Mapping[str, Code]) -> Schema:
-    """What a star gives of an open schema is open as well."""
+    """The result of a star on an open schema is open as well."""
     kept = {
         name for name, code in results.items() if name in schema and code.position == schema.position(name)
     }

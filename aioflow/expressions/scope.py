@@ -1,4 +1,4 @@
-"""Which column a name in an expression means, and what to say when there is none."""
+"""Finds the column that a name in an expression means, and words the message when there is none."""
 
 from __future__ import annotations
 

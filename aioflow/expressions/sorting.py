@@ -38,7 +38,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """What to sort by: `"price desc, city"`. `key(row)` gives something that sorts as the row does.
+    """Sort keys, such as `"price desc, city"`. `key(row)` returns a value that sorts as the row does.
 
     Nulls come last in both directions unless the key says `nulls first`.
     """
@@ -99,7 +99,7 @@ def _ascending(value: Value) -> Place:
 
 
 def _number_place(value: Value) -> Place:
-    """What Python sorts as the language does: for it a float is its binary fraction, not as it is written.
+    """A key that Python sorts as the language does: to Python a float is a binary fraction, not as written.
 
     So a Decimal that no float equals stands after the float below it.
     """

@@ -1,10 +1,6 @@
-"""Expressions as frozen trees, as the parser makes them; names are not yet looked up.
+"""Tokens, constants and trees of expressions; names in a tree are not yet looked up.
 
-Nodes are compared by identity only: nobody needs more, and classes without `__eq__` load faster.
-
-The words of an expression: names, numbers, texts and signs, each with its place.
-
-Constants: how a value is written in an expression, and how what is written is read.
+Nodes are compared by identity only: no user needs more, and classes without `__eq__` load faster.
 """
 
 from __future__ import annotations
@@ -290,7 +286,7 @@ class ExpressionToken(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """How a message names it."""
+        """The token as messages name it."""
         if self.kind == "end":
             return "the end"
         return self.text if self.kind in ("string", "quoted") else f"'{self.text}'"

@@ -1,6 +1,6 @@
 """Templates: texts with the values of a row in them, the setting kind of `format` and of messages.
 
-The places of a template where a value stands: `%s`, `%.2f`, `%q`, `{name}`, `{name:.2f}`.
+A placeholder is `%s`, `%.2f` or `%q` for the listed attributes in turn, or `{name}` or `{name:.2f}`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WIDEST, _MOST_DECIMALS = 1000, 100
 
 @dataclass(frozen=True)
 class Placeholder:
-    """How one value is written; `kind` is `s`, `q` or one of the number formats `d f e g`."""
+    """The form in which one value is written; `kind` is `s`, `q` or one of the number formats `d f e g`."""
 
     offset: int
     text: str

@@ -1,4 +1,4 @@
-"""From bytes to a Source: encodings, line ends, characters that no text should hold, and its size."""
+"""From bytes to a Source: encodings, line ends, forbidden characters, and the limit of size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of items besides plans: packages bring them, the language only finds where they begin and end."""
+"""Kinds of items besides plans. Packages bring them; the language only finds where items begin and end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOSING_OR_SKIPPED = re.compile(
 
 # Name, header text, body text and the spans of the two -> what the item means.
 ParseItem: TypeAlias = Callable[[str, str, str, Span, Span], object]
-# The whole text and the offset behind the opening brace -> the offset of the closing one, or -1.
+# The whole text and the offset after the opening brace -> the offset of the closing one, or -1.
 EndOfBody: TypeAlias = Callable[[str, int], int]
 
 

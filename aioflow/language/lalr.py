@@ -1,18 +1,19 @@
-"""Reads the pieces of a plan by plan.lark; repairs a piece after a mistake, so as to find the next one.
+"""Parses the pieces of a plan by the LALR(1) tables of plan.lark.
 
-Goes through the automaton of plan.lark, token by token; grammar.py repairs what does not fit.
+After a mistake a piece is repaired, so that the next mistake in it is found as well. Lark only writes the
+tables (`lalr_tables`): reading plans does without its import.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from aioflow.language.cutter import Piece
 from aioflow.language.lalr_tables import RULES, STARTS, STATES
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Token
+from aioflow.language.splitter import Piece
 from aioflow.language.syntax import Nodes
-from aioflow.language.token_text import expected, found_behind, show
+from aioflow.language.token_text import expected, found_after, show
 
 _NODES = Nodes()
 # Without a method: the parts of a list that the grammar repeats.
@@ -36,7 +37,7 @@ class LalrParse:
 
     @property
     def result(self) -> Any:
-        """What the rule made of the piece, once the end has been taken."""
+        """The value of the rule, once the end has been taken."""
         return self._values[-1]
 
     def would_take(self, *kinds: str) -> bool:
@@ -66,7 +67,7 @@ class LalrParse:
 
 
 def _make(rule: int, shape: str, values: list[Any]) -> None:
-    """Replace the values of a rule's parts by what the rule makes of them."""
+    """Replace the values of a rule's parts by the value of the rule."""
     first = len(values) - len(shape)
     parts: list[Any] = []
     for fate, value in zip(shape, values[first:], strict=True):
@@ -98,7 +99,7 @@ _CALLED = {
 
 
 def read_piece(start: str, piece: Piece, mistakes: Mistakes, skip: int = 0) -> Any:
-    """What a rule of the grammar makes of a piece without its first tokens, repaired if need be, or None."""
+    """Parse a piece without its first tokens, repaired if need be; return the value of the rule, or None."""
     return _PieceReader(start, piece, mistakes, skip).read()
 
 
@@ -132,7 +133,7 @@ class _PieceReader:
         if self._reading.take(Token(END, "", self._following.start, self._following.source)):
             return self._reading.result
         self._quiet = self._quiet or self._unclosed
-        self._report(len(self._tokens), *found_behind(self._tokens[-1], self._following))
+        self._report(len(self._tokens), *found_after(self._tokens[-1], self._following))
         return None
 
     def _repair(self, index: int, token: Token) -> None:

@@ -49,7 +49,7 @@ def loads(
 
 
 def read_plan_file(path: str | os.PathLike[str]) -> bytes:
-    """What a file holds; an InputError says why it cannot be read."""
+    """The contents of a file; an InputError says why it cannot be read."""
     file = Path(path)
     try:
         if file.is_dir():
@@ -275,7 +275,7 @@ def _is_file(file: Path) -> bool:
 
 
 def _forbidden(path: str) -> str | None:
-    """What is wrong with a path in USE, before any file is looked at."""
+    """The mistake in a path of USE, found before any file is looked at."""
     if not path.strip():
         return "USE needs the name of a file"
     if "\0" in path:

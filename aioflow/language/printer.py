@@ -1,6 +1,6 @@
 """From data to text: plans and files in the one layout that `aioflow fmt` gives.
 
-How the pieces of a statement or a header entry share lines: on one if they fit, else broken.
+The pieces of a statement or a header entry share one line if they fit there; otherwise the line is broken.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from aioflow.errors import InputError, PlanError
-from aioflow.language.cutter import HEADER
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.literals import write_constant
 from aioflow.language.parser import read_text
 from aioflow.language.scanner import CONSTANT, END, Scanner
+from aioflow.language.splitter import HEADER
 from aioflow.language.statements import OWN_CLAUSES
 from aioflow.plan import (
     InputDeclaration,

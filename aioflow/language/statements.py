@@ -1,6 +1,6 @@
-"""Makes statements of what the grammar read: clauses find their places, or are reported.
+"""Makes plans and statements of their parsed pieces.
 
-Makes plans of their pieces: header entries and statements.
+Header entries and clauses are put into the fields that they are for; one that has no field is reported.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from aioflow.errors import suggestion
 from aioflow.language.comments import Notes, NotesByPlace
-from aioflow.language.cutter import HEADER, Piece, PlanPieces
 from aioflow.language.lalr import read_piece
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import NAME, Token
+from aioflow.language.splitter import HEADER, Piece, PlanPieces
 from aioflow.language.syntax import (
     AttributeParts,
     Clause,
@@ -40,7 +40,7 @@ _TAKES = {
 def make_statement(
     parts: StatementParts, notes: Notes, mistakes: Mistakes, repaired: bool = False
 ) -> Statement:
-    """The statement as data; what is wrong with its clauses goes to `mistakes`."""
+    """The statement as data; mistakes in its clauses go to `mistakes`."""
     operator, arguments, outputs, clauses, last = parts
     span = Span(operator.source, operator.start, last.end)
     if not clauses:
@@ -101,7 +101,7 @@ def _separate(clauses: list[Clause | Token], mistakes: Mistakes) -> list[Clause 
 
 
 class _ClauseSorter:
-    """Gives each clause its place in a Statement."""
+    """Sorts clauses into the fields of a Statement."""
 
     def __init__(self, mistakes: Mistakes) -> None:
         self.signals: dict[str, tuple[Variable, ...]] = {}
@@ -145,7 +145,7 @@ _RULES = {"INPUT": "inputs", "OUTPUT": "names", "PARAM": "parameters"}
 
 
 def make_plan(pieces: PlanPieces, notes: NotesByPlace, mistakes: Mistakes) -> Plan:
-    """The plan as data; what is wrong with its pieces goes to `mistakes`."""
+    """The plan as data; mistakes in its pieces go to `mistakes`."""
     header = _HeaderReader(mistakes, pieces.title)
     for piece in pieces.entries:
         header.read(piece)

@@ -1,4 +1,4 @@
-"""What the rules of plan.lark give: plain values with their tokens, not yet checked for sense."""
+"""The values that the rules of plan.lark produce, with their tokens; their sense is checked later."""
 
 from __future__ import annotations
 

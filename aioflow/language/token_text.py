@@ -1,4 +1,4 @@
-"""Tokens in the words of a user, for messages: what was found, and what was expected."""
+"""Tokens as messages name them: the one that was found, and those that were expected."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def show(token: Token) -> str:
     return text if token.type in (CONSTANT, BACKTICKED) else f"'{text}'"
 
 
-def found_behind(previous: Token, token: Token) -> tuple[str, int, int]:
-    """What follows where something is missing, and where to point: behind the line when it ends there."""
+def found_after(previous: Token, token: Token) -> tuple[str, int, int]:
+    """The text that follows a gap, and where to point: after the line when it ends there."""
     if token.type == END:
         return show(token), previous.end, previous.end + 1
     if token.first:
@@ -34,7 +34,7 @@ def found_behind(previous: Token, token: Token) -> tuple[str, int, int]:
 
 
 def expected(terminals: Collection[str], name: str, value: str) -> str:
-    """What could have stood in a place; `name` and `value` say what names and constants are there."""
+    """The tokens that could have stood in a place; `name` and `value` word names and constants there."""
     wanted = []
     names = NAME in terminals or KEY in terminals
     if names and set(terminals) >= _CONSTANTS:

@@ -123,7 +123,7 @@ _ENCODERS: dict[type, Callable[[Any], str]] = {
 
 
 def read_value(value: Value, kind: Type) -> Value:
-    """What a file has, as a value of that type; a SettingError says what it is not."""
+    """A value of a file read as that type; a SettingError when it cannot be."""
     if value is None or (type_of_value(value) is kind and kind is not Type.CHAR):
         return value
     text = cell(value)

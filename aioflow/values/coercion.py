@@ -1,7 +1,4 @@
-"""Rows that come from outside: mappings made into tuples, values checked and read as declared.
-
-Values made to fit the types that inputs and attributes were declared with.
-"""
+"""Rows from outside: mappings made into tuples, and values made to fit their declared types."""
 
 from __future__ import annotations
 
@@ -212,7 +209,7 @@ def read_as(value: Value, kind: Type) -> Value:
 
 
 async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
-    """What a user gave for an input, in batches; a lazy source may be slow, so it begins with one row."""
+    """The rows given for an input, in batches; a lazy source may be slow, so it begins with one row."""
     if isinstance(rows, AsyncIterable):
         source = aiter(rows)  # often an async generator although `rows` itself is none
         try:

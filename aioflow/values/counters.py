@@ -1,4 +1,4 @@
-"""What went wrong while rows were evaluated, by name: the row gets null there, and it is counted."""
+"""Counts of problems met while rows were evaluated, by name; the row gets null in that place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that come from elsewhere, made fit for a terminal: nothing in them is obeyed, and all of it shows."""
+"""Foreign texts made safe for a terminal: no control character is obeyed, and all of them show."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The values of the language as JSON text, without loss, for stores of them.
 
-What JSON has no form for is an object with one key that begins with `$`: values are never objects themselves.
+A value that JSON has no form for is an object with one key that begins with `$`: values are never objects.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _dumps(value: Any) -> str:
 
 
 def _tagged(value: Value) -> dict[str, Any]:
-    """What stands for a value that JSON does not know."""
+    """The object that stands for a value which JSON does not know."""
     match value:
         case Decimal():
             return {"$decimal": str(value)}
@@ -150,7 +150,7 @@ def _untagged(found: dict[str, Any]) -> Any:
 
 
 def decode_date(text: str) -> date:
-    """What `encode_date` wrote; a ValueError when it is no date."""
+    """Read the text that `encode_date` wrote; a ValueError when it is no date."""
     if len(text) == 10:
         return date.fromisoformat(text)
     moment, _, zone = text.partition("[")

@@ -1,4 +1,4 @@
-"""`like` and `matches`: patterns that take time linear in the text, whatever they are."""
+"""`like` and `matches`: every pattern takes time linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pattern:
         return self.regexp.search(self.checked(text)) is not None
 
     def steps(self, text: str) -> int:
-        """How many steps matching takes at most."""
+        """The greatest number of steps that matching takes."""
         return len(text) * self._size
 
     def checked(self, text: str) -> str:

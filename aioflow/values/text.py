@@ -10,7 +10,7 @@ from aioflow.relation import Document, Relation, Value
 
 # No result of an expression is longer.
 LONGEST_TEXT = 1 << 25
-# Longer texts are no numbers that anybody wrote; Python itself refuses integers past 4,300 digits.
+# Longer texts are hardly meant as numbers; Python itself refuses integers past 4,300 digits.
 LONGEST_NUMBER = 1000
 _INTEGER = re.compile(r"\s*([+-]?[0-9]+)\s*", re.ASCII)
 _DECIMAL = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)\s*", re.ASCII)

@@ -15,7 +15,7 @@ from aioflow.cli.interrupt import run_interruptibly
 from aioflow.cli.output.logs import logged
 from aioflow.cli.program import load_checked
 from aioflow.compiler.graph import Graph, Routine
-from aioflow.compiler.inference import InferredCall, reachable
+from aioflow.compiler.inference import InferredCall
 from aioflow.compiler.step import Step
 from aioflow.compiler.stores import store_use
 from aioflow.config.configuration import Configuration
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool) -> None:
     """Print how a plan will run, and on request how it did."""
-    program, registry = load_checked(options.plan_path, options.plan, settings.ops)
+    analysis = load_checked(options.plan_path, options.plan, settings.ops)
+    program = analysis.program
     arguments = stream_arguments(options, program) if analyze else None
     parameters = read_parameters(options.parameters, program.main, all_needed=analyze)
-    graph = Graph(program, registry, parameters)
+    graph = Graph(analysis.called_with(parameters))
     limits = {**engine_defaults(), **settings.engine_arguments()}
     try:
         print("\n".join(_explain(graph, limits)))
@@ -66,11 +67,8 @@ def _explain(graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
         f"mode {limits['mode']} · {count_text(limits['workers'], 'worker')} · queues of "
         f"{count_text(limits['capacity_rows'], 'row')} · {byte_text(limits['memory_bytes'])} before disk"
     )
-    root = graph.inference.follow(
-        graph.program.main, graph.root.values, [None] * len(graph.program.main.inputs)
-    )
     explained: set[str] = set()
-    for activation in reachable([root]):
+    for activation in graph.analysis.calls():
         # A plan called with other parameters or schemas runs alike: its first call stands for all.
         if activation.plan.key not in explained:
             explained.add(activation.plan.key)

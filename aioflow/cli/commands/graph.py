@@ -35,7 +35,7 @@ def draw_plan(
     """Draw a plan that has no mistakes."""
     from aioflow.drawing import draw
 
-    program, _ = load_checked(path, plan, modules)
+    program = load_checked(path, plan, modules).program
     if format is None:
         ending = Path(file or "").suffix.lower()
         if ending not in _BY_ENDING:

@@ -1,4 +1,4 @@
-"""Functions on URLs. What the web is, is imported when one is called."""
+"""Functions on URLs. The modules of the web are imported when one is called."""
 
 from __future__ import annotations
 

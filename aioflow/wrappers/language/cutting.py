@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
-from aioflow.language.token_text import found_behind, show
+from aioflow.language.token_text import found_after, show
 from aioflow.plan import NAME_LENGTH_AT_MOST, Scalar
 from aioflow.source import Span
 
@@ -266,7 +266,7 @@ class Line:
             raise UnexpectedError
         if not self._position:
             raise UnexpectedError(f"expected {expected}, found {show(token)}", token.start, token.end)
-        shown, start, end = found_behind(self.previous, token)
+        shown, start, end = found_after(self.previous, token)
         raise UnexpectedError(f"expected {expected} after {show(self.previous)}, found {shown}", start, end)
 
     def expect_end(self, expected: str = "the end of the line") -> None:

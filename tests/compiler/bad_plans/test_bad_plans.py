@@ -6,12 +6,12 @@ from aioflow.authoring.plugins import load_operators
 from aioflow.compiler.check import check
 from aioflow.language import parse
 from aioflow.plan import Plan, Program
-from tests.analysis.bad_plans.arguments import ARGUMENTS
-from tests.analysis.bad_plans.graph import GRAPH
-from tests.analysis.bad_plans.names import NAMES
-from tests.analysis.bad_plans.parameters import PARAMETERS
-from tests.analysis.bad_plans.schemas import SCHEMAS
-from tests.analysis.bad_plans.table import BadPlan
+from tests.compiler.bad_plans.arguments import ARGUMENTS
+from tests.compiler.bad_plans.graph import GRAPH
+from tests.compiler.bad_plans.names import NAMES
+from tests.compiler.bad_plans.parameters import PARAMETERS
+from tests.compiler.bad_plans.schemas import SCHEMAS
+from tests.compiler.bad_plans.table import BadPlan
 
 ALL = [*NAMES, *GRAPH, *ARGUMENTS, *PARAMETERS, *SCHEMAS]
 

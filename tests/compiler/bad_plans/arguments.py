@@ -1,6 +1,6 @@
 """Inputs, constants, outputs and options of statements and calls."""
 
-from tests.analysis.bad_plans.table import BadPlan, plan
+from tests.compiler.bad_plans.table import BadPlan, plan
 
 ARGUMENTS = [
     BadPlan(

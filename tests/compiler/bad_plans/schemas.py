@@ -1,6 +1,6 @@
 """Attributes, expressions and values that do not fit where they stand."""
 
-from tests.analysis.bad_plans.table import BadPlan, plan
+from tests.compiler.bad_plans.table import BadPlan, plan
 
 SCHEMAS = [
     BadPlan(

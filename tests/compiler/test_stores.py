@@ -10,6 +10,7 @@ from aioflow import Context, Engine, PlanError, Row, Stream, loads, operator
 from aioflow.authoring.operator import Registry, Settings, StoreUse, registry, same_as_input
 from aioflow.authoring.plugins import load_operators
 from aioflow.authoring.services import ServiceHost
+from aioflow.compiler.check import analyse
 from aioflow.compiler.graph import Graph
 from aioflow.plan import Plan
 
@@ -70,13 +71,13 @@ def operators() -> Registry:
 
 def late_reads(text: str) -> set[int]:
     """The lines of the statements that see what the run wrote."""
-    graph = Graph(loads(text, plan="main"), operators(), {})
+    graph = Graph(analyse(loads(text, plan="main"), operators()))
     return lines(graph, graph.sees_own_writes)
 
 
 def read_back(text: str) -> set[int]:
     """The lines of the statements that write what the run reads."""
-    graph = Graph(loads(text, plan="main"), operators(), {})
+    graph = Graph(analyse(loads(text, plan="main"), operators()))
     return lines(graph, graph.is_read_back)
 
 

@@ -1,9 +1,7 @@
-"""Cuts a plan's tokens into its header entries and statements, whatever is missing or too much.
+"""Splits a text into its items, and a plan into its header entries and statements.
 
-The cuts are made where only an entry or a statement can begin, so that a mistake stays in its own
-piece; grammar.py reads each piece.
-
-Cuts a text into its items, so that a mistake in one does not hide those in others.
+Each cut is made where only an item, an entry or a statement can begin, whatever is missing or too much. So a
+mistake stays in its own piece and hides none in others; `lalr` parses each piece.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from aioflow.errors import suggestion
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Cursor, Token
-from aioflow.language.token_text import found_behind, show
+from aioflow.language.token_text import found_after, show
 
 STATEMENTS_AT_MOST = 100_000
 # The entries of a plan's header besides BODY, in the order in which they are printed.
@@ -28,7 +26,7 @@ _EXPECTED_IN_PLAN = "expected INPUT, OUTPUT, PARAM, MAX_DEPTH, ONCE or BODY"
 
 @dataclass
 class Piece:
-    """Tokens that belong together, and the token found behind them."""
+    """Tokens that belong together, and the token found after them."""
 
     tokens: list[Token]
     following: Token
@@ -36,7 +34,7 @@ class Piece:
 
 @dataclass
 class PlanPieces:
-    """A plan, cut up. Tokens that are missing in the text are None."""
+    """A plan, split up. Tokens that are missing in the text are None."""
 
     keyword: Token
     name: Token | None
@@ -77,7 +75,7 @@ def item_starts(cursor: Cursor) -> bool:
         return False
     if token.is_keyword("USE"):
         return cursor.peek().type == CONSTANT and isinstance(cursor.peek().value, str)
-    # `plan` and `thing` may be variables: then BODY, a type or a flag can be the word behind them.
+    # `plan` and `thing` may be variables: then BODY, a type or a flag can be the word after them.
     if token.is_keyword("PLAN"):
         following = cursor.peek()
         return cursor.peek(2 if following.is_word else 1).text == "{" and not following.is_keyword("BODY")
@@ -86,8 +84,8 @@ def item_starts(cursor: Cursor) -> bool:
     return item_kinds.get(token.text) is not None
 
 
-class PlanCutter:
-    """Reads one plan from behind its name to its closing brace."""
+class PlanSplitter:
+    """Splits one plan, from the end of its name to its closing brace."""
 
     def __init__(self, cursor: Cursor, mistakes: Mistakes, keyword: Token, name: Token | None) -> None:
         self._cursor = cursor
@@ -171,7 +169,7 @@ class PlanCutter:
         self._read_statement()
 
     def _expect(self, wanted: str, after: Token) -> None:
-        shown, start, end = found_behind(after, self._cursor.token)
+        shown, start, end = found_after(after, self._cursor.token)
         self._mistakes.add(f"expected {wanted} after {show(after)}, found {shown}", start, end)
 
     def _check_body_keyword(self, token: Token) -> None:
@@ -378,8 +376,8 @@ class ItemPieces:
 Pieces: TypeAlias = UsePieces | ItemPieces | PlanPieces
 
 
-class ItemCutter:
-    """Reads a text item by item."""
+class ItemSplitter:
+    """Splits a text item by item."""
 
     def __init__(self, cursor: Cursor, mistakes: Mistakes) -> None:
         self._cursor = cursor
@@ -439,7 +437,7 @@ class ItemCutter:
         if path.type == CONSTANT and isinstance(path.value, str):
             self.pieces.append(UsePieces(keyword, self._cursor.take()))
             return
-        shown, start, end = found_behind(keyword, path)
+        shown, start, end = found_after(keyword, path)
         if path.type != BAD:
             message = f"expected a file in quotes after {show(keyword)}, found {shown}"
             self._mistakes.add(message, start, end)
@@ -450,17 +448,17 @@ class ItemCutter:
         name = self._cursor.take() if self._cursor.token.is_word else None
         token = self._cursor.token
         if name is None:
-            shown, start, end = found_behind(keyword, token)
+            shown, start, end = found_after(keyword, token)
             self._mistakes.add(f"expected a name after {show(keyword)}, found {shown}", start, end)
         if self._cursor.token.text != "{":
             if name is not None:
-                shown, start, end = found_behind(name, token)
+                shown, start, end = found_after(name, token)
                 self._mistakes.add(f"expected '{{' after {show(name)}, found {shown}", start, end)
             self._skip_to_brace()
         self._cut_plan(keyword, name)
 
     def _cut_plan(self, keyword: Token, name: Token | None) -> None:
-        pieces = PlanCutter(self._cursor, self._mistakes, keyword, name).read()
+        pieces = PlanSplitter(self._cursor, self._mistakes, keyword, name).read()
         self._orphans += 0 if pieces.closing else 1 + (pieces.body is not None and not pieces.body_closing)
         self.pieces.append(pieces)
 
@@ -498,7 +496,7 @@ class ItemCutter:
         """The stretch between an item's name and its opening brace, or None when there is no brace."""
         start = self._cursor.token.start
         end = last = name.end
-        entry: tuple[Token, Token] | None = None  # the first thing that belongs into a body, behind another
+        entry: tuple[Token, Token] | None = None  # the first thing that belongs into a body, after another
         previous, depth = name, 0
         while self._cursor.token.text != "{":
             token = self._cursor.token
@@ -517,7 +515,7 @@ class ItemCutter:
         if not keyword.text.isupper() and item_kinds.get(keyword.text) is None:
             self._mistakes.add(f"{_EXPECTED}, found {show(keyword)}", keyword.start, keyword.end)
             return
-        shown, start, end = found_behind(last, token)
+        shown, start, end = found_after(last, token)
         self._mistakes.add(f"expected '{{' after {show(last)}, found {shown}", start, end)
 
     def _is_misspelt_plan(self, keyword: Token, body: str) -> bool:

@@ -15,8 +15,8 @@ from aioflow.errors import Diagnostic, PlanError
 from aioflow.language import parse
 from aioflow.plan import InputDeclaration, Option, Parameter, Plan, Program, Setting, Statement, Variable
 from aioflow.relation import Schema
-from tests.analysis.bad_plans.fakes import fakes
 from tests.clocks import effort_at_most
+from tests.compiler.bad_plans.fakes import fakes
 
 REGISTRY = fakes()
 

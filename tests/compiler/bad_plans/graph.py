@@ -1,6 +1,6 @@
 """Statements that wait for each other."""
 
-from tests.analysis.bad_plans.table import BadPlan, plan
+from tests.compiler.bad_plans.table import BadPlan, plan
 
 GRAPH = [
     BadPlan(

@@ -23,7 +23,7 @@ from aioflow.plan import (
     Variable,
     Word,
 )
-from tests.analysis.bad_plans.fakes import fakes
+from tests.compiler.bad_plans.fakes import fakes
 
 REGISTRY = fakes()
 CALLED = Plan(

@@ -5,6 +5,7 @@ from typing import Any
 
 from aioflow.authoring.operator import Registry, describe
 from aioflow.compiler.inference import Inference, reachable
+from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.parameters import UNKNOWN, ParameterScope
 from aioflow.plan import (
     InputDeclaration,
@@ -19,8 +20,8 @@ from aioflow.plan import (
 )
 from aioflow.relation import Schema, Type
 from aioflow.runtime.stream import Stream
-from tests.analysis.bad_plans.fakes import fakes, load
 from tests.clocks import effort_at_most
+from tests.compiler.bad_plans.fakes import fakes, load
 
 REGISTRY = fakes()
 
@@ -43,7 +44,7 @@ def do(operator: str, arguments: str, outputs: str = "", *settings: Any, **claus
 def schemas(
     main: Plan, *inputs: Schema | None, plans: Sequence[Plan] = (), **parameters: Any
 ) -> Mapping[str, Schema | None]:
-    inference = Inference(Program(main, tuple(plans)), REGISTRY)
+    inference = Inference(LinkedProgram(Program(main, tuple(plans)), REGISTRY))
     return inference.plan_schemas(main, parameters, inputs)
 
 
@@ -168,7 +169,7 @@ def test_a_mutual_recursion_keeps_the_parameters_of_the_call_around_it() -> None
         parameters=(Parameter("s", "-"),),
     )
     pong = plan("pong", ["a"], "out", do("ping", "a", "out"))
-    inference = Inference(Program(ping, (pong,)), REGISTRY)
+    inference = Inference(LinkedProgram(Program(ping, (pong,)), REGISTRY))
     scope = ParameterScope.outermost(ping, {"s": "+"})
     inside = scope.enter(pong, {}, recursive=True)
     assert inference.outputs(ping, scope, [Schema.of("x")]) == (Schema.of("x+"),)
@@ -183,7 +184,7 @@ def test_a_recursion_that_gives_nothing_of_its_own_stays_unknown() -> None:
 
 def test_a_recursion_whose_schema_grows_at_every_level_is_cut_off() -> None:
     growing = plan("growing", ["a"], "out", do("suffix", "a", "b", "+"), do("growing", "b", "out"))
-    inference = Inference(Program(growing), REGISTRY)
+    inference = Inference(LinkedProgram(Program(growing), REGISTRY))
     root = inference.follow(growing, {}, [Schema.of("x")])
     assert root.outputs == (None,)
     assert len(list(reachable([root]))) < 20
@@ -199,7 +200,7 @@ def test_a_recursion_whose_parameter_grows_at_every_level_is_cut_off() -> None:
         do("merge", "a rest", "out"),
         parameters=(Parameter("s", "x"),),
     )
-    inference = Inference(Program(growing), REGISTRY)
+    inference = Inference(LinkedProgram(Program(growing), REGISTRY))
     root = inference.follow(growing, {}, [Schema.of("x")])
     reached = list(reachable([root]))
     assert root.outputs == (Schema.of("x"),)
@@ -211,7 +212,7 @@ def test_a_recursion_that_branches_while_it_grows_stays_small() -> None:
     statements = [do("suffix", "a", f"b{k}", str(k)) for k in range(5)]
     calls = [do("growing", f"b{k}", f"c{k}") for k in range(5)]
     growing = plan("growing", ["a"], "c0", *statements, *calls)
-    inference = Inference(Program(growing), REGISTRY)
+    inference = Inference(LinkedProgram(Program(growing), REGISTRY))
     root = inference.follow(growing, {}, [Schema.of("x")])
     assert len(list(reachable([root]))) < 1_000
 
@@ -222,7 +223,7 @@ def test_a_result_that_keeps_changing_counts_as_unknown() -> None:
 
     registry = Registry([describe(flip, schema=alternating)])
     main = plan("p", [], "out", do("p", "", "rest"), do("flip", "rest", "out"))
-    assert Inference(Program(main), registry).outputs(main, {}, []) == (None,)
+    assert Inference(LinkedProgram(Program(main), registry)).outputs(main, {}, []) == (None,)
 
 
 async def flip(rows: Stream) -> Any:
@@ -231,7 +232,7 @@ async def flip(rows: Stream) -> Any:
 
 def test_a_wrong_setting_is_noted_once_with_its_statement() -> None:
     main = plan("p", ["a"], "b", do("keep", "a", "b", "y"), do("same", "b", "c"))
-    root = Inference(Program(main), REGISTRY).follow(main, {}, [Schema.of("x")])
+    root = Inference(LinkedProgram(Program(main), REGISTRY)).follow(main, {}, [Schema.of("x")])
     assert {index: [each.message for each in found] for index, found in root.problems.items()} == {
         0: ["unknown attribute 'y' (there are: x)"]
     }
@@ -241,7 +242,7 @@ def test_a_wrong_setting_is_noted_once_with_its_statement() -> None:
 def test_every_wrong_setting_of_a_statement_is_noted() -> None:
     options = (Option("TRIES", ("x",)), Option("KIND", ("xml",)))
     main = plan("p", ["a"], "b", do("fetch", "a", "b", 5, options=options))
-    root = Inference(Program(main), REGISTRY).follow(main, {}, [None])
+    root = Inference(LinkedProgram(Program(main), REGISTRY)).follow(main, {}, [None])
     assert [problem.message for problem in root.problems[0]] == [
         "fetch: 'source' must be text, not 5",
         "fetch: 'tries' must be a whole number, not 'x'",
@@ -253,7 +254,7 @@ def test_a_call_with_no_workers_is_noted() -> None:
     inner = plan("q", ["a"], "b", do("same", "a", "b"))
     options = (Option("WORKERS", (ParameterReference("n"),)),)
     main = plan("p", ["a"], "b", do("q", "a", "b", options=options), parameters=(Parameter("n", 0),))
-    root = Inference(Program(main, (inner,)), REGISTRY).follow(main, {}, [None])
+    root = Inference(LinkedProgram(Program(main, (inner,)), REGISTRY)).follow(main, {}, [None])
     assert [problem.message for problem in root.problems[0]] == [
         "WORKERS must be a whole number of at least 1, not 0"
     ]
@@ -265,7 +266,7 @@ def test_the_fault_of_a_plug_in_is_noted_with_its_statement() -> None:
 
     registry = Registry([describe(load, schema=broken)])
     main = plan("p", [], "b", do("load", "", "b", "t"))
-    root = Inference(Program(main), registry).follow(main, {}, [])
+    root = Inference(LinkedProgram(Program(main), registry)).follow(main, {}, [])
     assert [problem.message for problem in root.problems[0]] == [
         "load cannot be checked: IndexError: list index out of range"
     ]
@@ -306,5 +307,5 @@ def test_a_cycle_of_500_plans_is_followed() -> None:
 
 def test_answers_are_remembered() -> None:
     main = plan("p", ["a"], "b", do("same", "a", "b"))
-    inference = Inference(Program(main), REGISTRY)
+    inference = Inference(LinkedProgram(Program(main), REGISTRY))
     assert inference.follow(main, {}, [Schema.of("x")]) is inference.follow(main, {}, [Schema.of("x")])

@@ -1,6 +1,6 @@
 """Parameters of plans: declared, used and set."""
 
-from tests.analysis.bad_plans.table import BadPlan, plan
+from tests.compiler.bad_plans.table import BadPlan, plan
 
 PARAMETERS = [
     BadPlan(

@@ -1,6 +1,6 @@
 """Names of operators, plans, variables and signals."""
 
-from tests.analysis.bad_plans.table import BadPlan, plan
+from tests.compiler.bad_plans.table import BadPlan, plan
 
 NAMES = [
     BadPlan(
