@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import selectors
+import sys
 from asyncio import Handle, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -65,6 +66,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._outside_seconds = outside_seconds
         self._in_executor: set[object] = set()
+        self._on_aiosqlite: set[asyncio.Future[Any]] = set()
         self._numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
         self._created = 0
 
@@ -153,8 +155,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         with suppress(RuntimeError):  # the loop has been closed since
             self.call_soon_threadsafe(self._in_executor.discard, work)
 
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a new future. Time stands still until one that aiosqlite made is done: its thread works."""
+        future = super().create_future()
+        # aiosqlite has threads of its own, and no public way to ask whether they work.
+        if sys._getframe(1).f_globals.get("__name__") == "aiosqlite.core":
+            self._on_aiosqlite.add(future)
+            future.add_done_callback(self._on_aiosqlite.discard)
+        return future
+
     def _working_elsewhere(self) -> bool:
-        if self._in_executor:
+        if self._in_executor or self._on_aiosqlite:
             return True
         # anyio keeps its threads here, and has no public way to ask whether they work.
         variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
