@@ -24,7 +24,7 @@ _STEPS_BETWEEN_POLLS = 64
 
 
 class DeadlockError(Exception):
-    """Nothing can happen any more, yet somebody still waits."""
+    """Nothing can happen any more, yet a task still waits."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._created = 0
 
     def time(self) -> float:
-        """Seconds since the loop was made, in its own time."""
+        """Return the seconds since the loop was made, in its own time."""
         return self._now
 
     # --- running ---
@@ -129,7 +129,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._wake_sleepers()
 
     def _poll(self, timeout: float) -> bool:
-        """Take what arrived from outside; whether there was anything."""
+        """Process events from outside. Return whether there were any."""
         events = self._selector.select(timeout)
         self._process_events(events)  # type: ignore[attr-defined]
         return bool(events)
@@ -189,7 +189,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return task
 
     def tasks(self) -> list[Task[Any]]:
-        """The tasks that have not ended, in the order in which they were started."""
+        """Return the tasks that have not ended, in the order in which they were started."""
         return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers.get(task, 0))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -212,13 +212,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _task_of(handle: Handle) -> Task[Any] | None:
-    """The task that a handle takes a step of; None for any other callback."""
+    """Return the task that a handle takes a step of, or None for any other callback."""
     owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
     return owner if isinstance(owner, Task) else None
 
 
 def describe_task(task: Task[Any]) -> str:
-    """Name of a task, its coroutine and the innermost line at which that waits."""
+    """Return the name of a task, its coroutine, and the innermost line at which it waits."""
     awaited: Any = task.get_coro()
     name = f"{task.get_name()} {getattr(awaited, '__qualname__', '')}"
     place = "not started"

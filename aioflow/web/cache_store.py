@@ -70,7 +70,7 @@ class CacheError(WebError):
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A stored answer. Its body is here when it is small, else in so many pieces."""
+    """A stored answer. A small body is here; a large one is stored in `pieces`."""
 
     id: int
     kept: StoredHead
@@ -80,7 +80,7 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an answer is stored under: its URL, and the request headers that it depends on, by name."""
+    """The key of an answer: its URL, and the request headers that it depends on, by name."""
 
     url: str
     selecting: Mapping[str, str | None]
@@ -101,7 +101,7 @@ class CacheStore:
 
     @property
     def largest_bytes(self) -> int:
-        """How large one stored answer may be."""
+        """Return the largest size of one stored answer."""
         return int(self.most_bytes * MOST_SHARE)
 
     # --- what is asked of it --------------------------------------------------------------------
@@ -114,7 +114,7 @@ class CacheStore:
         *,
         leaving_out: frozenset[str] = frozenset(),
     ) -> CacheEntry | None:
-        """The latest answer that fits a request; headers by their names in lower case.
+        """Return the latest answer that fits a request; headers by their names in lower case.
 
         Whatever the answer says that it depends on, all of the request's `personal` headers have to fit,
         except those to be left out.
@@ -150,7 +150,7 @@ class CacheStore:
         return found
 
     async def read(self, entry: CacheEntry) -> bytes | None:
-        """The whole body; None when the answer is no longer there."""
+        """Return the whole body, or None when the answer is no longer there."""
         if entry.body is not None:
             return entry.body
 
@@ -162,7 +162,7 @@ class CacheStore:
         return await self._do(work)
 
     async def piece(self, entry: CacheEntry, number: int) -> bytes | None:
-        """One piece of a body; None when the answer is no longer there."""
+        """Return one piece of a body, or None when the answer is no longer there."""
         return await self._do(lambda file: self._read(file, entry.id, number))
 
     async def put(self, chosen: Chosen, kept: StoredHead, body: bytes) -> None:
@@ -179,7 +179,7 @@ class CacheStore:
         await self._do(work)
 
     async def begin(self, chosen: Chosen, kept: StoredHead) -> int:
-        """Make room for an answer that comes in pieces; nobody finds it before it is whole."""
+        """Begin an answer that comes in pieces. It is not found before it is whole."""
 
         def work(file: sqlite3.Connection) -> int:
             with _transaction(file):
@@ -195,7 +195,7 @@ class CacheStore:
         await self._do(work)
 
     async def finish(self, identity: int) -> None:
-        """Let an answer that has all its pieces be found."""
+        """Make an answer that has all its pieces visible."""
 
         def work(file: sqlite3.Connection) -> None:
             with _transaction(file):
@@ -389,7 +389,7 @@ def _change(file: sqlite3.Connection, statement: str, *values: Any) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would end the transaction."""
+    """Yield the statements of a script one by one: `executescript` would end the transaction."""
     text = ""
     for line in script.splitlines():
         text += line + "\n"

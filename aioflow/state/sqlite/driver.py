@@ -62,7 +62,7 @@ class SqliteDriver:
 
 
 def path_of(address: Address) -> Path:
-    """The file of an address: `sqlite:relative/path.db`, `sqlite:///absolute/path.db`."""
+    """Return the file of an address: `sqlite:relative/path.db`, `sqlite:///absolute/path.db`."""
     if address.path is not None:
         return address.path
     text = address.url.partition(":")[2]
