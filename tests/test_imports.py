@@ -37,6 +37,8 @@ ENGINE_ORDER = (
     "runtime.outlet",
     "runtime.signals",
     "runtime.spill",
+    "runtime.shielded",
+    "runtime.sqlite",
     "runtime.outputs",
     "runtime.stream",
     "runtime.threads",

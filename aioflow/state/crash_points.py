@@ -1,7 +1,8 @@
-"""Moments of which a crash must not make a difference, by name: each commit, flush and step of a delivery.
+"""Crash points: the moments, by name, at which a crash must not make a difference.
 
-Passing one costs a call and does nothing, until `watch` is given somebody who wants to know, or the variable
-AIOFLOW_KILL_AT names a moment (and `:3` its third passing): then the process kills itself there, for tests.
+They are each commit, flush and step of a delivery. Passing one costs a call and does nothing, until `watch`
+sets a watcher, or the variable AIOFLOW_KILL_AT names a moment (and `:3` its third passing). Then the process
+kills itself there, for tests.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def moment(name: str, meaning: str) -> Callable[[], None]:
 
 @contextmanager
 def watch(watcher: Callable[[str], None]) -> Iterator[None]:
-    """Have a function called with the name of every moment that passes meanwhile."""
+    """Call a function with the name of every moment that passes meanwhile."""
     global _watcher
     before, _watcher = _watcher, watcher
     try:
@@ -42,8 +43,8 @@ def watch(watcher: Callable[[str], None]) -> Iterator[None]:
         _watcher = before
 
 
-def _killer(wish: str) -> Callable[[str], None]:
-    wanted, _, number = wish.partition(":")
+def _killer(setting: str) -> Callable[[str], None]:
+    wanted, _, number = setting.partition(":")
     passed: Counter[str] = Counter()
 
     def watcher(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for a database, with a message and not forever: another run writes, or the server is away."""
+"""Waiting for a database, with a message and a limit: another run writes, or the server is away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERS = "another run is writing to it"
 
 
 class LockWait:
-    """Pauses that grow, up to `seconds` in all; what is waited for is told once."""
+    """Pauses that grow, up to `seconds` in all. The reason for waiting is told once."""
 
     def __init__(self, address: Address, seconds: float, warn: Callable[[str], None]) -> None:
         self._address = address
@@ -31,7 +31,7 @@ class LockWait:
         self._is_over = False
 
     async def take_turn(self, turn: asyncio.Lock, stack: AsyncExitStack) -> None:
-        """Take one's turn among the runs of this engine."""
+        """Wait for the lock of this engine's runs."""
         telling = asyncio.get_running_loop().call_later(_TELL_AFTER_SECONDS, self._tell, _OTHERS)
         try:
             async with asyncio.timeout(self._seconds):
@@ -45,7 +45,10 @@ class LockWait:
             telling.cancel()
 
     async def enter(self, connection: Connection, stack: AsyncExitStack, lock: str | None = None) -> None:
-        """Begin a write transaction, as soon as nobody else writes; `lock` keeps others from it, if given."""
+        """Begin a write transaction as soon as no other is open.
+
+        `lock` is a statement that keeps others out.
+        """
         while True:
             try:
                 async with AsyncExitStack() as attempt:
@@ -58,7 +61,7 @@ class LockWait:
                 await self.pause(error)
 
     async def pause(self, error: StateError) -> None:
-        """Wait a little; raise the error when that was long enough."""
+        """Wait a little. Raise the error when the whole wait was long enough."""
         if self._is_over:
             raise error  # which says so already
         if self._waited >= self._seconds:

@@ -1,6 +1,7 @@
-"""What statements read: a table or a query as it streams, and queries for tuples on several connections.
+"""Reads of statements: a table or a query as it streams, and a query for each tuple on several connections.
 
-A statement sees the database as it was when it began, or, behind writes of its own run, as these made it.
+A statement sees the database as it was when the statement began. After writes of its own run it sees the
+database as these made it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RENEWED_AFTER_SECONDS = 60.0
 
 
 async def table_rows(connection: Connection, address: Address, table: str, *, may_miss: bool) -> Results:
-    """The schema and rows of a table; nothing at all for one that is not there and may be missing."""
+    """Yield the schema and rows of a table. A missing table that `may_miss` yields nothing."""
     if await connection.columns(table) is None:
         if may_miss:
             return
@@ -43,7 +44,7 @@ async def table_rows(connection: Connection, address: Address, table: str, *, ma
 
 
 async def query_rows(connection: Connection, sql: Sql, row: Row = ()) -> Results:
-    """The schema and rows of a query, with values of a tuple bound."""
+    """Yield the schema and rows of a query, with values of a tuple bound."""
     text, values = sql.for_dialect(connection.dialect)
     async with aclosing(connection.select(text, values(row))) as results:
         async for item in results:
@@ -56,7 +57,7 @@ async def query_rows(connection: Connection, sql: Sql, row: Row = ()) -> Results
 async def read(
     read_from: Callable[[Connection], Results], database: str | None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:
-    """What is read from a connection, as it comes; permits are held only while the database works."""
+    """Yield the results of a reading as they come. Permits are held only while the database works."""
     transaction = context.service(Transaction)
     if context.sees_own_writes and transaction.may_write_to(database):
         async with aclosing(_collected(read_from, transaction, database, context)) as collected:
@@ -93,7 +94,7 @@ async def _read_out(
     database: str | None,
     context: Context,
 ) -> Results:
-    """What is read from a snapshot, all of it before anything is handed on.
+    """Read everything from a snapshot, then yield it.
 
     A snapshot that waits for its reader would keep a server from changing a table for a write of the same
     run, which the reader may be waiting for.
@@ -122,7 +123,7 @@ async def _collected(
     database: str | None,
     context: Context,
 ) -> Results:
-    """What is read in the run's own view, all of it before anything is handed on."""
+    """Read everything in the run's own view, then yield it."""
     with RowBuffer(context.memory) as kept:
         schema = await _collect(read_from, transaction, database, context, kept)
         if schema is not None:
@@ -157,7 +158,7 @@ async def _collect(
 
 
 class TupleQueries:
-    """A query that is asked once for each tuple; `ask` is for `map_concurrently`, in a `window` of tuples."""
+    """A query that is executed for each tuple. `ask` is for `map_concurrently`, in a `window` of tuples."""
 
     def __init__(self, sql: Sql, database: str | None, context: Context) -> None:
         self._sql = sql
@@ -171,7 +172,7 @@ class TupleQueries:
         self.window = min(context.workers, CONNECTIONS_AT_MOST)
 
     async def ask(self, row: Row) -> AsyncGenerator[tuple[Schema, Batch], None]:
-        """The attributes of the results, with results as they come; at least one list, perhaps empty."""
+        """Yield the schema of the results, with batches as they come: at least one, perhaps empty."""
         results = self._in_own_view(row) if self.in_own_view else self._in_snapshot(row)
         schema, is_first = Schema(()), True
         async with aclosing(results):
@@ -219,7 +220,7 @@ class TupleQueries:
 
 
 class _Snapshot:
-    """A connection with a snapshot under way."""
+    """A connection with an open snapshot."""
 
     def __init__(self, connection: Connection, stack: AsyncExitStack, taken_at: float) -> None:
         self.connection = connection
@@ -228,7 +229,7 @@ class _Snapshot:
 
 
 class Snapshots:
-    """Connections with snapshots, opened when they are wanted and kept for the next who wants one."""
+    """A pool of connections with snapshots, opened on demand."""
 
     def __init__(self, transaction: Transaction, database: str | None, clock: Callable[[], float]) -> None:
         self._transaction = transaction
@@ -239,7 +240,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
-        """A snapshot of one's own for a while. One in which something failed is not used again."""
+        """Lend a snapshot. One in which something failed is not used again."""
         snapshot = await self._take()
         try:
             yield snapshot.connection

@@ -1,6 +1,6 @@
-"""SQL texts in plans: where attributes are bound as `:zip` or `:"price-info"`, whatever the dialect.
+"""SQL texts in plans, in which attributes are bound as `:zip` or `:"price-info"`, whatever the dialect.
 
-A text is read only so far that its parameters, its end and its kind are known; the database reads the rest.
+A text is read only so far that its parameters, its end and its kind are known. The database reads the rest.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OPERANDS = frozenset({"escaped", "string", "number", "dollar"})
 
 @dataclass(frozen=True)
 class SqlParameter:
-    """A place in a text at which the value of an attribute is bound."""
+    """A position in a text at which the value of an attribute is bound."""
 
     name: str
     offset: int
@@ -80,9 +80,10 @@ class _Token:
 
 @dataclass(frozen=True)
 class Sql:
-    """One statement of SQL, as a setting; `row` takes the values of its parameters from a tuple.
+    """One statement of SQL, as a setting.
 
-    `pieces` are its text and, between each two of them, a parameter.
+    `pieces` are its text, with a parameter between each two of them. `row` takes the values of the parameters
+    from a tuple.
     """
 
     kind_name: ClassVar[str] = "a statement of SQL"
@@ -112,28 +113,31 @@ class Sql:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes that are bound, each once."""
+        """Return the attributes that are bound, each once."""
         return tuple(dict.fromkeys(parameter.name for parameter in self.parameters))
 
     @property
     def verb(self) -> str:
-        """The word that it begins with, in small letters."""
+        """Return the first word, in small letters."""
         return self.words[0] if self.words else ""
 
     @property
     def returns_rows(self) -> bool:
-        """Whether a statement that changes something also gives rows."""
+        """Return whether a statement that changes something also returns rows."""
         return "returning" in self.words
 
     def bound_to(self, schema: Schema) -> Sql:
-        """For tuples of a schema; a SettingError for the first attribute that it does not have."""
+        """Return the statement for tuples of a schema.
+
+        Raise a SettingError for an attribute that it lacks.
+        """
         for parameter in self.parameters:
             if parameter.name not in schema and not schema.open:
                 raise SettingError(self._unknown(parameter, schema), offset=parameter.offset)
         return replace(self, positions=tuple(schema.position(name) for name in self.names))
 
     def for_dialect(self, dialect: Dialect) -> tuple[str, Callable[[Row], Row]]:
-        """The text that the database gets, and a function that takes its values from a tuple."""
+        """Return the text that the database gets, and a function that takes its values from a tuple."""
         if self.foreign is not None and dialect.placeholder == "?":
             raise InputError(f"{self.foreign!r} binds nothing here: write :name, with an attribute's name")
         positions = self.positions or ()
@@ -207,7 +211,7 @@ class Change(Sql):
 
 
 def _changing(tokens: Sequence[_Token], verb: str) -> Iterator[_Token]:
-    """Words in a query with which something in it begins that changes a database: `with … delete from`."""
+    """Yield the words of a query that begin a change of the database, as in `with … delete from`."""
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word":
             continue
@@ -219,7 +223,7 @@ def _changing(tokens: Sequence[_Token], verb: str) -> Iterator[_Token]:
 
 
 def _only_asks(tokens: Sequence[_Token]) -> bool:
-    """Whether a pragma sets nothing: of some the name says so, others have no value."""
+    """Return whether a pragma sets nothing. The names of some say so; others have no value."""
     words = [token.text.lower() for token in tokens if token.kind in _NAMES]
     signs = {token.text for token in tokens if token.kind == "other"} - {"."}
     asked = words[2:3] if tokens[2:3] and tokens[2].text == "." else words[1:2]
@@ -227,7 +231,7 @@ def _only_asks(tokens: Sequence[_Token]) -> bool:
 
 
 def _longest(hyphenated: str, schema: Schema) -> str | None:
-    """The longest beginning, in whole words, that is an attribute."""
+    """Return the longest prefix of whole words that is an attribute."""
     while "-" in hyphenated:
         if hyphenated in schema:
             return hyphenated
@@ -239,7 +243,7 @@ def _longest(hyphenated: str, schema: Schema) -> str | None:
 
 
 def parse(text: str) -> Sql:
-    """Find the parameters of one statement; a SettingError for what is no single statement."""
+    """Find the parameters of one statement. Raise a SettingError for a text that is not one statement."""
     pieces: list[str] = []
     parameters: list[SqlParameter] = []
     words: list[str] = []
@@ -268,7 +272,7 @@ def parse(text: str) -> Sql:
 
 
 def _statement(text: str) -> Iterator[_Token]:
-    """The tokens of one statement that mean something, and its end."""
+    """Yield the tokens of one statement, without spaces and comments, and its end."""
     empty = True
     tokens = _parameters_told_apart(_tokens(text))
     for token in tokens:
@@ -296,7 +300,10 @@ def _expect_no_more(tokens: Iterator[_Token]) -> None:
 
 
 def _parameters_told_apart(tokens: Iterator[_Token]) -> Iterator[_Token]:
-    """Parameters, and what only looks like one: the end of a slice `[a:b]`, the value in `'key' :value`."""
+    """Yield the tokens, with false parameters marked as such.
+
+    False ones are the end of a slice `[a:b]` and the value in `'key' :value`.
+    """
     before: _Token | None = None
     for token in tokens:
         if token.kind in ("parameter", "quoted") and before is not None:
@@ -341,7 +348,10 @@ _KINDS = tuple(name for name in _TOKEN.groupindex if not name.endswith("_end") a
 
 
 def _end_of_comment(text: str, start: int) -> int:
-    """Comments nest in PostgreSQL; where that leaves one open, they end at the first sign, as in SQLite."""
+    """Return the end of a comment.
+
+    Comments nest in PostgreSQL. Where that leaves one open, it ends at the first sign, as in SQLite.
+    """
     depth = 0
     for sign in _BLOCK.finditer(text, start):
         depth += 1 if sign.group() == "/*" else -1
@@ -354,7 +364,10 @@ def _end_of_comment(text: str, start: int) -> int:
 
 
 def _bracket(text: str, at: int, in_subscript: bool) -> _Token:
-    """A name in brackets, as SQLite has them; beside an operand they are the subscript of an array."""
+    """Return a name in brackets, as SQLite has them.
+
+    Beside an operand, brackets are the subscript of an array.
+    """
     beside_operand = at > 0 and (text[at - 1].isalnum() or text[at - 1] in '_)]"')
     end = -1 if in_subscript or beside_operand else text.find("]", at)
     if end < 0:

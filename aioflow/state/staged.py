@@ -1,6 +1,6 @@
-"""Rows that wait for the transaction of their run: in memory up to the engine's limit, then on disk.
+"""Writes that wait for the transaction of their run: the protocol `Write`, and the rows that it stages.
 
-What a statement wants to write: staged while the run goes on, applied in the run's transaction.
+Rows wait in memory up to the engine's limit, then on disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aioflow.values.json import KNOWN, LARGEST_INTEGER, SMALLEST_INTEGER, base_c
 class StagedRows:
     """The rows of one statement, and what columns need to hold them.
 
-    While some are being written, on another thread perhaps, others may be added.
+    Rows may be added while others are being written, perhaps on another thread.
     """
 
     def __init__(self, schema: Schema, memory: MemoryBudget) -> None:
@@ -50,7 +50,7 @@ class StagedRows:
         return len(self._growing) + sum(map(len, self._sealed))
 
     def seal(self) -> None:
-        """Keep what comes later apart from what is there."""
+        """Separate the rows that are there from those that come later."""
         if len(self._growing):
             self._sealed.append(self._growing)
             self._growing = RowBuffer(self._memory)
@@ -58,11 +58,11 @@ class StagedRows:
 
     @property
     def sealed(self) -> Sequence[RowBuffer]:
-        """All rows that were there then, apart from those that are forgotten."""
+        """Return the rows of all `seal` calls that are not forgotten."""
         return self._sealed
 
     def forget(self) -> None:
-        """Let go of what was sealed."""
+        """Release the sealed rows."""
         for buffer in self._sealed:
             buffer.close()
         self._sealed = []
@@ -75,38 +75,41 @@ class StagedRows:
 
 
 def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
-    """The rows of buffers, batch by batch; they can be walked again and again."""
+    """Return the rows of buffers, batch by batch. The buffers can be walked again."""
     return chain.from_iterable(buffer.batches() for buffer in buffers)
 
 
 class Write(Protocol):
-    """The writes of one statement (in one call of its plan)."""
+    """The writes of one statement in one call of its plan."""
 
     @property
     def where(self) -> str:
-        """The statement, for messages."""
+        """Return the name of the statement, for messages."""
         ...
 
     @property
     def whole(self) -> bool:
-        """Whether it means something only when the statement has ended, as the contents of a whole table."""
+        """Return whether it has a meaning only after the statement has ended, as a whole table has."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is staged, or all of it forgotten: a run without writes takes no lock."""
+        """Return whether nothing is staged or left to apply. A run without writes takes no lock."""
         ...
 
     def seal(self) -> None:
-        """What is staged now is to be applied; what comes later is for another time."""
+        """Mark what is staged now as the part that `apply` writes. Later rows are for another time."""
         ...
 
     async def apply(self, connection: Connection) -> None:
-        """Write what was sealed and is not forgotten: all of it again, after the transaction was lost."""
+        """Write everything that is sealed and not forgotten.
+
+        It is called again when a transaction was lost.
+        """
         ...
 
     def forget(self) -> None:
-        """What was applied needs never be applied again: let go of it."""
+        """Release what was applied: it will never be applied again."""
         ...
 
     def close(self) -> None:
@@ -115,7 +118,7 @@ class Write(Protocol):
 
 
 def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
-    """Add what the values of a batch need to the needs of their columns, one for each attribute, in order.
+    """Add the needs of a batch's values to those of their columns, one for each attribute, in order.
 
     An empty list is filled first.
     """

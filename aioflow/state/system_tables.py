@@ -1,11 +1,8 @@
-"""The tables that aioflow keeps in a plan's database for itself: runs, outbox, suspects, health of wrappers.
+"""The system tables, which aioflow keeps in a plan's database for itself: runs, outbox, suspects and health.
 
-Their SQL is what all dialects share: moments are texts of one width in UTC (`stamp`), which compare as texts,
-and what is structured is JSON in a text. How versions are told apart is for `versions`.
-
-Versions of tables that aioflow keeps for itself: makes, checks, upgrades or refuses them.
-
-Which tables there are is said by `own_tables`.
+Their SQL is common to all dialects. A moment is a text of one width in UTC (`stamp`), so that moments compare
+as texts. Structured values are JSON in a text. The tables have a version: they are made, checked and upgraded
+here, and refused when they are newer or damaged.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ _COMMITTED = moment("tables committed", "the tables were made or upgraded")
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of one version: how to get there from any older one, and the columns that they have then.
+    """System tables of one version: the columns they have, and the migrations from any older version.
 
     The first of `migrations` makes version 1 of nothing, the second version 2 of version 1, and so on.
     """
@@ -59,7 +56,7 @@ class Tables:
 
     @property
     def probe(self) -> str:
-        """One query that gives the version, and fails unless every table and column is there."""
+        """Return a query that gives the version, and fails unless every table and column is there."""
         others = [
             f"NOT EXISTS (SELECT {', '.join(columns)} FROM {table} WHERE 1 = 0)"
             for table, columns in self.columns.items()
@@ -75,14 +72,14 @@ async def prepare_tables(
     tables: Tables,
     wait_seconds: float = WAIT_SECONDS,
 ) -> None:
-    """Have the tables there in their last version, whatever was there before; outside of a transaction."""
+    """Make or upgrade the tables to their last version. Must not be called within a transaction."""
     found = await found_version(connection, address, tables)
     if found == tables.version:
         return
-    patience = LockWait(address, wait_seconds, warn)
-    copy = await _copied(connection, driver, address, tables, patience) if found else None
+    lock_wait = LockWait(address, wait_seconds, warn)
+    copy = await _copied(connection, driver, address, tables, lock_wait) if found else None
     try:
-        await _upgrade(connection, address, tables, patience)
+        await _upgrade(connection, address, tables, lock_wait)
     except _ELSEWHERE:
         raise
     except DatabaseError as error:
@@ -101,9 +98,12 @@ async def prepare_tables(
 
 
 async def _copied(
-    connection: Connection, driver: Driver, address: Address, tables: Tables, patience: LockWait
+    connection: Connection, driver: Driver, address: Address, tables: Tables, lock_wait: LockWait
 ) -> str | None:
-    """Where the copy of older tables is; None when another process has upgraded them meanwhile."""
+    """Copy older tables.
+
+    Return where the copy is, or None when another process has upgraded them meanwhile.
+    """
     failures = 0
     while True:
         found = await found_version(connection, address, tables)
@@ -118,17 +118,17 @@ async def _copied(
                 error, DisconnectedError | DiskFullError | DamagedError
             ):
                 raise
-            await patience.pause(error)
+            await lock_wait.pause(error)
         else:
             _COPIED()
             return copy
 
 
 async def found_version(connection: Connection, address: Address, tables: Tables) -> int:
-    """The version of the tables that are there, 0 when there are none; changes nothing.
+    """Return the version of the tables, or 0 when there are none. Change nothing.
 
-    A VersionError when they are newer, a DamagedError when some are missing. Not within a transaction, which
-    the failing query would end.
+    Raise a VersionError when they are newer, and a DamagedError when some are missing. Must not be called
+    within a transaction, which the failing query would end.
     """
     try:
         rows = await connection.fetch(tables.probe)
@@ -141,9 +141,9 @@ async def found_version(connection: Connection, address: Address, tables: Tables
     return await _examine(connection, address, tables)
 
 
-async def _upgrade(connection: Connection, address: Address, tables: Tables, patience: LockWait) -> None:
+async def _upgrade(connection: Connection, address: Address, tables: Tables, lock_wait: LockWait) -> None:
     async with AsyncExitStack() as stack:
-        await patience.enter(connection, stack)
+        await lock_wait.enter(connection, stack)
         version = await _examine(connection, address, tables)
         if version == tables.version:
             return
@@ -157,7 +157,7 @@ async def _upgrade(connection: Connection, address: Address, tables: Tables, pat
 
 
 async def _examine(connection: Connection, address: Address, tables: Tables) -> int:
-    """The version, as `found_version` says it; slower, and without a query that fails."""
+    """Return the version as `found_version` does, slower, but without a query that fails."""
     try:
         return await _look(connection, address, tables)
     except DamagedError:
@@ -280,16 +280,16 @@ async def prepare(
     tables: Tables = OWN_TABLES,
     wait_seconds: float = WAIT_SECONDS,
 ) -> None:
-    """Make, check or upgrade the tables before something is written; outside of a transaction.
+    """Make, check or upgrade the tables before something is written. Must not be called within a transaction.
 
-    Newer ones are a VersionError, damaged ones a DamagedError, and nothing is changed. Where a copy of older
-    ones was kept is told to `warn`.
+    Newer tables are a VersionError, damaged ones a DamagedError, and nothing is changed then. `warn` is told
+    where the copy of older tables is.
     """
     await prepare_tables(connection, driver, address, warn, tables, wait_seconds)
 
 
 async def are_there(connection: Connection, address: Address, tables: Tables = OWN_TABLES) -> bool:
-    """Whether the tables can be read as they are: for those who only look. None are made or upgraded."""
+    """Return whether the tables can be read as they are. Readers make and upgrade nothing."""
     return await found_version(connection, address, tables) == tables.version
 
 
@@ -297,12 +297,12 @@ async def are_there(connection: Connection, address: Address, tables: Tables = O
 
 
 def stamp(when: datetime) -> str:
-    """A moment as the tables hold it: `2026-01-31T10:00:00.000000Z`, always as wide and in UTC."""
+    """Return a moment as the tables hold it: `2026-01-31T10:00:00.000000Z`, of one width and in UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def from_stamp(text: str) -> datetime:
-    """The moment of a `stamp`."""
+    """Return the moment of a `stamp`."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
@@ -312,9 +312,9 @@ def from_stamp(text: str) -> datetime:
 async def note_run(
     connection: Connection, run_id: str, plan: str, started: datetime, committed: datetime
 ) -> None:
-    """Within the transaction of a run: say that it was committed. Rows of runs long ago are let go of.
+    """Note within the transaction of a run that it commits, and delete the rows of runs long ago.
 
-    A run that commits as it streams has one row, of its last commit.
+    A run that commits as it streams has one row, that of its last commit.
     """
     places = connection.dialect.placeholders(4)
     await connection.run(
@@ -333,7 +333,7 @@ async def note_run(
 
 
 async def was_committed(connection: Connection, run_id: str, committed: datetime) -> bool:
-    """Whether the commit that noted this moment for a run did happen."""
+    """Return whether the commit that noted this moment for a run has happened."""
     one, two = (connection.dialect.placeholders(1, first) for first in (1, 2))
     found = await connection.fetch(
         f"SELECT 1 FROM {RUNS} WHERE run_id = {one} AND committed = {two}", (run_id, stamp(committed))
@@ -342,7 +342,7 @@ async def was_committed(connection: Connection, run_id: str, committed: datetime
 
 
 async def latest_commit(connection: Connection) -> str | None:
-    """When a run last committed in this database; None before the first."""
+    """Return the moment of the latest commit of a run, or None before the first."""
     if await connection.columns(RUNS) is None:
         return None
     ((latest,),) = await connection.fetch(f"SELECT max(committed) FROM {RUNS}")

@@ -18,12 +18,12 @@ from typing import ClassVar, TypeAlias
 from aioflow.authoring.context import Context, Position, RunInfo
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.errors import AioflowError
+from aioflow.runtime.shielded import run_shielded
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
 from aioflow.state.lock_wait import LockWait
-from aioflow.state.shielded import to_the_end
 from aioflow.state.staged import Write
 from aioflow.state.system_tables import META, note_run, was_committed
 from aioflow.state.tables import Shape, Shapes
@@ -149,7 +149,7 @@ class Transaction:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await to_the_end(self._apply_early(context.position))
+            await run_shielded(self._apply_early(context.position))
             async with permit():
                 yield self._connection
 

@@ -1,6 +1,6 @@
-"""Rows into a table with a key: those that are there already stay as they are, or are updated.
+"""Rows into a table with a key: existing rows stay as they are, or are updated.
 
-They are loaded into a table of their own, with columns like those of the table, and moved from there.
+The rows are loaded into a table of their own, with columns like those of the table, and moved from there.
 Null equals null in a key, as everywhere in the language where tuples are compared. Unique indexes do not see
 it so: rows with nulls in their key are moved by statements of their own.
 """
@@ -67,7 +67,7 @@ class Upsert:
         await self._connection.run(f"drop table {_STAGED}")
 
     async def _make_staged(self) -> None:
-        """A table for rows on their way, which holds values in the same form as the table itself."""
+        """Make a temporary table, which holds values in the same form as the table itself."""
         found = await self._connection.columns(self._table) or ()
         declared = {column.name: column.declared for column in found}
         columns = [f"{quote_name(name)} {declared[name]}" for name in self._names]
@@ -75,7 +75,7 @@ class Upsert:
         await self._connection.run(f"create temporary table {_STAGED} ({', '.join(columns)})")
 
     def _numbered(self, buffers: Sequence[RowBuffer]) -> Iterator[Batch]:
-        """The rows with their numbers; notes which nulls there are in keys."""
+        """Yield the rows with their numbers, and note which nulls there are in keys."""
         positions = [self._names.index(name) for name in self._key]
         key_of = picker(positions)
         first = 1
@@ -93,7 +93,10 @@ class Upsert:
     # --- moving rows ----------------------------------------------------------------------------
 
     def _moves(self, nulls: Nulls) -> list[str]:
-        """What moves the rows with just these nulls in their key; each to be given a last number."""
+        """Return statements that move the rows with just these nulls in their key.
+
+        Each takes a last number.
+        """
         if not any(nulls):
             return [f"{self._insert(self._chosen(nulls))} {self._on_conflict()}"]
         there = f"select 1 from {self._target} as old where {self._same_key(nulls)}"
@@ -101,7 +104,7 @@ class Upsert:
         return [self._update(nulls), inserts] if self._updated else [inserts]
 
     def _chosen(self, nulls: Nulls) -> str:
-        """Of several rows with one key the first one, or the last one when they are updates."""
+        """Return a query for one row of each key: the first one, or the last one when they are updates."""
         names, number, place = quoted(self._names), quote_name(self._number), self._unused_name("place")
         order = f"{number} desc" if self._updated else number
         conditions = [f"{number} <= {self._connection.dialect.placeholders(1)}"]
@@ -130,7 +133,7 @@ class Upsert:
         return ", ".join(f"{quote_name(name)} = {source}.{quote_name(name)}" for name in self._updated)
 
     def _same_key(self, nulls: Nulls) -> str:
-        """A condition that an index can help with."""
+        """Return a condition that an index can help with."""
         return " and ".join(
             f"old.{quote_name(name)} is null" if null else f"old.{quote_name(name)} = new.{quote_name(name)}"
             for name, null in zip(self._key, nulls, strict=True)
@@ -139,7 +142,7 @@ class Upsert:
     # --- conflicts ------------------------------------------------------------------------------
 
     async def _move(self, sql: str, loaded: int) -> None:
-        """Move rows; where one of them is refused, find out which."""
+        """Move rows. When one of them is refused, find out which."""
         try:
             async with self._connection.savepoint():
                 await self._connection.run(sql, (loaded,))
@@ -148,7 +151,7 @@ class Upsert:
             raise ConflictError(f"{self._told(error)}, for the row {self._shown(row)}") from error
 
     async def _refused(self, sql: str, loaded: int) -> Row:
-        """The first row with which the others cannot be moved."""
+        """Return the first row with which the others cannot be moved."""
         good, bad = 0, loaded
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -172,7 +175,7 @@ class Upsert:
             return False
 
     def _told(self, error: ConflictError) -> str:
-        """What was refused, without what only we know of: the table on the way, its numbers, our SQL."""
+        """Return the error's text without our own details: the temporary table, its numbers, our SQL."""
         text = _OUR_SQL.sub("", str(error)).replace(repr(_STAGED), repr(self._table), 1)
         return re.sub(rf", {re.escape(self._number)}=\d+(?=\))", "", text, count=1)
 
@@ -182,17 +185,17 @@ class Upsert:
 
 
 class _UndoError(Exception):
-    """Leaves a savepoint so that nothing of it remains."""
+    """Undoes a savepoint."""
 
 
 # --- keys that databases compare as the language does -------------------------------------------
 
 
 def comparable(row: Row, positions: Sequence[int], *, mixes_dates: bool) -> Row:
-    """A row whose values at these places are equal for a database when they are equal for us.
+    """Return a row whose values at `positions` are equal for a database when they are equal for us.
 
-    A value is only ever replaced by one that equals it: 1.0 or a Decimal by 1, a time by the same in UTC.
-    Where a column takes dates of all forms, midnight is the date, and other times are without a zone.
+    A value is only ever replaced by an equal one: 1.0 or a Decimal by 1, a time by the same in UTC. Where a
+    column takes dates of all forms, midnight is the date, and other times are without a zone.
     """
     for position in positions:
         value = row[position]
@@ -206,7 +209,7 @@ _PLAIN = frozenset({str, bool, int})
 
 
 def _are_plain(batch: Batch, positions: Sequence[int]) -> bool:
-    """Whether no row of a batch has anything but plain values at these places, nor a null."""
+    """Return whether all rows of a batch have plain values at `positions`, and no null."""
     for position in positions:
         column = [row[position] for row in batch]
         classes = set(map(type, column))
@@ -228,7 +231,10 @@ def _comparable(value: Value, mixes_dates: bool) -> Value:
 
 
 def _in_utc(value: datetime) -> datetime:
-    """The same moment in UTC, or where there is no such year in the zone that has it in all cases."""
+    """Return the same moment in UTC.
+
+    At the ends of the calendar, return it in the zone that always has it.
+    """
     try:
         return value.astimezone(UTC)
     except OverflowError:
@@ -238,7 +244,7 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def _comparable_number(value: float | Decimal) -> Value:
-    """An integer of 64 bits, else a float that equals it, else a Decimal."""
+    """Return the equal integer of 64 bits, else the equal float, else a Decimal."""
     if value.is_nan() if isinstance(value, Decimal) else value != value:
         return float("nan")
     if SMALLEST_INTEGER <= value <= LARGEST_INTEGER and value == int(value):
@@ -256,5 +262,5 @@ def _comparable_number(value: float | Decimal) -> Value:
 
 
 def _shortest(value: Decimal) -> Decimal:
-    """Without zeros at its end; by default Python would also round it to 28 digits."""
+    """Return a number without zeros at its end. Python's default would also round it to 28 digits."""
     return value.normalize(Precision(prec=max(len(value.as_tuple().digits), 1), Emax=MAX_EMAX, Emin=MIN_EMIN))

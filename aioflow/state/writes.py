@@ -1,10 +1,8 @@
-"""dbappend's write: rows for the end of a table.
+"""The writes of operators on databases: `Append` (dbappend), `Export` (dbexport) and `Updates` (dbupdate).
 
-dbexport's write: the contents of a whole table.
-
-dbupdate's statements: executed at once, in the run's own view of its database.
-
-Rows that a database cannot hold, found while they are staged: they fail as tuples, not as a whole run.
+Appends and exports are staged and applied in the run's transaction. Updates are executed at once, in the
+run's own view of its database. `Storable` finds rows that a database cannot hold while they are staged: they
+fail as tuples, not as a whole run.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from aioflow.state.upsert import Upsert
 
 
 class Append:
-    """Rows that are to be appended; with a key, only those that are new, or also `updates` of the others."""
+    """Rows for the end of a table. With a key only new rows are added, or with `updates` old ones updated."""
 
     whole = False
 
@@ -81,7 +79,10 @@ class Append:
             await connection.load(self._table, names, batches_of(buffers), needs)
 
     async def _fit_table(self, connection: Connection, needs: Sequence[ColumnNeed]) -> None:
-        """Have a table that does not show whether all rows were written at once or some of them earlier."""
+        """Make or fit the table.
+
+        It shows no difference between rows written at once and rows written earlier.
+        """
         made_for = [_decides_on_type(need) for need in needs]
         if self._made_for is not None and self._made_for != made_for:
             await refit_table(connection, self._table, needs, self._memory)
@@ -97,13 +98,13 @@ class Append:
 
 
 def _decides_on_type(need: ColumnNeed) -> Hashable:
-    """What the type of a new column may depend on."""
+    """Return everything that the type of a new column may depend on."""
     largest = need.largest if float in need.classes else None
     return frozenset(need.classes), need.is_wide, largest, frozenset(need.zoned)
 
 
 class Export:
-    """What a table is to become. Nothing may be known of the attributes of a relation without rows."""
+    """The contents of a whole table. The attributes of a relation without rows may be unknown."""
 
     whole = True
 
@@ -143,7 +144,7 @@ class Export:
             await connection.load(self._table, rows.schema.names, batches_of(buffers), rows.needs)
 
     async def _fits(self, known: set[str], connection: Connection) -> bool:
-        """Whether the table has just these columns, for such values: it then keeps its indexes."""
+        """Return whether the table has just these columns, for such values. Then it keeps its indexes."""
         if known != set(self._rows.schema.names):
             return False
         try:
@@ -160,7 +161,7 @@ class Export:
         await connection.create_table(self._table, self._rows.needs)
 
     def forget(self) -> None:
-        """The whole is written once: there is nothing to come."""
+        """Release everything: a whole table is written only once."""
         self.close()
 
     def close(self) -> None:
@@ -176,7 +177,7 @@ _FATAL = (DisconnectedError, DiskFullError, DamagedError, BusyError)
 
 @dataclass(frozen=True)
 class UpdateOutcome:
-    """What the statement gave for one tuple: the rows that it returned or their number, or why it failed."""
+    """The outcome of a statement for one tuple: the rows that it returned or their number, or its failure."""
 
     row: Row
     schema: Schema = CHANGED
@@ -185,7 +186,7 @@ class UpdateOutcome:
 
 
 class Updates:
-    """One statement of SQL, for tuples in their order."""
+    """One statement of SQL that is executed for tuples in their order."""
 
     def __init__(self, sql: Sql, database: str | None, context: Context) -> None:
         self._sql = sql
@@ -194,7 +195,7 @@ class Updates:
         self._transaction = context.service(Transaction)
 
     async def run(self, rows: Batch) -> list[UpdateOutcome]:
-        """Execute for each tuple. One that fails leaves no trace, and the others are not touched by it."""
+        """Execute the statement for each tuple. A tuple that fails leaves no trace, and spares the others."""
         async with self._transaction.own_view(self._database, self._context, changes=True) as connection:
             try:
                 async with connection.savepoint():
@@ -235,7 +236,7 @@ class UnstorableError(ValueError):
 
 
 class Storable:
-    """Tells the tuples of one statement that its database can hold from those that it cannot."""
+    """Separates the tuples that a database can hold from those that it cannot."""
 
     def __init__(self, schema: Schema, db: str | None, context: Context) -> None:
         self._schema = schema
@@ -247,7 +248,7 @@ class Storable:
             raise error
 
     def refused(self, batch: Batch) -> dict[int, UnstorableError]:
-        """Why tuples cannot be stored, by their numbers in the batch."""
+        """Return the reasons why tuples cannot be stored, by their numbers in the batch."""
         names = self._schema.names
         return {
             number: UnstorableError(f"the value of {names[place]!r} {reason}")

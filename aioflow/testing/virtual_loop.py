@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import selectors
+import sys
 from asyncio import Handle, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -23,7 +24,7 @@ _STEPS_BETWEEN_POLLS = 64
 
 
 class DeadlockError(Exception):
-    """Nothing can happen any more, yet somebody still waits."""
+    """Nothing can happen any more, yet a task still waits."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -65,11 +66,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._outside_seconds = outside_seconds
         self._in_executor: set[object] = set()
+        self._on_aiosqlite: set[asyncio.Future[Any]] = set()
         self._numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
         self._created = 0
 
     def time(self) -> float:
-        """Seconds since the loop was made, in its own time."""
+        """Return the seconds since the loop was made, in its own time."""
         return self._now
 
     # --- running ---
@@ -127,7 +129,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._wake_sleepers()
 
     def _poll(self, timeout: float) -> bool:
-        """Take what arrived from outside; whether there was anything."""
+        """Process events from outside. Return whether there were any."""
         events = self._selector.select(timeout)
         self._process_events(events)  # type: ignore[attr-defined]
         return bool(events)
@@ -153,8 +155,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         with suppress(RuntimeError):  # the loop has been closed since
             self.call_soon_threadsafe(self._in_executor.discard, work)
 
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a new future. Time stands still until one that aiosqlite made is done: its thread works."""
+        future = super().create_future()
+        # aiosqlite has threads of its own, and no public way to ask whether they work.
+        if sys._getframe(1).f_globals.get("__name__") == "aiosqlite.core":
+            self._on_aiosqlite.add(future)
+            future.add_done_callback(self._on_aiosqlite.discard)
+        return future
+
     def _working_elsewhere(self) -> bool:
-        if self._in_executor:
+        if self._in_executor or self._on_aiosqlite:
             return True
         # anyio keeps its threads here, and has no public way to ask whether they work.
         variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
@@ -178,7 +189,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return task
 
     def tasks(self) -> list[Task[Any]]:
-        """The tasks that have not ended, in the order in which they were started."""
+        """Return the tasks that have not ended, in the order in which they were started."""
         return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers.get(task, 0))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -201,13 +212,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _task_of(handle: Handle) -> Task[Any] | None:
-    """The task that a handle takes a step of; None for any other callback."""
+    """Return the task that a handle takes a step of, or None for any other callback."""
     owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
     return owner if isinstance(owner, Task) else None
 
 
 def describe_task(task: Task[Any]) -> str:
-    """Name of a task, its coroutine and the innermost line at which that waits."""
+    """Return the name of a task, its coroutine, and the innermost line at which it waits."""
     awaited: Any = task.get_coro()
     name = f"{task.get_name()} {getattr(awaited, '__qualname__', '')}"
     place = "not started"

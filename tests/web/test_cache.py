@@ -589,12 +589,12 @@ WRITER = """
 import asyncio, sys, time
 from pathlib import Path
 from aioflow.web.cache_store import CacheStore, Chosen
-from aioflow.web.freshness import Kept
+from aioflow.web.freshness import StoredHead
 async def main():
     store = CacheStore(Path(sys.argv[1]), 10_000_000, clock=time.time)
     for number in range(60):
         url = f"http://a.test/{number % 20}"
-        await store.put(Chosen(url, {}), Kept(200, (), 0, number), url.encode() * 500)
+        await store.put(Chosen(url, {}), StoredHead(200, (), 0, number), url.encode() * 500)
         found = await store.find(url, {}, {})
         assert found is not None and found.body == url.encode() * 500
     await store.close()

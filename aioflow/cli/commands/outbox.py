@@ -24,10 +24,10 @@ from aioflow.messages.outbox.rows import Held, OutboxAccount, OutboxEntry, Waiti
 from aioflow.messages.outbox.settings import OUTBOX
 from aioflow.messages.outbox.table import OutboxTable
 from aioflow.relation import Record, Row, Schema
+from aioflow.runtime.shielded import run_shielded
 from aioflow.state.databases import DEFAULT
 from aioflow.state.driver import Address
 from aioflow.state.errors import VersionError
-from aioflow.state.shielded import to_the_end
 from aioflow.state.system_tables import OWN_TABLES, found_version
 from aioflow.values.quantities import count_text, duration_text
 
@@ -259,7 +259,7 @@ async def _deliver(place: DatabaseChoice, watch: bool) -> int:
         try:
             work = courier.watch() if watch else courier.deliver(everything=True)
             # Whoever interrupts is told what is left, too.
-            await to_the_end(work, courier.interrupt)
+            await run_shielded(work, courier.interrupt)
         finally:
             await channels.close()
             code = _tell_report(courier.report, place.address)

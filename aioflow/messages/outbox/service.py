@@ -17,9 +17,9 @@ from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
 from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.relation import Batch, Schema
 from aioflow.runtime.memory import MemoryBudget, row_size
+from aioflow.runtime.shielded import run_shielded
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
-from aioflow.state.shielded import to_the_end
 from aioflow.state.staged import StagedRows, batches_of
 from aioflow.state.system_tables import OUTBOX as TABLE
 from aioflow.state.system_tables import are_there, stamp
@@ -139,7 +139,7 @@ class Outbox:
         with self._host.if_interrupted(courier.interrupt):
             try:
                 # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
-                return await to_the_end(courier.deliver(self._settings.deliver_seconds), courier.stop)
+                return await run_shielded(courier.deliver(self._settings.deliver_seconds), courier.stop)
             finally:
                 try:
                     await channels.close()

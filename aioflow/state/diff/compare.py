@@ -1,7 +1,7 @@
-"""A relation compared with what a table remembers: what is new, what has changed, what is there no more.
+"""A relation compared with a table: the rows that are new, changed, or gone.
 
-The table is scanned once, in a snapshot, then tuples are compared as they come. What is to be written is
-gathered in a `DiffWrite`; what may be told and written is decided at the end, by a `Judgement`.
+The table is scanned once, in a snapshot, then tuples are compared as they come. A `DiffWrite` gathers what is
+to be written. At the end a `Judgement` decides what may be told and written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MANY_ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A row that is there no more, by its key's fingerprint."""
+    """A row that is gone from the relation, with the fingerprint of its key."""
 
     row: Row
     key: str
@@ -41,22 +41,22 @@ class _Missing:
 
 
 async def open_difference(
-    connection: Connection, wish: DiffSpec, schema: Schema | None, where: str, memory: MemoryBudget
+    connection: Connection, spec: DiffSpec, schema: Schema | None, where: str, memory: MemoryBudget
 ) -> Difference | None:
-    """Read what a table remembers, to compare a relation with it; None when there is nothing at all.
+    """Read a table to compare a relation with it. Return None when there is nothing at all.
 
-    A schema of None stands for a relation of which nothing is known, since it has no tuples.
+    A schema of None stands for a relation without tuples, of which nothing is known.
     """
-    rows = await StoredRows.of(connection, wish.table, schema)
-    rows.check(wish.key or (), wish.evolve)
+    rows = await StoredRows.of(connection, spec.table, schema)
+    rows.check(spec.key or (), spec.evolve)
     schema = schema or rows.schema
     if schema is None:
         return None
-    before = await read_suspect(connection, wish.table)
-    difference = Difference(wish, schema, rows, where, memory, before)
+    before = await read_suspect(connection, spec.table)
+    difference = Difference(spec, schema, rows, where, memory, before)
     try:
         difference.write.read_after = await latest_commit(connection)
-        await difference.remember(connection)
+        await difference.read_table(connection)
     except BaseException:
         difference.close()
         raise
@@ -64,15 +64,15 @@ async def open_difference(
 
 
 class Difference:
-    """The comparison of one relation with one table; what is to be written stands in `write`.
+    """The comparison of one relation with one table. `write` holds what is to be written.
 
-    `before` is what earlier runs held back. `compare` batches, `settle` at the end of the relation, `judge`;
-    then `added`, `changed` and `removed` are what may be told.
+    `before` is what earlier runs held back. Call `compare` for each batch, `settle` at the end of the
+    relation, then `judge`; afterwards `added`, `changed` and `removed` yield what may be told.
     """
 
     def __init__(
         self,
-        wish: DiffSpec,
+        spec: DiffSpec,
         schema: Schema,
         rows: StoredRows,
         where: str,
@@ -80,8 +80,8 @@ class Difference:
         before: Suspect | None,
     ) -> None:
         names = schema.names
-        key = wish.key_of(names)
-        self._wish = wish
+        key = spec.key_of(names)
+        self._spec = spec
         self._stored = rows
         self._before = before
         self._memory = memory
@@ -89,10 +89,10 @@ class Difference:
         self._width = len(names)
         self._key_places = [schema.position(name) for name in key]
         self._pick_key = picker(self._key_places)
-        self._counted = [place for place, name in enumerate(names) if name not in (*key, *wish.ignore)]
+        self._counted = [place for place, name in enumerate(names) if name not in (*key, *spec.ignore)]
         self._pick_old = picker([place for place, name in enumerate(names) if name not in key])
         self._arranged = picker(_places(changed_schema(schema, key), schema, key))
-        self._remembered = TableSnapshot(memory, self._keys)
+        self._snapshot = TableSnapshot(memory, self._keys)
         self._valued: set[int] = set()  # columns in which the table has values, and no tuple so far
         lost = before.columns if before is not None else ()
         self._lost = {place for place, name in enumerate(names) if name in lost}  # and no tuple has a value
@@ -106,7 +106,7 @@ class Difference:
         self._rows = 0  # how many tuples came
         self._known = 0  # how many rows of the table were seen in the relation
         self._tells_new = True
-        self.write = DiffWrite(where, wish, rows, schema, memory)
+        self.write = DiffWrite(where, spec, rows, schema, memory)
         self.table_schema = rows.schema or schema
 
     def __enter__(self) -> Difference:
@@ -119,53 +119,53 @@ class Difference:
             self.write.close()
 
     def close(self) -> None:
-        """Let go of all but what is to be written."""
+        """Release everything except `write`."""
         for structure in (
-            *(self._remembered, self._new_keys, self._held, self._untold),
+            *(self._snapshot, self._new_keys, self._held, self._untold),
             *(self._preview, self._again, self._changes, self._silent),
         ):
             structure.close()
 
-    # --- what the table remembers ---------------------------------------------------------------
+    # --- the table ---------------------------------------------------------------
 
-    async def remember(self, connection: Connection) -> None:
-        """Read the table, row by row, and the keys that earlier runs held back."""
+    async def read_table(self, connection: Connection) -> None:
+        """Read the table, and the keys that earlier runs held back."""
         empty = set(range(self._width))
         try:
             async with aclosing(self._stored.scan(connection)) as batches:
                 async for batch in batches:
-                    self._remembered.append(batch)
+                    self._snapshot.append(batch)
                     empty -= _valued(batch, empty)
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None
         self._valued = set(range(self._width)) - empty
         if self._before is not None:
-            async with aclosing(read_held(connection, self._wish.table)) as batches:
+            async with aclosing(read_held(connection, self._spec.table)) as batches:
                 async for batch in batches:
                     self._held.add_all([row[0] for row in batch], batch)
 
     @property
     def is_large(self) -> bool:
-        """Whether `arrange` takes time, and belongs on another thread."""
-        return self._remembered.is_on_disk
+        """Return whether `arrange` takes long enough for another thread."""
+        return self._snapshot.is_on_disk
 
     def arrange(self) -> None:
-        """Make what was read ready to be compared with."""
+        """Prepare the rows that were read for comparison."""
         try:
-            self._remembered.seal()
+            self._snapshot.seal()
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None
 
     def _twice_in_table(self, row: Row) -> ConflictError:
         return ConflictError(
-            f"the table {self._wish.table!r} has several rows with {self._key_text(row)}; diff needs one row "
+            f"the table {self._spec.table!r} has several rows with {self._key_text(row)}; diff needs one row "
             "for each key: name another KEY, or remove the others"
         )
 
     # --- what comes -----------------------------------------------------------------------------
 
     def compare(self, batch: Batch) -> None:
-        """Take tuples. Until each column that had values has one again, they are only kept."""
+        """Compare tuples. They are only stored until each column that had values has one again."""
         self._rows += len(batch)
         if self._lost:
             self._lost -= _valued(batch, self._lost)
@@ -178,18 +178,18 @@ class Difference:
             self._compare_preview(None)
 
     def settle(self, marks: Marks) -> Judgement:
-        """All tuples have come: decide which columns went empty, and compare what was kept for that."""
+        """Decide which columns went empty, and compare the tuples that were stored for that."""
         vanished = [self._names[place] for place in sorted(self._valued)] if self._rows else []
         still_empty = [self._names[place] for place in sorted(self._lost)]
-        judgement = Judgement(self._wish, self._before, self.is_first, marks, vanished, still_empty)
+        judgement = Judgement(self._spec, self._before, self.is_first, marks, vanished, still_empty)
         if not judgement.doubts:
             self._compare_preview(judgement)
-            if judgement.filled and self._wish.key is None:
+            if judgement.filled and self._spec.key is None:
                 self._fill([self._names.index(name) for name in judgement.filled if name in self._names])
         return judgement
 
     def _compare_preview(self, judgement: Judgement | None) -> None:
-        if judgement is not None and judgement.vanished and self._wish.key is None:
+        if judgement is not None and judgement.vanished and self._spec.key is None:
             self._compare_without([self._names.index(name) for name in judgement.vanished])
             return
         for batch in self._preview.batches():
@@ -199,8 +199,8 @@ class Difference:
     def _compare(self, batch: Batch, judgement: Judgement | None) -> None:
         """Stage the tuples that are new, and those that have changed, with their old values."""
         keys = self._keys(batch)
-        found = self._remembered.find(keys)
-        seen = self._remembered.seen
+        found = self._snapshot.find(keys)
+        seen = self._snapshot.seen
         new_keys: list[Hashable] = []
         new: Batch = []
         rows: Batch = []
@@ -223,7 +223,7 @@ class Difference:
         self._change(rows, old, judgement)
 
     def _compare_without(self, vanished: Sequence[int]) -> None:
-        """Compare tuples as a whole, but for columns that went empty: none is known by those."""
+        """Compare tuples as a whole, except for columns that went empty."""
         rest = [place for place in self._key_places if place not in vanished]
         keys_of = picker(rest)
 
@@ -231,35 +231,35 @@ class Difference:
             return identities(list(map(keys_of, batch)))
 
         with KeySet(self._memory) as stored, KeySet(self._memory) as given:
-            for batch in self._remembered.unseen():
+            for batch in self._snapshot.unseen():
                 stored.add_new(keys(batch), batch)
             for batch in self._preview.batches():
                 fresh = given.add_new(keys(batch), batch)
                 new = [row for key, row in zip(keys(fresh), fresh, strict=True) if key not in stored]
                 if new:
                     self.write.insert(new)
-            self._known += self._remembered.see(lambda batch: [key in given for key in keys(batch)])
+            self._known += self._snapshot.see(lambda batch: [key in given for key in keys(batch)])
 
     def _fill(self, places: Sequence[int]) -> None:
-        """Without a KEY, a row whose empty columns have values again looks like another: it is the same."""
+        """Recognise rows whose empty columns have values again. Without a KEY they look like other rows."""
         pick = picker([place for place in self._key_places if place not in places])
 
         def keys(batch: Batch) -> Sequence[Hashable]:
             return identities(list(map(pick, batch)))
 
         with KeySet(self._memory) as empty, KeySet(self._memory) as filled:
-            for batch in self._remembered.unseen():
+            for batch in self._snapshot.unseen():
                 rows = [row for row in batch if any(is_empty(row[place]) for place in places)]
                 empty.add_new(keys(rows), rows)
             for batch in self.write.inserts():
                 same = [row for key, row in zip(keys(batch), batch, strict=True) if key in empty]
                 filled.add_new(keys(same), same)
                 self._untold.add_new(self._keys(same), same)
-            for batch in self._remembered.unseen():
+            for batch in self._snapshot.unseen():
                 self._silent.append(
                     [row for key, row in zip(keys(batch), batch, strict=True) if key in filled]
                 )
-            self._known += self._remembered.see(lambda batch: [key in filled for key in keys(batch)])
+            self._known += self._snapshot.see(lambda batch: [key in filled for key in keys(batch)])
 
     def _add(self, keys: Sequence[Hashable], rows: Batch, again: Batch) -> None:
         if not rows:
@@ -298,7 +298,7 @@ class Difference:
             self._changes.append(changed)
 
     def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int]]:
-        """Columns of which values may come, or go, without a word."""
+        """Return the columns whose values may appear, and those whose values may vanish, silently."""
         before = self._before.columns if self._before is not None else ()
         # A column that the table gets only now has its baseline in this run.
         filled = {place for place, name in enumerate(self._names) if name in (*before, *self._stored.missing)}
@@ -309,12 +309,15 @@ class Difference:
 
     @property
     def repeated(self) -> int:
-        """How many tuples had the key of one before them."""
+        """Return how many tuples had the key of an earlier one."""
         return len(self._again)
 
     def check_repeated(self) -> None:
-        """An InputError when a tuple differs from the first of its key; takes time where there are many."""
-        if self._wish.duplicates == "first":
+        """Raise an InputError when a tuple differs from the first of its key.
+
+        It takes time when there are many.
+        """
+        if self._spec.duplicates == "first":
             return
         with KeyedRows(self._memory) as firsts:
             self._gather_firsts(firsts)
@@ -323,7 +326,7 @@ class Difference:
                     self._compare_repeated(row, first)
 
     def _gather_firsts(self, firsts: KeyedRows) -> None:
-        """Those of the first tuples that are to be written, of keys that came again."""
+        """Gather the first tuples of keys that came again, as far as they are to be written."""
         with KeySet(self._memory) as wanted:
             for batch in self._again.batches():
                 keys = self._keys(batch)
@@ -335,7 +338,7 @@ class Difference:
 
     def _firsts_of(self, batch: Batch, firsts: KeyedRows) -> Iterator[Row]:
         keys = self._keys(batch)
-        stored = self._remembered.find(keys)
+        stored = self._snapshot.find(keys)
         for written, found in zip(firsts.get_all(keys), stored, strict=True):
             # What was not to be written equals the table's.
             yield written[0] if written or found is None else found[1][: self._width]
@@ -349,32 +352,35 @@ class Difference:
             )
 
     def _differing(self, row: Row, other: Row) -> list[int]:
-        """The columns in which two tuples of one key differ; one that vanished has no value in any tuple."""
+        """Return the columns in which two tuples of one key differ.
+
+        Columns without any value do not count.
+        """
         places = [at for at in self._counted if at not in self._valued]
         return [at for at in places if identity((row[at],)) != identity((other[at],))]
 
     def _shown(self, row: Row, other: Row) -> str:
-        """The values in which a row differs from another."""
+        """Return the values in which a row differs from another."""
         places = self._differing(row, other)
         return key_text([self._names[at] for at in places], tuple(row[at] for at in places))
 
     @property
     def takes_time(self) -> bool:
-        """Whether what is done at the end belongs on another thread."""
-        return len(self._remembered) + self._rows >= _MANY_ROWS
+        """Return whether the work at the end takes long enough for another thread."""
+        return len(self._snapshot) + self._rows >= _MANY_ROWS
 
     @property
     def is_first(self) -> bool:
-        """Whether no run has remembered anything yet."""
+        """Return whether no run has stored anything yet."""
         is_known = self._before is not None and not self._before.incomplete
         return not self._stored.is_there and not is_known
 
     @property
     def found(self) -> RowCounts:
-        return RowCounts(len(self._remembered), self._rows, self._known, self.write.inserted)
+        return RowCounts(len(self._snapshot), self._rows, self._known, self.write.inserted)
 
     def judge(self, judgement: Judgement, run_id: str, now: datetime) -> Suspect | None:
-        """Decide what is written and told; return what is held back. Takes time where much vanishes."""
+        """Decide what is written and told, and return what is held back. It takes time when much vanishes."""
         found = self.found
         if judgement.doubts:
             doubtful = judgement.doubtful_suspect(found, run_id, now)
@@ -395,8 +401,8 @@ class Difference:
         return suspect
 
     def _missing(self, judgement: Judgement, now: datetime, counts: bool) -> Iterator[list[_Missing]]:
-        """Yield the rows that are there no more, with what is known of their absence."""
-        for batch in self._remembered.unseen():
+        """Yield the rows that are gone, with what is known of their absence."""
+        for batch in self._snapshot.unseen():
             keys = [fingerprint(self._pick_key(row)) for row in batch]
             missing = []
             for row, key, held in zip(batch, keys, self._held.get_all(keys), strict=True):
@@ -407,7 +413,7 @@ class Difference:
             yield missing
 
     def _hold_or_delete(self, judgement: Judgement, now: datetime, counts: bool, holds: bool) -> int:
-        """Stage what is gone to be deleted or held; return how many rows are held."""
+        """Stage the gone rows to be deleted or held. Return how many are held."""
         waits = self._waits(judgement)
         quiet = judgement.confirmation == "quiet"
         gone = 0
@@ -415,29 +421,35 @@ class Difference:
             kept = [each for each in missing if holds and not each.is_settled]
             held = [each for each in kept if each.was_held or not waits]
             gone += len(kept)
-            self.write.hold([(self._wish.table, each.key, *_entry(each.absence)) for each in held])
+            self.write.hold([(self._spec.table, each.key, *_entry(each.absence)) for each in held])
             deleted = [each for each in missing if not holds or each.is_settled]
             self.write.delete([each.row for each in deleted if not (quiet and each.is_settled)])
             self._silent.append([each.row for each in deleted if quiet and each.is_settled])
         return gone
 
     def _waits(self, judgement: Judgement) -> bool:
-        """Whether a confirmation waits for a whole run; it is for the keys that were held before it."""
+        """Return whether a confirmation waits for a whole run.
+
+        It covers the keys that were held before it.
+        """
         return self._before is not None and bool(self._before.confirmed) and not judgement.confirmation
 
     def _hold_new(self) -> int:
-        """Neither store nor tell what is new; return how many rows that are."""
+        """Hold back the new rows. Return how many there are."""
         held = 0
         confirmed = self._before is not None and bool(self._before.confirmed)
         for batch in self.write.take_inserts():
             held += len(batch)
             if not confirmed:  # a confirmation is for the keys that were held before it
                 keys = [fingerprint(self._pick_key(row)) for row in batch]
-                self.write.hold([(self._wish.table, key, NEW, "") for key in keys])
+                self.write.hold([(self._spec.table, key, NEW, "") for key in keys])
         return held
 
     def _keep_new_keys(self, judgement: Judgement) -> bool:
-        """Hold the keys that earlier runs held as new and this run has not seen; whether there are any."""
+        """Hold the keys that earlier runs held as new and this run has not seen.
+
+        Return whether there are any.
+        """
         keeps = False
         with KeySet(self._memory) as seen:
             for batch in self.write.inserts():
@@ -448,7 +460,7 @@ class Difference:
                 held = judgement.awaits(runs) if runs <= NEW and key not in seen else 0
                 if held:
                     keeps = True
-                    self.write.hold([(self._wish.table, key, held, "")])
+                    self.write.hold([(self._spec.table, key, held, "")])
         return keeps
 
     def _reasons(self, reason: Reason | None, added: int) -> list[Reason]:
@@ -473,7 +485,7 @@ class Difference:
                 yield batch
 
     def _taken_over(self, batch: Batch) -> list[bool]:
-        """For each new row, whether a person has said that it is an old one under another key."""
+        """Return for each new row whether a person has said that it is an old one under another key."""
         quiet = self._before is not None and self._before.confirmed == "quiet"
         keys = [fingerprint(self._pick_key(row)) for row in batch]
         return [bool(held) and held[0][1] <= (NEW if quiet else NEW - 1) for held in self._held.get_all(keys)]
@@ -483,29 +495,29 @@ class Difference:
         yield from self._changes.batches()
 
     def removed(self) -> Iterator[Batch]:
-        """Yield the rows that are there no more, as the table had them."""
+        """Yield the rows that are gone, as the table had them."""
         for batch in self.write.deletes():
             yield list(map(self._stored.in_table_order, batch))
 
     def take_over_silently(self) -> None:
-        """Stage what is deleted without a word, after everything was told."""
+        """Stage the rows that are deleted without a message, after everything was told."""
         for batch in self._silent.batches():
             self.write.delete(batch)
 
     # --- keys -----------------------------------------------------------------------------------
 
     def _keys(self, batch: Batch) -> Sequence[Hashable]:
-        """Of tuples, and of stored rows, which begin with the same attributes."""
+        """Return the keys of tuples, or of stored rows, which begin with the same attributes."""
         return identities(list(map(self._pick_key, batch)))
 
     def _key_text(self, row: Row) -> str:
-        return key_text(self._wish.key_of(self._names), self._pick_key(row))
+        return key_text(self._spec.key_of(self._names), self._pick_key(row))
 
 
 def _places(wanted: Schema, schema: Schema, key: Sequence[str]) -> list[int]:
-    """Where the attributes of what has changed stand in a tuple with its old values and changes behind it.
+    """Return the places of a changed tuple's attributes in the row of new values, old values and changes.
 
-    As everywhere, a result that is called like an attribute takes its place.
+    As everywhere, a result that has the name of an attribute takes its place.
     """
     before = [f"{OLD}{name}" for name in schema.names if name not in key]
     place = {name: at for at, name in enumerate((*schema.names, *before, CHANGES))}

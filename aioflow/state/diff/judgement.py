@@ -1,4 +1,4 @@
-"""What a comparison may tell and store, and what it must hold back: the rules, without the rows."""
+"""The rules of a comparison, without the rows: what it may tell and store, and what it must hold back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Absence:
-    """In how many runs that count a row was missing, and when the latest of them was."""
+    """The number of counting runs in which a row was missing, and the moment of the latest."""
 
     runs: int = 0
     counted: str = ""
@@ -49,7 +49,7 @@ class Judgement:
 
     def __init__(
         self,
-        wish: DiffSpec,
+        spec: DiffSpec,
         before: Suspect | None,
         is_first: bool,
         marks: Marks,
@@ -57,14 +57,14 @@ class Judgement:
         still_empty: Sequence[str] = (),
     ) -> None:
         self._still_empty = still_empty
-        self._wish = wish
+        self._spec = spec
         self._before = before
         self._is_first = is_first
         self._marks = marks
-        lost_keys = [name for name in vanished if name in (wish.key or ())]
+        lost_keys = [name for name in vanished if name in (spec.key or ())]
         self.vanished = tuple(name for name in vanished if name not in self._confirmed_columns)
         self.doubts: tuple[Reason, ...] = marks.doubtful
-        if wish.duplicates == "first":  # of what is missing, another tuple may stand for the first
+        if spec.duplicates == "first":  # of what is missing, another tuple may stand for the first
             self.doubts = marks.reasons
         if lost_keys:
             text = f"{', '.join(lost_keys)}, of the KEY, {_is(lost_keys)} null in every row, and had values"
@@ -87,26 +87,26 @@ class Judgement:
 
     @property
     def silent_nulls(self) -> tuple[str, ...]:
-        """Return the columns whose values may become null without a word."""
+        """Return the columns whose values may become null without a message."""
         return self._confirmed_columns if self.confirmation == "quiet" else ()
 
     @property
     def filled(self) -> tuple[str, ...]:
-        """Return the columns that were empty before: what comes back to rows without value is no news."""
+        """Return the columns that were empty before. Values that come back to them are no news."""
         return self._before.columns if self._before is not None else ()
 
     @property
     def tells_new(self) -> bool:
-        """Whether rows that are new are news, rather than what nobody had seen so far."""
+        """Return whether new rows are news. Until a whole run they are rows that no run had seen so far."""
         is_baseline = self._is_first or (self._before is not None and self._before.incomplete)
-        return self._wish.first == "news" or not is_baseline
+        return self._spec.first == "news" or not is_baseline
 
     # --- rows that vanish -----------------------------------------------------------------------
 
     def counts(self, found: RowCounts) -> bool:
-        """Whether the run counts for repetition: it is whole, found something, and most of it is as it was.
+        """Return whether the run counts for repetition: it is whole, found rows, and most are as they were.
 
-        Where most rows vanish and about as many others appear, the key was redesigned rather: that stays
+        When most rows vanish and about as many others appear, the key was probably redesigned. That stays
         wrong however often it is seen.
         """
         redesigned = found.added >= _ABOUT_AS_MANY * found.vanishing and found.known < found.vanishing
@@ -122,26 +122,26 @@ class Judgement:
 
     def _is_apart(self, counted: str, now: datetime) -> bool:
         since = (now - from_stamp(counted)).total_seconds()
-        return since >= _PUNCTUALITY * self._wish.confirm_seconds
+        return since >= _PUNCTUALITY * self._spec.confirm_seconds
 
     def is_settled(self, before: Absence | None, absence: Absence) -> bool:
-        """Whether a missing row is known to be gone: a person says so, or enough runs do."""
+        """Return whether a missing row is known to be gone: a person or enough runs say so."""
         was_held = before is not None and before.runs > NEW
-        return (bool(self.confirmation) and was_held) or absence.runs >= self._wish.confirm_runs
+        return (bool(self.confirmation) and was_held) or absence.runs >= self._spec.confirm_runs
 
     def holds_gone(self, found: RowCounts, settled: int) -> Reason | None:
-        """Return why the missing rows that are not settled must stay; None when they may go."""
+        """Return why the missing rows that are not settled must stay, or None when they may go."""
         rest, total = found.vanishing - settled, found.total - settled
         if not rest:
             return None
         if self._marks.partial:
             return self._marks.partial[0]
-        if self._wish.guard is not None and not found.rows:
+        if self._spec.guard is not None and not found.rows:
             return None if self._marks.proven_empty else _no_rows(found.total)
         return self._too_many(rest, total)
 
     def holds_new(self, found: RowCounts, settled: int) -> bool:
-        """Whether new rows may be old ones under another key, or were held so and this run cannot tell."""
+        """Return whether new rows may be old ones under another key, or were held as such before."""
         rest, total = found.vanishing - settled, found.total - settled
         was_redesigned = self._before is not None and self._before.added > 0 and not self.is_whole
         looks_redesigned = self._too_many(rest, total) is not None and (
@@ -150,23 +150,23 @@ class Judgement:
         return found.added > 0 and (was_redesigned or looks_redesigned)
 
     def _too_many(self, rest: int, total: int) -> Reason | None:
-        share = self._wish.guard
+        share = self._spec.guard
         if share is None or rest <= share * total:
             return None
         rows = f"{rest:,} of {count_text(total, 'row')} {'is' if rest == 1 else 'are'} missing"
         return Reason(f"{rows}, more than GUARD: {share:g} lets go at once")
 
     def awaits(self, runs: int) -> int:
-        """Return what is to be held of a row that was held as new, and that this run did not see; 0: nothing.
+        """Return the count to hold for a row that was held as new and that this run did not see, or 0.
 
-        After a whole run these are rows that a person has taken over without a word. They are not waited for
-        for ever.
+        After a whole run these are rows that a person has taken over without a message. They are not waited
+        for for ever.
         """
         if not self.is_whole:
             return runs
         if runs == NEW:
             return NEW - 1 if self.confirmation == "quiet" else 0
-        return runs - 1 if runs > NEW - self._wish.confirm_runs else 0
+        return runs - 1 if runs > NEW - self._spec.confirm_runs else 0
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Judgement:
         if not (gone or added or columns or incomplete or is_note):
             return None
         return Suspect(
-            *(self._wish.table, run_id, before.noticed if before else now, now, found.total, gone, added, 0),
+            *(self._spec.table, run_id, before.noticed if before else now, now, found.total, gone, added, 0),
             *(columns, tuple(dict.fromkeys(told)), incomplete),
             *self._waiting_confirmation,
         )
@@ -217,7 +217,7 @@ class Judgement:
         return before.confirmed, before.confirmed_columns
 
     def _columns(self, found: RowCounts) -> tuple[str, ...]:
-        """Columns that are empty, or were, and may still come back to rows that this run did not see."""
+        """Return the columns that are empty, or were and may come back to rows that this run did not see."""
         kept = self._still_empty if self.is_whole and found.rows else self.filled
         left = [name for name in kept if name not in self._confirmed_columns]
         return tuple(dict.fromkeys((*self.vanished, *left)))
@@ -226,7 +226,7 @@ class Judgement:
         """Return what is to be remembered when nothing of the run can be believed."""
         before = self._before
         return Suspect(
-            *(self._wish.table, run_id, before.noticed if before else now, now, found.total),
+            *(self._spec.table, run_id, before.noticed if before else now, now, found.total),
             *((before.gone, before.added, before.changed) if before else (0, 0, 0)),
             before.columns if before else (),
             self.doubts,

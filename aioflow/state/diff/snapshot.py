@@ -1,6 +1,7 @@
-"""The rows of a table by key: scanned once, then looked up. In memory up to the limit, then on disk.
+"""The rows of a table as a comparison reads them: scanned once, then looked up by key.
 
-The rows of a table as a comparison reads and finds them: by what the database itself tells rows apart.
+`StoredRows` reads them, with the id by which the database tells them apart. `TableSnapshot` keeps them in
+memory up to the limit, then on disk.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class SameKeyError(Exception):
 
 
 class TableSnapshot(Spillable):
-    """Rows with different keys, numbered as they came; which of them were seen is noted by number.
+    """Rows with different keys, numbered as they came. `seen` marks rows by number.
 
-    `append` them all, `seal` it, then `find` what is wanted. Beyond the account's limit a row costs one byte.
+    Call `append` for all rows, then `seal`, then `find`. Beyond the memory limit a row costs one byte.
     """
 
     def __init__(self, memory: MemoryBudget, keys: Keys) -> None:
@@ -56,11 +57,11 @@ class TableSnapshot(Spillable):
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether `seal` takes time, and belongs on another thread."""
+        """Return whether `seal` takes long enough for another thread."""
         return self._disk is not None
 
     def append(self, batch: Batch) -> None:
-        """Add rows; a SameKeyError if one has the key of another."""
+        """Add rows. Raise a SameKeyError if one has the key of another."""
         keys = self._keys(batch)
         if self._disk is None and self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
             first = len(self._rows)
@@ -78,7 +79,7 @@ class TableSnapshot(Spillable):
         self.seen.extend(bytes(len(batch)))
 
     def _repeated(self, keys: Sequence[Hashable], batch: Batch, first: int) -> Row:
-        """The row of a batch whose key an earlier row has."""
+        """Return the row of a batch whose key an earlier row has."""
         known = set(self._keys(self._rows[:first]))
         for key, row in zip(keys, batch, strict=True):
             if key in known:
@@ -87,7 +88,7 @@ class TableSnapshot(Spillable):
         raise AssertionError("no key is there twice")
 
     def seal(self) -> None:
-        """All rows are there. A SameKeyError if two of those on disk have one key."""
+        """Finish adding. Raise a SameKeyError if two rows on disk have one key."""
         if self._disk is not None:
             self._disk.seal()
             for rows in self._disk.of_one_hash():
@@ -97,7 +98,7 @@ class TableSnapshot(Spillable):
                         raise SameKeyError(rows[place])
 
     def find(self, keys: Sequence[Hashable]) -> list[Found | None]:
-        """For each key the number and the row that has it, or None."""
+        """Return for each key the number and the row that has it, or None."""
         rows, number_of = self._rows, self._numbers.get
         numbers = list(map(number_of, keys))
         found: list[Found | None] = [None if each is None else (each, rows[each]) for each in numbers]
@@ -117,7 +118,7 @@ class TableSnapshot(Spillable):
             found[place] = stored.get(keys[place])
 
     def see(self, which: Callable[[Batch], Sequence[bool]]) -> int:
-        """Note which of the rows that were not seen are now; return how many."""
+        """Mark unseen rows for which `which` says so. Return how many."""
         unseen = (number for number, is_seen in enumerate(bytes(self.seen)) if not is_seen)
         found = 0
         for batch in self.unseen():
@@ -128,7 +129,7 @@ class TableSnapshot(Spillable):
         return found
 
     def unseen(self) -> Iterator[Batch]:
-        """The rows that were not seen, in order."""
+        """Yield the rows that were not seen, in order."""
         seen = self.seen
         for start in range(0, len(self._rows), _BATCH_ROWS):
             batch = self._rows[start : start + _BATCH_ROWS]
@@ -174,18 +175,21 @@ class _RowFile:
         self._memory.count_spilled(len(rows))
 
     def seal(self) -> None:
-        """Sorting all hashes at once takes a fraction of what keeping them sorted would."""
+        """Index the hashes.
+
+        Sorting them at once takes a fraction of the time that keeping them sorted would.
+        """
         with _told():
             self._connection.execute("CREATE INDEX by_hash ON entries (hash)")
 
     def of_one_hash(self) -> Iterator[Batch]:
-        """Rows that share a hash, and perhaps a key."""
+        """Yield rows that share a hash, and perhaps a key."""
         query = "SELECT hash FROM entries GROUP BY hash HAVING count(*) > 1"
         for (code,) in self._connection.execute(query):
             yield self.find({code})[1]
 
     def find(self, hashes: set[int]) -> tuple[list[int], Batch]:
-        """Numbers, from 0, and rows that have one of these hashes."""
+        """Return the numbers, from 0, and the rows that have one of these hashes."""
         numbers: list[int] = []
         rows: Batch = []
         # In their order: neighbours are on one page of the index.
@@ -200,7 +204,7 @@ class _RowFile:
         return numbers, rows
 
     def rows_without(self, seen: bytearray) -> Iterator[Batch]:
-        """The rows whose numbers are not marked, in order."""
+        """Yield the rows whose numbers are not marked, in order."""
         batch: Batch = []
         for number, entry in self._connection.execute("SELECT number, entry FROM entries ORDER BY number"):
             if not seen[number - 1]:
@@ -218,7 +222,7 @@ class _RowFile:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What SQLite says when it has no room for its file is told as what it is."""
+    """Raise a DiskFullError when SQLite has no room for its file."""
     import sqlite3
 
     try:
@@ -235,9 +239,9 @@ _LONGEST_SHOWN = 80
 
 @dataclass(frozen=True)
 class StoredRows:
-    """How rows of a table are read: a relation's attributes, other columns of the table, and the row's id.
+    """How rows of a table are read: the relation's attributes, other columns of the table, the row's id.
 
-    `columns` is None while there is no such table. Attributes that it does not have are read as null.
+    `columns` is None while there is no such table. Attributes without a column are read as null.
     """
 
     table: str
@@ -246,7 +250,10 @@ class StoredRows:
 
     @classmethod
     async def of(cls, connection: Connection, table: str, schema: Schema | None) -> StoredRows:
-        """For a relation; None stands for one of which nothing is known, since it has no tuples."""
+        """Read the columns of a table for a relation.
+
+        None stands for a relation of which nothing is known.
+        """
         columns = await connection.columns(table)
         names = schema.names if schema is not None else tuple(column.name for column in columns or ())
         return cls(table, names, columns)
@@ -257,19 +264,19 @@ class StoredRows:
 
     @property
     def schema(self) -> Schema | None:
-        """The attributes of the table."""
+        """Return the attributes of the table."""
         if self.columns is None:
             return None
         return Schema(self._column_names, tuple(column.kind for column in self.columns))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Attributes of the relation for which the table has no column."""
+        """Return the attributes of the relation for which the table has no column."""
         return tuple(name for name in self.names if name not in self._column_names)
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Columns of the table that the relation does not have."""
+        """Return the columns of the table that the relation does not have."""
         return tuple(name for name in self._column_names if name not in self.names)
 
     @property
@@ -277,7 +284,7 @@ class StoredRows:
         return tuple(column.name for column in self.columns or ())
 
     def check(self, key: Sequence[str], evolve: bool) -> None:
-        """A SettingError when the table cannot be compared with the relation by this KEY."""
+        """Raise a SettingError when the table cannot be compared with the relation by this KEY."""
         if self.columns is None:
             return
         for name in key:
@@ -296,7 +303,7 @@ class StoredRows:
     # --- reading --------------------------------------------------------------------------------
 
     async def scan(self, connection: Connection) -> AsyncGenerator[Batch, None]:
-        """All rows."""
+        """Yield all rows."""
         if self.columns is None:
             return
         async with aclosing(connection.select(self._query(connection))) as parts:
@@ -305,17 +312,17 @@ class StoredRows:
                     yield part
 
     async def with_ids(self, connection: Connection, ids: Sequence[Value]) -> dict[Value, Row]:
-        """The rows that have one of these ids, by id."""
+        """Return the rows that have one of these ids, by id."""
         query = f"{self._query(connection)} WHERE {self._one_of(connection, len(ids))}"
         return {row[-1]: row for row in await connection.fetch(query, ids)}
 
     async def delete(self, connection: Connection, ids: Sequence[Value]) -> int:
-        """Delete the rows that have one of these ids; how many there were."""
+        """Delete the rows that have one of these ids. Return how many there were."""
         found = self._one_of(connection, len(ids))
         return await connection.run(f"DELETE FROM {quote_name(self.table)} WHERE {found}", ids)
 
     def _one_of(self, connection: Connection, count: int) -> str:
-        """The condition for rows with one of so many ids."""
+        """Return the condition for rows with one of `count` ids."""
         dialect = self.dialect(connection)
         places = [dialect.row_id_value.format(dialect.placeholders(1, at)) for at in range(1, count + 1)]
         return f"{dialect.row_id} IN ({', '.join(places)})"
@@ -330,7 +337,7 @@ class StoredRows:
         return f"SELECT {', '.join((*known, row_id))} FROM {quote_name(self.table)}"
 
     def dialect(self, connection: Connection) -> Dialect:
-        """How SQL is written for this table."""
+        """Return the dialect for this table."""
         try:
             return connection.dialect.beside((*self.names, *self._column_names))
         except ValueError as error:
@@ -338,13 +345,13 @@ class StoredRows:
 
     @property
     def in_table_order(self) -> Callable[[Row], Row]:
-        """A function that takes the table's own columns of a row that was read."""
+        """Return a function that takes the table's own columns of a row that was read."""
         read = (*self.names, *self.others)
         return picker([read.index(name) for name in self._column_names])
 
 
 def key_text(names: Sequence[str], values: Row) -> str:
-    """`url = 'http://…', zip = 92612`, for people."""
+    """Return `url = 'http://…', zip = 92612`, for people."""
     return ", ".join(f"{name} = {_shown(value)}" for name, value in zip(names, values, strict=True))
 
 

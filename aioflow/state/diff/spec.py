@@ -1,4 +1,4 @@
-"""What a statement on `diff` asks for, and which attributes come out of it."""
+"""The settings of a statement on `diff`, and the attributes that come out of it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CHANGES = "changes"
 
 @dataclass(frozen=True)
 class DiffSpec:
-    """A table, and how a relation is compared with it; without `key` tuples are compared as a whole.
+    """A table, and how a relation is compared with it. Without `key`, tuples are compared as a whole.
 
-    More than the share `guard` of the table's rows vanishes in no single run; None lets all of them. What
-    vanished is believed after `confirm_runs` whole runs, `confirm_seconds` apart. `first` says what the first
+    No run deletes more than the share `guard` of the table's rows; None allows all of them. A vanished row is
+    believed to be gone after `confirm_runs` whole runs, `confirm_seconds` apart. `first` says what the first
     run tells.
     """
 
@@ -36,11 +36,11 @@ class DiffSpec:
     confirm_seconds: float = APART_SECONDS
 
     def key_of(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The attributes that tell tuples apart."""
+        """Return the attributes that tell tuples apart."""
         return self.key or tuple(name for name in names if name not in self.ignore)
 
 
 def changed_schema(schema: Schema, key: Sequence[str]) -> Schema:
-    """The attributes of what has changed: those of the tuple, the old values, and the names that differ."""
+    """Return the attributes of a changed tuple: its own, the old values, and the names that differ."""
     before = (f"{OLD}{name}" for name in schema.names if name not in key)
     return schema.add(Schema(tuple(before)), Schema.of(**{CHANGES: "char"}))

@@ -1,7 +1,7 @@
-"""What diff holds back from a table, and why: rows that seem to be gone or new, and columns that went empty.
+"""Suspects: the rows and columns that diff holds back from a table, and the reasons.
 
-A page that was cut short, a site that was down or redesigned looks like a catalogue that has changed. So
-what is not certain is neither stored nor told until a whole run, repetition or a person has settled it.
+A page that was cut short, or a site that was down or redesigned, looks like a catalogue that has changed. So
+uncertain changes are neither stored nor told until a whole run, repetition or a person has settled them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ HELD_COLUMNS = ("table_name", "row_key", "runs", "counted")
 
 @dataclass(frozen=True)
 class Suspect:
-    """What is held back from a table since `noticed`; `run_id` and `seen` are of the latest run that saw it.
+    """The changes held back from a table since `noticed`. `run_id` and `seen` are of the latest run.
 
-    `gone`, `added` and `changed` count rows that were neither stored nor told, `columns` are those that went
+    `gone`, `added` and `changed` count rows that were neither stored nor told; `columns` are those that went
     empty. An `incomplete` table has not seen a whole run yet.
     """
 
@@ -65,7 +65,7 @@ class Suspect:
 
     @property
     def holds_anything(self) -> bool:
-        """Whether there is anything that a person might look at."""
+        """Return whether there is anything for a person to look at."""
         return bool(
             self.gone or self.added or self.changed or self.columns or self.incomplete or self.reasons
         )
@@ -92,7 +92,7 @@ def _seems(count: int) -> str:
 
 
 def fingerprint(row: Row) -> str:
-    """A short text, the same in every process for tuples that are equal."""
+    """Return a short text, the same in every process for tuples that are equal."""
     return blake2b(_text(row).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -102,7 +102,7 @@ def _text(row: Row) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """A text for what stands for a value: the same for equal ones."""
+    """Return a text for the identity of a value. Equal values have the same text."""
     if isinstance(value, str):
         return f"str {value}"
     if value is None or isinstance(value, tuple):  # True, NaN and the like are tuples
@@ -117,7 +117,7 @@ def _value_text(value: Any) -> str:
 
 
 def _number_text(value: int | float | Decimal) -> str:
-    """One text for equal numbers of all classes; not their hash, which -1 and -2 share."""
+    """Return one text for equal numbers of all classes. Their hash will not do: -1 and -2 share one."""
     if isinstance(value, int):
         return f"{value:x}"
     decimal = value if isinstance(value, Decimal) else decimal_of(value)
@@ -173,7 +173,7 @@ async def read_held(connection: Connection, table: str) -> AsyncGenerator[Batch,
 
 
 async def write_suspect(connection: Connection, suspect: Suspect) -> None:
-    """Within a transaction: remember this of a table, in the place of what was before."""
+    """Store a suspect in place of the earlier one of its table. Must be called within a transaction."""
     await connection.run(f"DELETE FROM {SUSPECTS} WHERE table_name = {_place(connection)}", (suspect.table,))
     reasons = [[reason.text, reason.baseline] for reason in suspect.reasons]
     await connection.run(
@@ -189,12 +189,12 @@ async def write_suspect(connection: Connection, suspect: Suspect) -> None:
 
 
 async def forget_held(connection: Connection, table: str) -> None:
-    """Within a transaction: let go of the keys that are held back."""
+    """Delete the keys that are held back. Must be called within a transaction."""
     await connection.run(f"DELETE FROM {HELD} WHERE table_name = {_place(connection)}", (table,))
 
 
 async def confirm_suspect(connection: Connection, table: str, *, quietly: bool = False) -> Suspect | None:
-    """Let the next whole run apply what is held back now; return it, or None when nothing is."""
+    """Let the next whole run apply what is held back now. Return it, or None when nothing is."""
     suspect = await read_suspect(connection, table)
     if suspect is None or not suspect.holds_anything:
         return None
@@ -213,7 +213,7 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
 
 
 async def forget_suspect(connection: Connection, table: str) -> bool:
-    """Forget what is held back of a table; whether anything was."""
+    """Forget what is held back of a table. Return whether there was anything."""
     await forget_held(connection, table)
     return bool(
         await connection.run(f"DELETE FROM {SUSPECTS} WHERE table_name = {_place(connection)}", (table,))
@@ -236,7 +236,7 @@ def _suspect(row: Row) -> Suspect:
 
 
 def _confirmation_text(suspect: Suspect) -> str:
-    """`tell ["price"]`: what a person has said, and for which columns."""
+    """Return `tell ["price"]`: the decision of a person, and the columns it covers."""
     return f"{suspect.confirmed} {json.dumps(suspect.confirmed_columns)}" if suspect.confirmed else ""
 
 
@@ -247,7 +247,7 @@ def _confirmation(text: str) -> tuple[Confirmation, tuple[str, ...]]:
 
 
 class EmptyBaseline:
-    """A `Write` that notes for a table which is not there yet that its baseline is known, and has no rows."""
+    """A `Write` for a table that does not exist yet: its baseline is known, and has no rows."""
 
     whole = True
     is_empty = False

@@ -1,4 +1,4 @@
-"""What a comparison wants to write: rows that are new, changed or gone, and what it holds back."""
+"""The writes of a comparison: rows that are new, changed or gone, and what is held back."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _STAGED = "aioflow_changed"
 
 
 class DiffWrite:
-    """A `Write`: nothing of it counts before `finish`, since a part of a comparison means nothing."""
+    """A `Write` that counts only after `finish`, since a part of a comparison means nothing."""
 
     whole = True
 
     def __init__(
-        self, where: str, wish: DiffSpec, rows: StoredRows, schema: Schema, memory: MemoryBudget
+        self, where: str, spec: DiffSpec, rows: StoredRows, schema: Schema, memory: MemoryBudget
     ) -> None:
-        key = wish.key_of(schema.names)
+        key = spec.key_of(schema.names)
         self.where = where
         self._rows = rows
         self._table = rows.table
         self._schema = schema
         self._key = key
         self._key_places = [schema.position(name) for name in key]
-        self._unique = wish.key is not None
-        self._evolve = wish.evolve
+        self._unique = spec.key is not None
+        self._evolve = spec.evolve
         self._pick_key = picker(self._key_places)
         self._settable = [name for name in schema.names if name not in key]
         self._memory = memory
@@ -62,53 +62,53 @@ class DiffWrite:
         self._inserts.append(rows)
 
     def update(self, rows: Batch) -> None:
-        """Rows of new values, each followed by the row that was read."""
+        """Stage rows of new values, each followed by the row that was read."""
         observe(self._needs, self._schema, [row[: len(self._schema)] for row in rows])
         self._updates.append(rows)
 
     def delete(self, rows: Batch) -> None:
-        """Rows that were read."""
+        """Stage the deletion of rows that were read."""
         if rows:
             self._deletes.append(rows)
 
     def hold(self, keys: Batch) -> None:
-        """Keys of rows that are held back, as the table of these has them; each counts once."""
+        """Hold back rows by their keys, as the system table has them. Each counts once."""
         new = self._held_keys.add_new([row[1] for row in keys], keys)
         if new:
             self._held.append(new)
 
     @property
     def inserted(self) -> int:
-        """How many rows are to be inserted."""
+        """Return how many rows are to be inserted."""
         return len(self._inserts)
 
     def inserts(self) -> Iterator[Batch]:
-        """The rows that are to be inserted."""
+        """Yield the rows that are to be inserted."""
         yield from self._inserts.batches()
 
     def take_inserts(self) -> Iterator[Batch]:
-        """The rows that were to be inserted, and now are not."""
+        """Yield the rows that were to be inserted, and drop them."""
         inserts, self._inserts = self._inserts, RowBuffer(self._memory)
         with inserts:
             yield from inserts.batches()
 
     def deletes(self) -> Iterator[Batch]:
-        """The rows that are to be deleted, as they were read."""
+        """Yield the rows that are to be deleted, as they were read."""
         yield from self._deletes.batches()
 
     def staged(self, width: int) -> Iterator[Batch]:
-        """The tuples that are to be written."""
+        """Yield the tuples that are to be written."""
         yield from self._inserts.batches()
         for batch in self._updates.batches():
             yield [row[:width] for row in batch]
 
     def finish(self, total: int, suspect: Suspect | None, *, forgets: bool) -> None:
-        """The comparison has ended: the table had `total` rows; what is held back is noted, or forgotten."""
+        """End the comparison. The table had `total` rows; `suspect` is noted, or an older one forgotten."""
         self._total, self._suspect, self._forgets = total, suspect, forgets
         self._finished = True
 
     def hold_everything(self, suspect: Suspect) -> None:
-        """The comparison has ended, and nothing of it is believed: only that is noted."""
+        """End a comparison of which nothing is believed: only that is noted."""
         self.close()
         self._suspect, self._keeps_held, self._needs = suspect, True, []
         self._inserts, self._updates, self._deletes = (RowBuffer(self._memory) for _ in range(3))
@@ -122,7 +122,7 @@ class DiffWrite:
         return not self._finished or not (staged or self._suspect or self._forgets)
 
     def seal(self) -> None:
-        """Nothing: it counts as a whole."""
+        """Do nothing: it counts as a whole."""
 
     async def apply(self, connection: Connection) -> None:
         await self._check_inserts(connection)
@@ -157,7 +157,7 @@ class DiffWrite:
     # --- the table ------------------------------------------------------------------------------
 
     async def _fit_table(self, connection: Connection) -> bool:
-        """Have a table that can hold what is to be written; whether the types of its columns have changed."""
+        """Make or fit the table. Return whether the types of its columns have changed."""
         if not self._needs:
             return False
         before = await connection.columns(self._table)
@@ -170,7 +170,7 @@ class DiffWrite:
         return any(after.get(column.name) != column.declared for column in before or ())
 
     async def _check_inserts(self, connection: Connection) -> None:
-        """What is new has not been added by somebody else meanwhile, nor the table made or removed."""
+        """Raise a ConflictError if a new row was added meanwhile, or the table made or removed."""
         is_there = await connection.columns(self._table) is not None
         if is_there != self._rows.is_there:
             raise ConflictError(
@@ -193,7 +193,7 @@ class DiffWrite:
                             raise self._conflict(row, "added")
 
     def _inserted(self, connection: Connection) -> Iterator[Batch]:
-        """What is new, with keys of which a database too sees that they are equal."""
+        """Yield the new rows, with keys in a form in which the database sees equal ones as equal."""
         places, mixed = self._key_places, connection.dialect.mixes_dates
         for batch in self._inserts.batches():
             yield [comparable(row, places, mixes_dates=mixed) for row in batch]
@@ -205,7 +205,7 @@ class DiffWrite:
             self._check_count(deleted, len(batch))
 
     async def _apply_updates(self, connection: Connection, *, by_key: bool) -> None:
-        """Load new values into a table of their own, in the form of the table's, and move them at once."""
+        """Load new values into a temporary table, in the form of the table's, and move them at once."""
         if not len(self._updates):
             return
         width, place = len(self._schema), self._schema.position
@@ -229,7 +229,7 @@ class DiffWrite:
         await connection.run(f"DROP TABLE {_STAGED}")
 
     async def _make_staged(self, connection: Connection, names: Sequence[str], row: str) -> Mapping[str, str]:
-        """Make the table of new values; returns how the columns are declared."""
+        """Make the temporary table of new values. Return the declared types of its columns."""
         found = await connection.columns(self._table) or ()
         declared = {column.name: column.declared for column in found}
         columns = [f"{quote_name(name)} {declared[name]}" for name in names]
@@ -238,7 +238,7 @@ class DiffWrite:
         return declared
 
     async def _check_unchanged(self, connection: Connection, read: Batch) -> None:
-        """The rows are as they were when they were read."""
+        """Raise a ConflictError unless the rows are as they were when they were read."""
         now = await self._rows.with_ids(connection, [row[-1] for row in read])
         found = [now.get(row[-1], ()) for row in read]
         for row, then, is_now in zip(read, identities(read), identities(found), strict=True):
@@ -260,14 +260,14 @@ class DiffWrite:
 
 
 def _chunks(buffer: RowBuffer) -> Iterator[Batch]:
-    """Rows in lists that a statement can name all at once."""
+    """Yield rows in lists short enough for one statement."""
     for batch in buffer.batches():
         for start in range(0, len(batch), _CHUNK_ROWS):
             yield batch[start : start + _CHUNK_ROWS]
 
 
 def _same_key(key: Sequence[str], declared: Mapping[str, str]) -> tuple[str, str]:
-    """Conditions that find rows by key: all that have no null there, which can be hashed, then the others."""
+    """Return conditions that find rows by key: those without nulls, which can be hashed, and the others."""
     pairs = []
     for name in key:
         # There is no equality of JSON.

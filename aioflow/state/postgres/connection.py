@@ -40,7 +40,7 @@ _CHANGING = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
 async def connect(address: Address, arguments: dict[str, Any]) -> PostgresConnection:
-    """Open a connection, with what asyncpg needs to know."""
+    """Open a connection with the arguments for asyncpg."""
     return PostgresConnection(await Wire.open(address, arguments))
 
 
@@ -81,7 +81,7 @@ class PostgresConnection:
         return changed
 
     async def tolerate_damage(self) -> None:
-        """Nothing: in PostgreSQL a column holds values of its type, and every text is one."""
+        """Do nothing: in PostgreSQL a column holds values of its type, and every text is valid."""
 
     async def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         async with self._wire.calling(sql):
@@ -93,7 +93,7 @@ class PostgresConnection:
         return row_decoder(attributes)(records)
 
     def _changed(self, status: str) -> int:
-        """How many rows a statement changed, as its answer says: `INSERT 0 3`."""
+        """Return how many rows a statement changed, as its answer says: `INSERT 0 3`."""
         verb, _, rest = status.partition(" ")
         if verb not in _HARMLESS:
             self._wire.forget_statements()
@@ -123,7 +123,7 @@ class PostgresConnection:
                 return records
 
     async def _close_cursor(self, cursor: Any) -> None:
-        """Let go of the tables that it reads: they cannot be changed otherwise, even in this transaction."""
+        """Close a cursor: the tables that it reads cannot be changed otherwise, even in this transaction."""
         await self._wire.command(f"close {tables.quoted(cursor._portal_name)}")
 
     def _schema(self, attributes: Sequence[Any]) -> Schema:
@@ -178,7 +178,7 @@ class PostgresConnection:
         await self._run_all(changes)
 
     async def _widening(self, table: str, column: TableColumn, need: ColumnNeed) -> list[str]:
-        """The statements that make a column able to hold what is needed."""
+        """Return the statements that make a column able to hold what is needed."""
         if column.is_untyped and need.classes:
             ((has_values,),) = await self.fetch(tables.has_values_sql(table, column))
             if not has_values:
@@ -240,7 +240,7 @@ class PostgresConnection:
 
     @asynccontextmanager
     async def _within_transaction(self) -> AsyncIterator[None]:
-        """The transaction that there is, or else one of the call's own."""
+        """Use the open transaction, or else begin one for this call."""
         if self._wire.in_transaction:
             yield
             return

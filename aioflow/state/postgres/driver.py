@@ -56,7 +56,7 @@ class PostgresDriver:
         return found
 
     async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
-        """Copies lie beside the tables; one of an upgrade that failed is replaced."""
+        """Copy the tables beside themselves. The copy of an upgrade that failed is replaced."""
         async with connection.transaction("write"):
             for (table,) in await connection.fetch(_OWN_TABLES):
                 copy = quote_name(f"{table}_before_v{version}")
@@ -69,7 +69,7 @@ POSTGRES = PostgresDriver()
 
 
 def _arguments(address: Address) -> dict[str, Any]:
-    """What asyncpg needs to know; an InputError when the URL cannot mean anything. It never shows the URL."""
+    """Return the arguments for asyncpg. Raise an InputError, which never shows the URL, for a wrong one."""
     shown = address.shown or address.name
     try:
         parts = urlsplit(address.url)
@@ -91,7 +91,7 @@ def _arguments(address: Address) -> dict[str, Any]:
 
 
 def _without_timeout(parts: SplitResult) -> str:
-    """asyncpg takes it for a setting of the server, as it does with everything that it does not know."""
+    """Return the URL without the timeout, which asyncpg would send to the server as a setting."""
     query = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
     return urlunsplit(parts._replace(query=urlencode(query)))
 

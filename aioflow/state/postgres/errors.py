@@ -1,4 +1,4 @@
-"""What PostgreSQL and asyncpg raise, as the errors of aioflow, with what was asked and what to do."""
+"""Errors of PostgreSQL and asyncpg as those of aioflow, with the statement and advice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def shown_address(address: Address) -> str:
 def translated(
     error: Exception, address: Address, *, sql: str = "", is_closed: bool = False, writes: bool = False
 ) -> AioflowError:
-    """The error to raise instead. `writes`: values were to be stored, one may be at fault."""
+    """Return the error to raise instead. With `writes`, a value that was to be stored may be at fault."""
     shown = shown_address(address)
     if isinstance(error, asyncpg.PostgresError):
         kind, advice = _kind_of(error, is_closed, writes)
@@ -70,7 +70,7 @@ def translated(
 
 
 def not_connected(error: Exception, address: Address) -> AioflowError:
-    """The error for a connection that could not be opened."""
+    """Return the error for a connection that could not be opened."""
     shown = shown_address(address)
     if isinstance(error, asyncpg.PostgresError):
         return translated(error, address)
@@ -88,7 +88,7 @@ def not_connected(error: Exception, address: Address) -> AioflowError:
 
 
 def missing_table(error: Exception) -> str | None:
-    """The name of the table that a statement asked for and that is not there."""
+    """Return the name of the missing table that a statement asked for."""
     if not isinstance(error, asyncpg.UndefinedTableError):
         return None
     found = _MISSING_TABLE.search(error.args[0])
@@ -115,7 +115,7 @@ def _told(error: Any) -> str:
 
 
 def _place(error: Any, sql: str) -> str:
-    """`, at line 2, column 8: select a FORM t`, where the server says it."""
+    """Return `, at line 2, column 8: select a FORM t`, where the server says it."""
     if not sql or not error.position:
         return _asked(sql)
     before = sql[: int(error.position) - 1]

@@ -1,6 +1,6 @@
-"""Many rows into a table by COPY, and which of them was refused.
+"""Many rows into a table by COPY, with the number of the row that was refused.
 
-One COPY takes what can be encoded in a tenth of a second: meanwhile other tasks might get no turn.
+One COPY takes as many rows as can be encoded in a tenth of a second, so that other tasks get their turn.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Load:
         self._lost: Exception | None = None  # what made the batches end too early
 
     async def run(self) -> int:
-        """Copy them all; returns their number. Nothing is left of them only if the transaction is undone."""
+        """Copy all rows and return their number. After a failure the transaction must be undone."""
         while not self._has_ended:
             try:
                 async with self._wire.calling(writes=True):
@@ -104,7 +104,7 @@ class Load:
     # --- what was refused -----------------------------------------------------------------------
 
     def _conflict(self, error: Exception) -> ConflictError | None:
-        """The error that names a row, if one is at fault: because of what it holds, or as the server says."""
+        """Return the error that names a row, if one is at fault by its values or by the server's answer."""
         if not isinstance(error, asyncpg.PostgresError):
             return self._refusal()
         found = _LINE.search(error.context or "")
@@ -136,7 +136,7 @@ def shown_row(text: str) -> str:
 
 
 def _pieces(batches: Iterable[Batch]) -> Generator[Batch, None, None]:
-    """Batches of which none takes long to encode."""
+    """Yield batches that are small enough to be encoded quickly."""
     for batch in batches:
         if len(batch) <= _BATCH_ROWS:
             yield batch

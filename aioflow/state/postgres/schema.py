@@ -1,7 +1,4 @@
-"""Tables of PostgreSQL: their columns, new ones, and how a column becomes wider without any loss.
-
-The types of PostgreSQL: what the language has for each, and which one a column needs for its values.
-"""
+"""Columns of PostgreSQL's tables: their types, new columns, and lossless widening."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ UNTYPED = "aioflow: nothing was stored here so far"
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table that is there; `is_listed` if its values are arrays or rows of others."""
+    """A column of an existing table. `is_listed` says that its values are arrays or rows of others."""
 
     name: str
     declared: str
@@ -65,7 +62,7 @@ class TableColumn:
 
 
 def kind_of(oid: int, is_listed: bool) -> Type | None:
-    """The type of the values that come out of a column; what the language has no type for comes as text."""
+    """Return the type of the values that come out of a column. Types unknown to the language come as text."""
     if oid in JSONS:
         return None
     if is_listed or oid == XML:
@@ -78,7 +75,7 @@ def kind_of(oid: int, is_listed: bool) -> Type | None:
 
 
 def type_for(need: ColumnNeed) -> tuple[str, bool]:
-    """The type of a new column, and whether it is a guess, since there are no values."""
+    """Return the type of a new column, and whether it is a guess for lack of values."""
     if need.kind in (Type.RELATION, Type.DOCUMENT):
         return "json", False
     if need.classes:
@@ -111,7 +108,7 @@ def _type_of_classes(need: ColumnNeed) -> str:
 
 
 def type_of_numbers(classes: Set[type[Any]], is_wide: bool, largest: int | None) -> str:
-    """The narrowest type that holds such numbers exactly."""
+    """Return the narrowest type that holds such numbers exactly."""
     if is_wide or Decimal in classes:
         return "numeric"
     if float not in classes:
@@ -146,7 +143,7 @@ _EQUAL_NUMERIC = (
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it; a DatabaseError for one that the server would cut."""
+    """Return a name, quoted for SQL. Raise a DatabaseError for one that the server would cut."""
     size = len(name.encode("utf-8", "replace"))
     if size > _NAME_BYTES:
         raise DatabaseError(
@@ -185,9 +182,10 @@ def _comments(table: str, needs: Sequence[ColumnNeed]) -> list[str]:
 
 
 def wider_type(column: TableColumn, need: ColumnNeed, largest: int) -> str | None:
-    """The type that a column must get; None when it has one that will do, or one that is not ours to change.
+    """Return the wider type that a column must get, or None when it stays as it is.
 
-    `largest` is the magnitude of the ints that are there. A ConflictError when no type holds both.
+    It stays when it will do, or is not ours to change. `largest` is the magnitude of the ints in the column.
+    Raise a ConflictError when no type holds both.
     """
     classes = need.classes
     if not classes or _can_hold(column, need):
@@ -204,7 +202,7 @@ def wider_type(column: TableColumn, need: ColumnNeed, largest: int) -> str | Non
 
 
 def asks_for_largest(column: TableColumn, need: ColumnNeed) -> bool:
-    """Whether it matters how large the ints of a column are."""
+    """Return whether the size of the ints in a column matters."""
     return column.declared == "bigint" and float in need.classes and need.classes <= {int, float}
 
 
@@ -242,7 +240,7 @@ def has_values_sql(table: str, column: TableColumn) -> str:
 
 
 def first_type_sql(table: str, column: TableColumn, name: str) -> list[str]:
-    """Give a type to a column that holds nothing but nulls."""
+    """Return statements that give a type to a column of nulls."""
     done = f"comment on column {quoted(table)}.{quoted(column.name)} is null"
     if name == column.declared:  # the whole table would be written anew
         return [done]
@@ -250,7 +248,7 @@ def first_type_sql(table: str, column: TableColumn, name: str) -> list[str]:
 
 
 def widen_sql(table: str, column: TableColumn, name: str) -> list[str]:
-    """Give another type to a column, and its values too."""
+    """Return statements that give another type to a column and its values."""
     of_column = quoted(column.name)
     if column.oid == DOUBLE and name == "numeric":
         value = _EQUAL_NUMERIC.format(of_column)

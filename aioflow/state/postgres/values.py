@@ -1,11 +1,9 @@
-"""Values of the language for columns and parameters of PostgreSQL's types.
+"""Values of the language for columns and parameters of PostgreSQL's types, and back.
 
-A column takes what it can give back; a parameter of a statement also what can be read as its type, as in SQL.
-Where asyncpg takes a value as it is or refuses it, values are not looked at before.
-
-How single values travel: dates as numbers, and what the language has no type for as PostgreSQL writes it.
-
-asyncpg's own dates take infinity for the year 9999 and back, and naive datetimes for local ones.
+A column takes only values that it can give back. A parameter of a statement also takes a text that can be
+read as its type, as in SQL. Values are not examined where asyncpg itself takes them as they are or refuses
+them. Dates travel as numbers, because asyncpg takes infinity for the year 9999 and naive datetimes for local
+ones. Types unknown to the language travel as PostgreSQL writes them.
 """
 
 from __future__ import annotations
@@ -86,7 +84,7 @@ async def register(connection: Any) -> None:
 
 # The same days come again and again: asyncpg then calls nothing but the look-up in a dict.
 class _EncodedDays(dict[date, bytes]):
-    """Days as the server has them: how many after its first, in four bytes."""
+    """Days as the server has them: the number of days after its first, in four bytes."""
 
     def __missing__(self, value: date) -> bytes:
         if isinstance(value, datetime) or not isinstance(value, date):
@@ -98,7 +96,7 @@ class _EncodedDays(dict[date, bytes]):
 
 
 class _DecodedDays(dict[bytes, date]):
-    """The days that such bytes are."""
+    """The dates for the server's bytes."""
 
     def __missing__(self, stored: bytes) -> date:
         if len(self) >= _MOST_DAYS:
@@ -144,14 +142,17 @@ def _decode_timestamptz(stored: tuple[int]) -> datetime:
 
 
 def to_json(value: Any) -> str:
-    """A value as columns of JSON hold it: a document of JSON as it is, unless it looks like our own."""
+    """Return a value for a column of JSON.
+
+    A JSON document stays as it is, unless it looks like our own form.
+    """
     if isinstance(value, Document) and value.kind == "json" and _is_plain(value):
         return value.text
     return encode_json(value)
 
 
 def from_json(text: str) -> Any:
-    """What `to_json` wrote, or what others did: objects and arrays of theirs are documents."""
+    """Return the value that `to_json` wrote. Objects and arrays of other programs are documents."""
     first = text.lstrip()[:1]
     if first == "[":
         return Document(text, "json")
@@ -181,7 +182,7 @@ def _refuse(name: str) -> None:
 
 
 def decoder_of(oid: int, is_listed: bool) -> Callable[[Any], Any] | None:
-    """What makes a value of the language of what asyncpg gives; None when that is one already."""
+    """Return a function that turns asyncpg's value into one of the language, or None when it is one."""
     if oid in PLAIN:
         return None
     if oid in JSONS:
@@ -194,7 +195,7 @@ def decoder_of(oid: int, is_listed: bool) -> Callable[[Any], Any] | None:
 
 
 def _plain(value: Any) -> Any:
-    """An array or row as JSON has it; what JSON does not know as text."""
+    """Return an array or row as JSON has it, with other values as text."""
     if isinstance(value, asyncpg.Record):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -205,7 +206,7 @@ def _plain(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """Anything else, as PostgreSQL writes it where asyncpg left that to be known."""
+    """Return any other value as PostgreSQL writes it, as far as asyncpg lets that be known."""
     match value:
         case str():
             return value
@@ -227,16 +228,16 @@ _MOST_BITS = 435_411
 
 
 class RefusedError(ValueError):
-    """A value does not fit; says why, as the end of a sentence that names it."""
+    """A value does not fit. The message is the end of a sentence that names the value."""
 
 
 @dataclass(frozen=True)
 class TypeEncoding:
-    """How values become those of a type.
+    """The conversion of values for a type.
 
-    `untouched` are the classes of values that can stay as they are; None when asyncpg refuses all others.
-    `convert` makes a value that fits of one that does, and raises a RefusedError for any other. `is_wrong`
-    finds those that asyncpg would take for another value.
+    `untouched` are the classes of values that can stay as they are, or None when asyncpg refuses all others.
+    `convert` returns a fitting value, and raises a RefusedError when there is none. `is_wrong` finds values
+    that asyncpg would store as another value.
     """
 
     convert: Callable[[Any], Any]
@@ -244,7 +245,7 @@ class TypeEncoding:
     is_wrong: Callable[[Any], bool] | None = None
 
     def suits(self, need: ColumnNeed | None) -> bool:
-        """Whether it is known that all values can stay as they are."""
+        """Return whether all values are known to stay as they are."""
         if need is None or self.untouched is None or self.is_wrong is not None:
             return False
         return need.classes <= self.untouched
@@ -262,7 +263,7 @@ def _text(value: Any) -> str:
 
 
 def text_problem(text: str) -> str | None:
-    """Return why PostgreSQL cannot hold a text; None if it can."""
+    """Return why PostgreSQL cannot hold a text, or None if it can."""
     if "\0" in text:
         return "holds the character NUL, which PostgreSQL has in no text"
     if text.isascii():
@@ -340,7 +341,7 @@ def _numeric(value: Any) -> int | Decimal:
 
 
 def _is_outsized(number: Any) -> bool:
-    """Whether a number is one of which asyncpg would make another."""
+    """Return whether asyncpg would store another number than this one."""
     if isinstance(number, int):
         return number.bit_length() > _MOST_BITS
     if not isinstance(number, Decimal) or not number.is_finite():
@@ -378,7 +379,7 @@ def _xml(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value as PostgreSQL reads it for whatever type there is."""
+    """Return a value as a text that PostgreSQL reads for any type."""
     match value:
         case str():
             return _text(value)
@@ -414,12 +415,12 @@ _COLUMNS: dict[int, TypeEncoding] = {
 
 
 def is_binary(column: TableColumn) -> bool:
-    """Whether asyncpg can send values of a column's type in the binary form."""
+    """Return whether asyncpg can send values of a column's type in the binary form."""
     return column.oid in _COLUMNS
 
 
 class RowEncoder:
-    """Makes rows for certain columns; those of a batch that need nothing are handed on as they are."""
+    """Encodes rows for certain columns. A batch that needs no change is returned as it is."""
 
     def __init__(self, columns: Sequence[TableColumn], needs: Sequence[ColumnNeed] = ()) -> None:
         self._columns = columns
@@ -432,7 +433,10 @@ class RowEncoder:
         ]
 
     def encode(self, batch: Batch) -> Batch:
-        """The batch as asyncpg takes it; a RefusedError, or an error of asyncpg, when it cannot."""
+        """Return the batch for asyncpg.
+
+        It, or asyncpg later, raises an error for a value that does not fit.
+        """
         columns: list[Sequence[Any]] | None = None
         for place, encoding, untouched in self._looked_at:
             if untouched.issuperset({type(row[place]) for row in batch}):
@@ -445,7 +449,7 @@ class RowEncoder:
         return batch if columns is None else list(zip(*columns, strict=True))
 
     def refused(self, row: Row) -> str | None:
-        """What is wrong with a row: `attribute 'a' …`; None when nothing is."""
+        """Return the reason why a row is refused, or None."""
         for column, encoding, value in zip(self._columns, self._encodings, row, strict=True):
             try:
                 if value is not None:
@@ -455,7 +459,7 @@ class RowEncoder:
         return None
 
     def as_line(self, row: Row) -> str:
-        """The row as a line of the text form, for columns of any type."""
+        """Return the row as a line of the text form, for columns of any type."""
         return "\t".join(
             "\\N" if value is None else as_text(encoding.convert(value)).translate(_ESCAPES)
             for encoding, value in zip(self._encodings, row, strict=True)
@@ -466,7 +470,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def shown_value(value: Any, length: int = 80) -> str:
-    """A value for messages, not longer than that."""
+    """Return a value for messages, cut to `length`."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no int of so many digits
@@ -478,9 +482,9 @@ def shown_value(value: Any, length: int = 80) -> str:
 
 
 def bound(value: Any, oid: int, form: str) -> Any:
-    """A value for a parameter of a statement, of the type that the server gave it.
+    """Return a value for a parameter of a statement, of the type that the server gave it.
 
-    `form` is what asyncpg calls its kind: of those with parts it takes no text.
+    `form` is asyncpg's name for the kind of type. Types with parts take no text.
     """
     if value is None:
         return None
@@ -495,7 +499,7 @@ def bound(value: Any, oid: int, form: str) -> Any:
 
 
 def _read(read: Callable[[str], Any], convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A text is read first, if it can be."""
+    """Return a function that converts a value, and reads a text first."""
 
     def convert_text(value: Any) -> Any:
         if not isinstance(value, str):

@@ -1,8 +1,7 @@
-"""One connection of asyncpg: everything raises aioflow's errors, and a cancelled call has really ended.
+"""One connection of asyncpg: its calls raise aioflow's errors, and a cancelled call has really ended.
 
-Statements are prepared once a transaction: a later one may find other tables.
-
-Statements of SQL and their results: what a text begins with, rows of the language, sizes of batches.
+Statements are prepared once in each transaction, since a later one may find other tables. Records become rows
+of the language, in batches whose size follows that of the rows.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ _TWO_PHASED = re.compile(r"prepare\s+transaction\b", re.IGNORECASE)
 
 
 def verb_of(sql: str) -> str:
-    """The word with which a statement begins, in small letters."""
+    """Return the word with which a statement begins, in small letters."""
     found = _WORD.match(sql, _start(sql))
     return found.group().lower() if found else ""
 
 
 def controls_transaction(sql: str) -> bool:
-    """Whether a statement would begin or end a transaction."""
+    """Return whether a statement would begin or end a transaction."""
     return verb_of(sql) in _CONTROL or _TWO_PHASED.match(sql, _start(sql)) is not None
 
 
@@ -78,7 +77,7 @@ def _end_of_comment(sql: str, start: int) -> int:
 
 
 def is_listed(kind: Any) -> bool:
-    """Whether a type, as asyncpg tells it, has values of several parts."""
+    """Return whether values of a type have several parts, by asyncpg's description of it."""
     return kind.kind in ("array", "composite") or kind.oid == _RECORD
 
 
@@ -87,12 +86,12 @@ def kinds_of(attributes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def dated(attributes: Sequence[Any]) -> list[str]:
-    """The columns of a result that have dates."""
+    """Return the columns of a result that have dates."""
     return [each.name for each in attributes if each.type.oid in DATES]
 
 
 def row_decoder(attributes: Sequence[Any]) -> Callable[[Sequence[Any]], Batch]:
-    """A function that makes rows of the language of asyncpg's records."""
+    """Return a function that turns asyncpg's records into rows of the language."""
     decoders = [
         (place, decode)
         for place, each in enumerate(attributes)
@@ -111,7 +110,7 @@ def row_decoder(attributes: Sequence[Any]) -> Callable[[Sequence[Any]], Batch]:
 
 
 def next_size(size: int, batch: Batch) -> int:
-    """How many rows to ask for next: more than before, as long as they are small."""
+    """Return how many rows to ask for next: more than before, as long as they are small."""
     fitting = _MOST_BYTES * len(batch) // max(1, batch_size(batch))
     return max(1, min(4 * size, _MOST_ROWS, fitting))
 
@@ -144,7 +143,7 @@ class Wire:
 
     @classmethod
     async def open(cls, address: Address, arguments: dict[str, Any]) -> Wire:
-        """Connect, with what asyncpg needs to know."""
+        """Connect with the arguments for asyncpg."""
         try:
             raw = await asyncpg.connect(**arguments)
         except (*FAILURES, ValueError) as error:
@@ -158,7 +157,7 @@ class Wire:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether one was begun, even if it has failed."""
+        """Return whether a transaction was begun, even if it has failed."""
         return not self.raw.is_closed() and bool(self.raw.is_in_transaction())
 
     async def close(self) -> None:
@@ -175,7 +174,7 @@ class Wire:
 
     @asynccontextmanager
     async def calling(self, sql: str = "", *, writes: bool = False) -> AsyncIterator[None]:
-        """Stands around everything that goes to the server."""
+        """Translate the errors of calls to the server, and wait for a cancelled one to end."""
         try:
             yield
         except asyncio.CancelledError:
@@ -223,7 +222,10 @@ class Wire:
             raise
 
     async def _nearest_table(self, table: str) -> str:
-        """A suggestion. A transaction that has failed answers no more questions: they are asked elsewhere."""
+        """Return a suggestion for a table's name.
+
+        A transaction that has failed answers no questions, so another connection asks.
+        """
         with suppress(*FAILURES):
             if not self.in_transaction:
                 return suggestion(table, await _table_names(self.raw))
@@ -251,17 +253,17 @@ class Wire:
         return statement
 
     async def _look_up(self, kinds: Sequence[Any]) -> None:
-        """Find out what the types are that the server does not bring along."""
+        """Look up the types that are not built into the server."""
         unknown = {kind.oid for kind in kinds if kind.oid >= _FIRST_OWN_OID} - self._bases.keys()
         if unknown:
             self._bases.update(await self.raw.fetch(_BASES, list(unknown)))
 
     def forget_statements(self) -> None:
-        """Tables may be other ones from now on, or statements be gone with what was undone."""
+        """Drop prepared statements. Tables may have changed, or an undone transaction took them along."""
         self._statements.clear()
 
     def bound(self, statement: Any, values: Sequence[Any]) -> list[Any]:
-        """Values for the parameters of a statement."""
+        """Return the values for the parameters of a statement."""
         kinds = statement.get_parameters()
         if len(kinds) != len(values):
             raise DatabaseError(f"{self.shown}: the statement takes {len(kinds)} values, not {len(values)}")
@@ -276,7 +278,7 @@ class Wire:
 
     @contextmanager
     def reading(self, attributes: Sequence[Any]) -> Iterator[None]:
-        """Stands around what decodes a result."""
+        """Explain dates that Python's calendar does not have while a result is decoded."""
         try:
             yield
         except CalendarError:

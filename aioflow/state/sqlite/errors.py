@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for people: which database, what was asked, what is wrong and what to do."""
+"""SQLite's errors for people: which database, which statement, the mistake and advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ONLY_READS = "nothing can be written here: dbquery and dbimport only read, and 
 def explained(
     error: Exception, shown: str, sql: str = "", database: sqlite3.Connection | None = None
 ) -> StateError:
-    """The error to raise in place of one of SQLite's; `database` is asked for names that are near."""
+    """Return the error to raise in place of SQLite's. `database` is asked for similar names."""
     name: str = getattr(error, "sqlite_errorname", "")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         name = "SQLITE_FULL"
@@ -44,7 +44,7 @@ def _asked(sql: str) -> str:
 
 
 def _is_snapshot(database: sqlite3.Connection | None) -> bool:
-    """Whether it is not the file that cannot be written to, but only this connection."""
+    """Return whether only this connection, not the file, refuses writes."""
     try:
         return database is not None and database.execute("PRAGMA query_only").fetchone() == (1,)
     except sqlite3.Error:
@@ -54,7 +54,7 @@ def _is_snapshot(database: sqlite3.Connection | None) -> bool:
 def conflict(
     error: Exception, shown: str, table: str, place: int, names: Sequence[str], row: Row
 ) -> StateError:
-    """The error for the row, counted from 1, that a table refused."""
+    """Return the error for the row, counted from 1, that a table refused."""
     values = show_row(Schema(tuple(names)), row) if names else ", ".join(map(repr, row))
     what = f"table {table!r} refused row {place}" if table else f"row {place} was refused"
     return ConflictError(mask(f"{shown}: {what} ({_cut(values)}): {_reason(error)}"))
@@ -187,7 +187,7 @@ def _names(database: sqlite3.Connection | None, sql: str) -> list[str]:
 
 
 def _position(token: str, sql: str) -> str:
-    """Where a word stands, if there is only one place."""
+    """Return the position of a word, if there is only one."""
     places = [place.start() for place in re.finditer(rf"(?<!\w){re.escape(token)}(?!\w)", sql)]
     if len(places) != 1:
         return ""

@@ -1,4 +1,4 @@
-"""Many rows into SQLite, on the thread of a connection."""
+"""Writing many rows to SQLite, on the thread of a connection."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _COLUMNS = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER
 
 
 def columns_of(database: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
-    """Name and declared type of each column; none when there is no such table."""
+    """Return the name and declared type of each column, or nothing when there is no such table."""
     return database.execute(_COLUMNS, (table,)).fetchall()
 
 
 def folded(name: str) -> str:
-    """What SQLite compares names of columns by: it folds ASCII letters only."""
+    """Return a column's name as SQLite compares it: it folds ASCII letters only."""
     return name.translate(_SMALL)
 
 
@@ -43,7 +43,7 @@ _SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 
 def atomically(database: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Do all of it or nothing, where no transaction is open that sees to that."""
+    """Do the work in a transaction, unless one is open already."""
     if database.in_transaction:
         return work()
     database.execute("BEGIN IMMEDIATE")
@@ -71,7 +71,7 @@ def insert_into(table: str, columns: Sequence[str]) -> str:
 
 
 class Insertion:
-    """Rows on their way into a statement that is executed for each of them."""
+    """A statement that is executed for many rows."""
 
     def __init__(
         self, database: sqlite3.Connection, shown: str, sql: str, check_stopped: Callable[[], None]
@@ -87,7 +87,7 @@ class Insertion:
         self._find_target()
 
     def _find_target(self) -> None:
-        """Where values go to columns as they come, each is bound as its column needs it."""
+        """Find the columns of a plain INSERT, so that each value is bound as its column needs it."""
         found = _INSERT.fullmatch(self._sql)
         if found is None:
             return
@@ -101,7 +101,7 @@ class Insertion:
         self._encoders = [known.get(folded(name), PARAMETERS) for name in self._names]
 
     def bound(self, values: Row | Sequence[Any]) -> tuple[Any, ...]:
-        """What is bound for one row."""
+        """Return the values to bind for one row."""
         return bind(values, self._encoders_for(values)) if values else ()
 
     def _encoders_for(self, row: Row | Sequence[Any]) -> Sequence[Encoders]:
@@ -110,7 +110,7 @@ class Insertion:
         return [PARAMETERS] * len(row)
 
     def run(self, batches: Iterable[Batch]) -> int:
-        """Execute the statement for every row; the number of rows that it changed."""
+        """Execute the statement for every row. Return the number of rows that it changed."""
         changed = 0
         for batch in _large(batches):
             self._check_stopped()
@@ -119,7 +119,7 @@ class Insertion:
         return changed
 
     def insert(self, batches: Iterable[Batch]) -> int:
-        """As `run`, for the statement of `insert_into`: many rows go into each execution of a longer one."""
+        """Insert rows as `run` does, for the statement of `insert_into`. Each execution takes many rows."""
         together = min(_ROWS_TOGETHER, self._database.getlimit(_MOST_VARIABLES) // len(self._names))
         places = f"({', '.join('?' * len(self._names))})"
         longer = f"{self._sql}{f', {places}' * (together - 1)}"
@@ -133,7 +133,7 @@ class Insertion:
         return self._handed_over
 
     def _run_together(self, bound: Batch, sql: str, together: int) -> int:
-        """Insert as many rows as one can so many at a time; how many, until one of them was refused."""
+        """Insert rows, `together` at a time. Return how many were inserted before one was refused."""
         end = len(bound) - len(bound) % together
         for start in range(0, end, together):
             try:
@@ -187,7 +187,7 @@ def _unquoted(name: str) -> str:
 
 
 def _large(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Batches of which none is empty, and small ones joined: each costs a call."""
+    """Yield batches without empty or small ones, which are joined: each costs a call."""
     joined: Batch = []
     for batch in batches:
         if not joined and len(batch) >= _FEW_ROWS:

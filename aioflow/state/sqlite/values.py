@@ -1,8 +1,8 @@
-"""Values in SQLite: how columns are declared, what is bound for a value, and what is read for what is stored.
+"""Values in SQLite: the declared types of columns, the values to bind, and the values that are read.
 
-SQLite has texts, integers of 64 bits, floats and BLOBs. In a column of ours everything else is a BLOB: a byte
-that begins no text, and then JSON. It is read wherever it comes out of a query. Dates, booleans, relations
-and documents in columns of their own are readable in SQL, and known by the declared type of the column.
+SQLite has texts, integers of 64 bits, floats and BLOBs. In a column of ours any other value is a BLOB: a byte
+that begins no text, and then JSON. It is decoded wherever it comes out of a query. Dates, booleans, relations
+and documents in columns of their own are readable in SQL, and recognised by the declared type of the column.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class UnfitError(ValueError):
 
 
 def declared_type(need: ColumnNeed) -> str:
-    """How a column is declared that must hold such values."""
+    """Return the declared type of a column for such values."""
     kinds = {_KINDS[kind] for kind in need.classes}
     if need.kind is not None:
         kinds.add(need.kind)
@@ -74,7 +74,7 @@ def declared_type(need: ColumnNeed) -> str:
 
 
 def kind_of(declared: str) -> Type | None:
-    """The type of the values in a column, as far as its declaration tells."""
+    """Return the type of the values in a column, as far as its declaration tells."""
     name = _name_of(declared)
     for kind, own in DECLARED.items():
         if name == own:
@@ -192,12 +192,12 @@ _COLUMNS_OF_OTHERS: Encoders = {
 
 
 def encoders_for(declared: str) -> Encoders:
-    """What is bound for values that go into a column."""
+    """Return the encoders for values of a column."""
     return _OWN_COLUMNS.get(_name_of(declared), _COLUMNS_OF_OTHERS)
 
 
 def bind(values: Iterable[Value], encoders: Iterable[Encoders]) -> tuple[Any, ...]:
-    """What is bound for the values of one row."""
+    """Return the values to bind for one row."""
     return tuple(_encoded(value, each) for value, each in zip(values, encoders, strict=False))
 
 
@@ -209,7 +209,7 @@ def _encoded(value: Value, encoders: Encoders) -> Any:
 
 
 def bind_batch(batch: Batch, encoders: Sequence[Encoders]) -> Batch:
-    """What is bound for rows; the batch itself when SQLite takes all of its values as they are."""
+    """Return the rows to bind: the batch itself when SQLite takes all of its values as they are."""
     columns = list(zip(*batch, strict=True))
     changed = False
     for place, (column, each) in enumerate(zip(columns, encoders, strict=False)):
@@ -224,7 +224,7 @@ _AS_THEY_ARE: Mapping[Encoder, type[Any]] = {_text: str, _integer: int, _float: 
 
 
 def _is_plain(column: Sequence[Value], classes: set[type[Any]], encoders: Encoders) -> bool:
-    """Whether SQLite takes every value of a column as it is; it needs not look at most of them singly."""
+    """Return whether SQLite takes every value of a column as it is. Most need not be examined singly."""
     for kind in classes - {NoneType}:
         if _AS_THEY_ARE.get(encoders.get(kind, tagged)) is not kind:
             return False
@@ -248,9 +248,9 @@ def _are_unicode(column: Sequence[Value], classes: set[type[Any]]) -> bool:
 
 
 def decode_rows(rows: Batch, names: Sequence[str], *, tolerant: bool = False) -> Batch:
-    """Rows as SQLite gives them, with the values that BLOBs of ours stand for.
+    """Return SQLite's rows, with the values that our BLOBs stand for.
 
-    Other BLOBs are an error, unless one is `tolerant`: then they stay bytes.
+    Other BLOBs are an error, unless `tolerant`: then they stay bytes.
     """
     if _BLOBS.isdisjoint(map(type, chain.from_iterable(rows))):
         return rows
@@ -278,7 +278,7 @@ def _decoded_or_bytes(value: Any) -> Any:
 
 
 def take_any_text(database: sqlite3.Connection) -> None:
-    """Have a text that is no UTF-8 handed out as bytes, where SQLite's Python module would fail."""
+    """Return texts that are no UTF-8 as bytes, where SQLite's Python module would fail."""
     database.text_factory = _text_or_bytes
 
 
@@ -290,7 +290,7 @@ def _text_or_bytes(data: bytes) -> str | bytes:
 
 
 def from_blob(data: bytes) -> Value:
-    """The value that a BLOB of ours stands for."""
+    """Return the value that a BLOB of ours stands for."""
     if data[:1] != TAG:
         raise UnfitError(
             f"a BLOB of {len(data)} bytes is no value of a relation; ask for hex(…) of it, or leave it out"
@@ -302,7 +302,7 @@ def from_blob(data: bytes) -> Value:
 
 
 class _Booleans(dict[bytes, Value]):
-    """Looks values up where Python would have to call a function for each."""
+    """A converter as a dict: a look-up costs less than the call of a function."""
 
     def __missing__(self, data: bytes) -> Value:
         return _as_stored(data)
@@ -336,7 +336,7 @@ def _relation_of(data: bytes) -> Value:
 
 
 def _as_stored(data: bytes) -> Value:
-    """What SQLite would have handed out without a converter, to which it gives everything as bytes."""
+    """Return the value as SQLite would without a converter, which gets everything as bytes."""
     if data[:1] == TAG:
         return from_blob(data)
     try:
@@ -354,10 +354,10 @@ _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?")
 
 
 def register_converters() -> None:
-    """Have SQLite's Python module read our declared types, and those for which others have no converter.
+    """Register converters for our declared types, and for types without a converter.
 
-    Converters belong to the whole process: one that somebody else registered stays. Those of the standard
-    library for dates fail on what is no date, and are on their way out.
+    Converters belong to the whole process: one that another program registered stays. Those of the standard
+    library for dates fail on other texts, and are deprecated.
     """
     for name, converter in (("BOOLEAN_INTEGER", _boolean), ("DATE_TEXT", _date)):
         sqlite3.register_converter(name, converter)

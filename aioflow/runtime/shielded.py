@@ -1,4 +1,4 @@
-"""Work that must not be left half-done, whatever happens to whoever waits for it."""
+"""Work that is finished although the task that awaits it is cancelled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def to_the_end(work: Coroutine[Any, Any, T], interrupted: Callable[[], None] = lambda: None) -> T:
-    """Await something to its end however often this is cancelled, and pass the cancellation on only then.
+async def run_shielded(work: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None) -> T:
+    """Return the result of `work`; a cancellation is raised only after the work has ended.
 
-    `interrupted` is called with each cancellation: it may have the work end sooner.
+    `asyncio.shield` lets the caller go on at once and leaves the work to itself. Each cancellation calls
+    `on_cancel`, which may have the work end sooner. An error of the work comes before the cancellation.
     """
     task = asyncio.get_running_loop().create_task(work)
     cancellation: asyncio.CancelledError | None = None
@@ -21,7 +22,7 @@ async def to_the_end(work: Coroutine[Any, Any, T], interrupted: Callable[[], Non
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-            interrupted()
+            on_cancel()
     result = task.result()
     if cancellation is not None:
         raise cancellation
