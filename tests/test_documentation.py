@@ -34,7 +34,7 @@ DOCS = ROOT / "docs"
 # Made from the operators, and written with the expressions: their examples are fragments of plans.
 FRAGMENTS = (DOCS / "operators.md", DOCS / "expressions.md")
 MARKDOWN = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "plans").rglob("*.md")]
+    [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")), *DOCS.rglob("*.md"), *(ROOT / "plans").rglob("*.md")]
 )
 PAGES = [page for page in MARKDOWN if page not in FRAGMENTS and blocks_of(page.read_text(encoding="utf-8"))]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
