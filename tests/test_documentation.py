@@ -316,7 +316,7 @@ SPAN_ATTRIBUTES = {
 NO_PYTHON = FILES | ENTRY_POINT_GROUPS | LOGGERS | SPAN_ATTRIBUTES
 
 
-@pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
+@pytest.mark.parametrize("page", [page for page in MARKDOWN if page.stem != "CHANGELOG"], ids=name_of)
 def test_python_names_of_a_page_can_be_imported(page: Path) -> None:
     named = set(DOTTED_NAME.findall(page.read_text(encoding="utf-8")))
     wrong = []
