@@ -6,17 +6,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aioflow.cli.exit import colours
-from aioflow.cli.output.colour import print_json
-from aioflow.config.configuration import DEFAULT, Configuration, read_configuration
+from aioflow.config.configuration import Configuration, read_configuration
 from aioflow.config.folders import shown_path
-from aioflow.config.sections import ENGINE_ARGUMENTS, Place, SettingValue
+from aioflow.config.sections import ENGINE_ARGUMENTS, Place
 from aioflow.errors import InputError
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
@@ -84,31 +80,3 @@ def web_options(
 ) -> dict[str, dict[str, Any]]:
     """The options about answers that are kept, as the table that they stand for."""
     return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}
-
-
-def show_settings(configuration: Configuration, *, as_json: bool) -> None:
-    """Every setting in force and where it came from; what must be secret is masked."""
-    defaults = engine_defaults()
-    settings = [_with_default(setting, defaults) for setting in configuration.settings()]
-    if as_json:
-        for setting in settings:
-            entry = {"setting": setting.name, "value": setting.public_value, "from": setting.where}
-            print_json(entry)
-        return
-    width = max(len(setting.name) for setting in settings)
-    # One long value does not push the origins of all others off the screen.
-    room = min(max(len(str(setting)) for setting in settings), 30)
-    dim, plain = ("\x1b[2m", "\x1b[0m") if colours(sys.stdout) else ("", "")
-    for setting in settings:
-        where = f"{dim}{setting.where}{plain}" if setting.where == DEFAULT else setting.where
-        print(f"{setting.name:<{width}}  {setting!s:<{room}}  {where}")
-
-
-def _with_default(setting: SettingValue, defaults: Mapping[str, Any]) -> SettingValue:
-    """What the engine itself decides shown as if it had been set."""
-    argument = ENGINE_ARGUMENTS.get(setting.name)
-    return (
-        setting
-        if argument is None or setting.value is not None
-        else replace(setting, value=defaults[argument])
-    )

@@ -22,7 +22,7 @@ class DatabaseChoice:
     address: Address
 
 
-def find_place(db: str | None, plan_path: str | None) -> DatabaseChoice:
+def find_database(db: str | None, plan_path: str | None) -> DatabaseChoice:
     """The database that `--db` names, by its name or URL, or else that of a plan or of this folder."""
     if plan_path is not None and not os.path.exists(plan_path):
         raise InputError(f"there is no file {plan_path}")

@@ -82,12 +82,14 @@ def report(error: BaseException) -> int:
     if isinstance(error, PlanError):
         show_diagnostics(error.diagnostics)
     elif isinstance(error, AioflowError):
-        tell("error", str(error))
+        print_message("error", str(error))
     elif isinstance(error, OSError):
-        tell("error", os_error_text(error))
+        print_message("error", os_error_text(error))
     else:
-        tell("error", f"{type(error).__name__}: {error}")
-        tell("note", "this is a defect of aioflow or of an operator; AIOFLOW_DEBUG=1 shows where it happened")
+        print_message("error", f"{type(error).__name__}: {error}")
+        print_message(
+            "note", "this is a defect of aioflow or of an operator; AIOFLOW_DEBUG=1 shows where it happened"
+        )
     return exit_code(error)
 
 
@@ -113,7 +115,7 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         Secrets().conceal_all()
     for diagnostic in diagnostics:
         text = for_terminal(mask(str(diagnostic)), sys.stderr)
-        if colours(sys.stderr):
+        if has_colours(sys.stderr):
             first, newline, rest = text.partition("\n")
             code = "31" if diagnostic.severity == "error" else "33"
             place = for_terminal(f"{diagnostic.span.place}:", sys.stderr) if diagnostic.span else ""
@@ -122,10 +124,10 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         print(text, file=sys.stderr)
 
 
-def tell(label: str, message: str) -> None:
+def print_message(label: str, message: str) -> None:
     """A line on stderr, as `error: …`."""
     shown = label
-    if colours(sys.stderr):
+    if has_colours(sys.stderr):
         code = {"error": "1;31", "warning": "1;33"}.get(label, "1")
         shown = f"\x1b[{code}m{label}\x1b[0m"
     print(f"{shown}: {for_terminal(mask(message), sys.stderr)}", file=sys.stderr)
@@ -136,7 +138,7 @@ def for_terminal(text: str, file: TextIO) -> str:
     return visible_lines(text) if file.isatty() else text
 
 
-def colours(file: object) -> bool:
+def has_colours(file: object) -> bool:
     """Whether a file is a terminal whose user wants colours."""
     isatty = getattr(file, "isatty", None)
     return bool(isatty and isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

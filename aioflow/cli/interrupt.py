@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 T = TypeVar("T")
 
 # What must be undone even when the user does not wait for the run to end: a temporary file, a hidden cursor.
-last_words: list[Callable[[], None]] = []
+exit_callbacks: list[Callable[[], None]] = []
 # Signals that came since a coroutine was last begun, for those who have last words.
 signals_received: list[int] = []
 
@@ -36,7 +36,7 @@ def run_interruptibly(main: Coroutine[Any, Any, T]) -> T:
         result = runner.run(supervised())
     except BaseException:
         if received:
-            leave(received[0])
+            exit_by_signal(received[0])
         runner.close()
         raise
     runner.close()
@@ -50,7 +50,7 @@ def _signals(task: asyncio.Task[Any], received: list[int]) -> Iterator[None]:
     def on_signal(number: int, frame: FrameType | None) -> None:
         received.append(number)
         if len(received) > 1:
-            leave(number)
+            exit_by_signal(number)
         loop.call_soon_threadsafe(task.cancel)
 
     # A handler of the interpreter, unlike the loop's, also runs while an operator keeps the loop busy.
@@ -62,9 +62,9 @@ def _signals(task: asyncio.Task[Any], received: list[int]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def leave(number: int) -> NoReturn:
+def exit_by_signal(number: int) -> NoReturn:
     """End the process because of a signal, without waiting for threads."""
-    for words in tuple(last_words):
+    for words in tuple(exit_callbacks):
         with suppress(OSError):
             words()
     with suppress(OSError, ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioflow.cli.commands.wrapper_test import highlighted
+from aioflow.cli.commands.wrapper.test import highlighted
 from aioflow.cli.output.colour import Colour
 from aioflow.wrappers.readers.reader import Found
 from tests.cli.conftest import Ended

@@ -85,6 +85,48 @@ def test_every_copy_of_a_message_is_the_same() -> None:
     assert Mail.of(mail()).message_id != Mail.of(mail("key-2")).message_id
 
 
+def test_the_bytes_of_a_mail_are_the_same_in_every_version() -> None:
+    attached = {"name": "houses.csv", "type": "text/csv", "base64": base64.b64encode(b"a,b\r\n").decode()}
+    data = Mail.of(mail(subject="Zwölf", text="Grüße, eine lange Zeile", attachments=[attached])).as_bytes()
+    assert data.decode("ascii").split("\r\n") == [
+        "From: Watcher <watch@example.org>",
+        "To: ann@example.org",
+        "Subject: =?utf-8?b?WnfDtmxm?=",
+        "Date: Sat, 31 Jan 2026 10:30:00 +0000",
+        "Message-ID: <key-1@example.org>",
+        "Auto-Submitted: auto-generated",
+        "X-Aioflow-Run: run-7",
+        "MIME-Version: 1.0",
+        'Content-Type: multipart/mixed; boundary="=_m_be2974546978e3739e6d6da85c4be9f3"',
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: multipart/alternative; boundary="=_a_be2974546978e3739e6d6da85c4be9f3"',
+        "",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/plain; charset="utf-8"',
+        "Content-Transfer-Encoding: quoted-printable",
+        "",
+        "Gr=C3=BC=C3=9Fe, eine lange Zeile",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/html; charset="utf-8"',
+        "Content-Transfer-Encoding: quoted-printable",
+        "",
+        "<p>Two of them.</p>",
+        "",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3--",
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/csv; name="houses.csv"; charset="utf-8"',
+        'Content-Disposition: attachment; filename="houses.csv"',
+        "Content-Transfer-Encoding: base64",
+        "",
+        "YSxiDQo=",
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3--",
+        "",
+    ]
+
+
 def test_a_key_that_no_message_id_may_hold_is_hashed() -> None:
     message_id = Mail.of(mail("a b>\r\nX: y")).message_id
     assert len(message_id) == len("<@example.org>") + 64

@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""The commands, one file each. `aioflow.cli.app` lists them and says how to add one."""

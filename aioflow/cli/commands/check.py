@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from aioflow.authoring.operator import Registry
-from aioflow.cli.exit import BAD_INPUT, OK, report, show_diagnostics
+from aioflow.cli.config import effective_settings
+from aioflow.cli.exit import BAD_INPUT, OK, guarded, report, show_diagnostics
+from aioflow.cli.options import Modules
 from aioflow.cli.output.colour import print_json
 from aioflow.cli.program import load_modules, load_program
 from aioflow.config.secrets import Secrets
 from aioflow.errors import Diagnostic, InputError, PlanError
+
+
+@guarded
+def check(
+    plans: Annotated[list[str], typer.Argument(metavar="PLAN", help="Plan files.")],
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object for each mistake or warning.")
+    ] = False,
+    ops: Modules = None,
+) -> None:
+    """Find every mistake in plans without running them."""
+    modules = {module: None for path in plans for module in effective_settings({"ops": ops}, path).ops}
+    sys.exit(check_files(plans, as_json=json, modules=tuple(modules)))
 
 
 def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:

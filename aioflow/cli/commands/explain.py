@@ -5,13 +5,32 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from aioflow.cli.commands.run import RunOptions, progress_of, stream_arguments
-from aioflow.cli.config import engine_defaults
-from aioflow.cli.exit import colours
+from aioflow.cli.config import database_options, engine_defaults, web_configuration, web_options
+from aioflow.cli.exit import guarded, has_colours
 from aioflow.cli.inputs import read_parameters
 from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.options import (
+    Cache,
+    Capacity,
+    Database,
+    Inputs,
+    MemoryLimit,
+    ModeOption,
+    Modules,
+    Offline,
+    PlanName,
+    PlanPath,
+    Record,
+    Replay,
+    Sets,
+    Timeout,
+    Workers,
+)
 from aioflow.cli.output.logs import logged
 from aioflow.cli.program import load_checked
 from aioflow.compiler.graph import Graph, Routine
@@ -26,6 +45,34 @@ from aioflow.values.quantities import byte_text, count_text, duration_text
 
 if TYPE_CHECKING:
     from aioflow.runtime.statistics import RunStatistics, StepStatistics
+
+
+@guarded
+def explain(
+    plan_path: PlanPath,
+    plan: PlanName = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run the plan and add rows and the time spent waiting.")
+    ] = False,
+    input: Inputs = None,
+    set: Sets = None,
+    workers: Workers = None,
+    mode: ModeOption = None,
+    timeout: Timeout = None,
+    ops: Modules = None,
+    capacity: Capacity = None,
+    memory: MemoryLimit = None,
+    db: Database = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+) -> None:
+    """Show a plan as it will run: steps, schemas, buffers, permits, effects and tail calls."""
+    options = RunOptions(plan_path, plan, input or (), set or (), timeout=timeout)
+    given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
+    given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
+    explain_plan(options, web_configuration(given, plan_path), analyze=analyze)
 
 
 def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool) -> None:
@@ -166,7 +213,7 @@ def _statement_text(statement: Statement) -> str:
 
 
 def _bold(text: str) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if colours(sys.stdout) else text
+    return f"\x1b[1m{text}\x1b[0m" if has_colours(sys.stdout) else text
 
 
 # --- the run ------------------------------------------------------------------------------------

@@ -9,12 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
-from aioflow.cli.exit import FAILED, OK, os_error_text, tell
+import typer
+
+from aioflow.cli.config import web_configuration, web_options
+from aioflow.cli.exit import FAILED, OK, guarded, os_error_text, print_message
 from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.options import Cache, LogFile, LogFormat, LogFormatName, Offline, Record, Replay, Verbose
 from aioflow.cli.output.colour import Colour, print_json
 from aioflow.cli.output.destination import OutputDestination
+from aioflow.cli.output.logs import LogOptions, logged
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
@@ -36,6 +41,43 @@ _ORIGINS = {
     "revalidated": "from the cache, unchanged says the server",
     "replay": "from the recording",
 }
+
+
+@guarded
+def fetch(
+    url: Annotated[str, typer.Argument(metavar="URL", help="An http:// or https:// address.")],
+    method: Annotated[
+        str | None, typer.Option("--method", "-X", metavar="METHOD", help="GET, or POST if there is --data.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="'NAME: VALUE'", help="A header; the value may be secret:NAME."
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="TEXT", help="The body of the request; @FILE reads it.")
+    ] = None,
+    head: Annotated[bool, typer.Option("--head", "-I", help="Ask for the headers only.")] = False,
+    output: Annotated[
+        str | None, typer.Option("-o", metavar="FILE", help="Write the body to a file; - is stdout.")
+    ] = None,
+    body: Annotated[
+        bool, typer.Option("--body", help="Write the body to stdout, and the report to stderr.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="The report as a JSON object.")] = False,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
+) -> None:
+    """Make one request as a plan would, and tell all about its answer, or why it was refused."""
+    options = FetchOptions(url, method, header or (), data, head, output, body, json)
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(fetch_url(options, web_configuration(web_options(offline, cache, record, replay))))
 
 
 @dataclass(frozen=True)
@@ -66,7 +108,7 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
     # A file that cannot be written is found out before anything is sent.
     destination = OutputDestination(overwrite=options.destination) if options.destination else None
     try:
-        response, body = run_interruptibly(fetch(request, settings))
+        response, body = run_interruptibly(_response(request, settings))
         # Whoever reads the report may leave in the middle of it; the file is there by then.
         if destination is not None and destination.name is not None:
             _write(_for_output(response, body, destination), destination)
@@ -104,7 +146,7 @@ def request_of(options: FetchOptions) -> Request:
     )
 
 
-async def fetch(request: Request, settings: WebSettings) -> tuple[Response, bytes]:
+async def _response(request: Request, settings: WebSettings) -> tuple[Response, bytes]:
     """The answer to one request, with its body."""
     from aioflow.web.client import Client
 
@@ -162,7 +204,7 @@ def _write(body: bytes, destination: OutputDestination) -> None:
 def _write_out(response: Response, body: bytes, destination: OutputDestination) -> None:
     """Write to stdout, but nothing to a terminal that would show it as anything but itself."""
     if sys.stdout.isatty() and _kind_of(response, body) is not None:
-        tell("note", "the body is not shown, since it is no text; -o FILE saves it")
+        print_message("note", "the body is not shown, since it is no text; -o FILE saves it")
     else:
         _write(_for_output(response, body, destination), destination)
 
@@ -183,7 +225,7 @@ def _tell(
 def _tell_failure(error: WebError, options: FetchOptions, report: TextIO) -> None:
     refused = isinstance(error, RequestRefusedError)
     if not options.as_json:
-        tell("refused" if refused else "failed", visible(str(error)))
+        print_message("refused" if refused else "failed", visible(str(error)))
         return
     described = {
         "url": without_userinfo(options.url),

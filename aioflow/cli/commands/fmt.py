@@ -12,14 +12,29 @@ import sys
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
-from aioflow.cli.exit import BAD_INPUT, FAILED, OK, colours, for_terminal, report
+import typer
+
+from aioflow.cli.exit import BAD_INPUT, FAILED, OK, for_terminal, guarded, has_colours, report
 from aioflow.cli.output.destination import replace_file
 from aioflow.errors import AioflowError
 from aioflow.language.decoding import plain_text
 from aioflow.language.parser import read_text
 from aioflow.plan import Plan
+
+
+@guarded
+def fmt(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Plan files; - formats stdin to stdout.")
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; show what would, and exit 1 if any.")
+    ] = False,
+) -> None:
+    """Format plans in place."""
+    sys.exit(format_files(files, check_only=check))
 
 
 def format_files(paths: Sequence[str], *, check_only: bool) -> int:
@@ -58,7 +73,7 @@ def _show_difference(path: str, before: str, after: str) -> None:
     lines = list(unified_difference(before, after, path, f"{path} (formatted)"))
     for each in lines or [f"{path}: only its line ends, or a byte order mark, would change"]:
         line = for_terminal(each, sys.stdout)
-        code = codes.get(line[:1]) if colours(sys.stdout) else None
+        code = codes.get(line[:1]) if has_colours(sys.stdout) else None
         print(f"\x1b[{code}m{line}\x1b[0m" if code else line)
 
 

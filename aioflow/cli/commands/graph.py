@@ -5,8 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from aioflow.cli.options import DrawingName
+import typer
+
+from aioflow.cli.config import effective_settings
+from aioflow.cli.exit import guarded
+from aioflow.cli.options import DrawingName, Modules, PlanName, PlanPath
 from aioflow.cli.output.destination import replace_file
 from aioflow.cli.program import load_checked
 from aioflow.errors import InputError
@@ -21,6 +26,22 @@ _BY_ENDING = {
     ".dot": DrawingName.DOT,
     ".gv": DrawingName.DOT,
 }
+
+
+@guarded
+def graph(
+    plan_path: PlanPath,
+    format: Annotated[DrawingName | None, typer.Option(help="By the ending of -o, else mermaid.")] = None,
+    file: Annotated[
+        str | None, typer.Option("-o", metavar="FILE", help="Write to a file instead of stdout.")
+    ] = None,
+    plan: PlanName = None,
+    all: Annotated[bool, typer.Option("--all", help="Draw the plans that it calls as well.")] = False,
+    ops: Modules = None,
+) -> None:
+    """Draw a plan as a graph."""
+    modules = effective_settings({"ops": ops}, plan_path).ops
+    draw_plan(plan_path, plan, format, file, all_plans=all, modules=modules)
 
 
 def draw_plan(

@@ -5,35 +5,42 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
-from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, tell
+from aioflow.cli.config import effective_settings
+from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, print_message
+from aioflow.cli.interrupt import run_interruptibly
+from aioflow.config.configuration import Configuration
+from aioflow.config.masking import mask
 from aioflow.errors import InputError, suggestion
+from aioflow.messages.channels import Channels
+from aioflow.messages.chat.settings import NOTIFY
+from aioflow.messages.email.addresses import read_mailbox
+from aioflow.messages.email.settings import EmailAccounts
+from aioflow.messages.outbox.message import Channel, DeliveryError, Message
+from aioflow.messages.sms.settings import phone_number
 from aioflow.values.display import visible
-
-if TYPE_CHECKING:
-    from aioflow.config.configuration import Configuration
-    from aioflow.messages.channels import Channels
-    from aioflow.messages.outbox.message import Channel, DeliveryError, Message
 
 KINDS = ("notify", "phone", "email")
 _TITLE = "A test of aioflow"
 _TEXT = "This is a test of aioflow: whatever plans tell through this account arrives here."
 _SHORT_TEXT = "A test of aioflow: plans can send text messages."
 
-notifications = typer.Typer(
+notify = typer.Typer(
     help="Try the accounts through which plans tell people.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
-@notifications.callback()
-def notify() -> None:
+@notify.callback()
+def _group() -> None:
     pass
 
 
-@notifications.command("test")
+@notify.command("test")
 @guarded
 def notify_test(
     name: Annotated[
@@ -47,8 +54,6 @@ def notify_test(
     ] = None,
 ) -> None:
     """Send a sample through an account, and tell what its receiver answered."""
-    from aioflow.cli.config import effective_settings
-
     configuration = effective_settings({})
     accounts = list(_accounts(configuration))
     if name is None:
@@ -84,8 +89,6 @@ def _find(text: str, accounts: list[_Account]) -> _Account:
 
 
 def _list(accounts: list[_Account], configuration: Configuration) -> int:
-    from aioflow.messages.channels import Channels
-
     if not accounts:
         print("no account is configured: write [notify.NAME], [phone.NAME] or [email.NAME] into aioflow.toml")
         return OK
@@ -98,13 +101,10 @@ def _list(accounts: list[_Account], configuration: Configuration) -> int:
 
 
 def _try_out(account: _Account, to: str | None, configuration: Configuration) -> int:
-    from aioflow.cli.interrupt import run_interruptibly
-    from aioflow.messages.channels import Channels
-
     channels = Channels(configuration)
     problems = channels.problems(account.kind, account.name)
     for problem in problems:
-        tell("error", problem)
+        print_message("error", problem)
     if problems:
         return BAD_INPUT
     contents = _CONTENTS[account.kind](configuration, account, to)
@@ -112,8 +112,6 @@ def _try_out(account: _Account, to: str | None, configuration: Configuration) ->
 
 
 async def _send_all(channels: Channels, account: _Account, contents: list[dict[str, Any]]) -> int:
-    from aioflow.messages.outbox.message import Message
-
     failures = 0
     try:
         channel = channels.get(account.kind)
@@ -126,15 +124,12 @@ async def _send_all(channels: Channels, account: _Account, contents: list[dict[s
 
 
 async def _sent(channel: Channel, message: Message) -> bool:
-    from aioflow.config.masking import mask
-    from aioflow.messages.outbox.message import DeliveryError
-
     to = message.content["to"]
     try:
         answer = await channel.deliver(message)
     except DeliveryError as error:
-        tell("failed", visible(str(error)))
-        tell("note", _advice(error))
+        print_message("failed", visible(str(error)))
+        print_message("note", _advice(error))
         return False
     print(mask(visible(f"sent to {', '.join(to) if isinstance(to, list) else to}: {answer or 'no answer'}")))
     return True
@@ -151,14 +146,10 @@ def _advice(error: DeliveryError) -> str:
 
 
 def _key() -> str:
-    from uuid import uuid4
-
     return f"test-{uuid4().hex}"
 
 
 def _now() -> Any:
-    from datetime import UTC, datetime
-
     return datetime.now(UTC)
 
 
@@ -166,8 +157,6 @@ def _now() -> Any:
 
 
 def _notify_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.chat.settings import NOTIFY
-
     if to is not None:
         raise InputError(f"--to {to}: whom {account} tells is said by its url")
     urls = configuration.sections(NOTIFY)[account.name].url
@@ -175,17 +164,12 @@ def _notify_contents(configuration: Configuration, account: _Account, to: str | 
 
 
 def _phone_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.sms.settings import phone_number
-
     if to is None:
         raise InputError(f"say to which number {account} is to send, with --to +491511234567")
     return [{"to": phone_number(to), "text": _SHORT_TEXT}]
 
 
 def _email_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    from aioflow.messages.email.addresses import read_mailbox
-    from aioflow.messages.email.settings import EmailAccounts
-
     if to is None:
         raise InputError(f"say to whom {account} is to send, with --to somebody@example.org")
     sender = EmailAccounts(configuration).find(account.name).sender

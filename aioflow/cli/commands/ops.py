@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
 
 from aioflow.authoring.operator import InputPort, Operator, registry
 from aioflow.authoring.setting import SettingPort
-from aioflow.cli.exit import colours
+from aioflow.cli.config import effective_settings
+from aioflow.cli.exit import guarded, has_colours
+from aioflow.cli.options import Modules
 from aioflow.cli.program import load_modules
 from aioflow.errors import InputError, suggestion
 
@@ -28,6 +33,18 @@ _COMMON_OPTIONS = (
     ("ENABLE: s", "sends signal `s` after its first success"),
     ("DONE: s", "sends signal `s` when it has ended well"),
 )
+
+
+@guarded
+def ops(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="An operator, for its reference.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="All references as a Markdown page.")] = False,
+    modules: Modules = None,
+) -> None:
+    """List the operators, or show the reference of one."""
+    show_operators(name, markdown=markdown, modules=effective_settings({"ops": modules}).ops)
 
 
 def show_operators(name: str | None, *, markdown: bool, modules: Sequence[str]) -> None:
@@ -72,7 +89,7 @@ def summary(described: Operator) -> str:
 
 
 def _list() -> Iterator[str]:
-    bold, plain = ("\x1b[1m", "\x1b[0m") if colours(sys.stdout) else ("", "")
+    bold, plain = ("\x1b[1m", "\x1b[0m") if has_colours(sys.stdout) else ("", "")
     width = max((len(described.name) for described in registry), default=0)
     for number, (family, members) in enumerate(by_family().items()):
         if number:
@@ -83,7 +100,7 @@ def _list() -> Iterator[str]:
 
 
 def _reference(described: Operator) -> Iterator[str]:
-    bold, plain = ("\x1b[1m", "\x1b[0m") if colours(sys.stdout) else ("", "")
+    bold, plain = ("\x1b[1m", "\x1b[0m") if has_colours(sys.stdout) else ("", "")
     yield f"{bold}{form(described)}{plain}"
     yield ""
     yield described.doc

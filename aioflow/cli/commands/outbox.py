@@ -1,4 +1,4 @@
-"""What `aioflow outbox` does: lists, retries, drops and delivers the messages of a database."""
+"""`aioflow outbox`: lists, retries, drops and delivers the messages of a database."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from aioflow.cli.database_option import DatabaseChoice, find_place
-from aioflow.cli.exit import FAILED, OK, tell
+import typer
+
+from aioflow.cli.database_option import DatabaseChoice, find_database
+from aioflow.cli.exit import FAILED, OK, guarded, print_message
 from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.options import (
+    DatabaseName,
+    LogFile,
+    LogFormat,
+    LogFormatName,
+    PlanFile,
+    PlanOfDatabase,
+    Verbose,
+)
 from aioflow.cli.output.colour import print_json
 from aioflow.cli.output.formats import Table
+from aioflow.cli.output.logs import LogOptions, logged
 from aioflow.config.masking import mask
 from aioflow.errors import InputError
 from aioflow.messages.channels import Channels
@@ -39,13 +51,76 @@ _DONE: tuple[State, ...] = ("sent", "dropped")
 _COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error"))
 
 
+outbox = typer.Typer(
+    help="Look at the messages that plans have sent or will, and deliver those that wait.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@outbox.command("list")
+@guarded
+def outbox_list(
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
+    all: Annotated[bool, typer.Option("--all", help="Also what was sent or dropped.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
+) -> None:
+    """List messages that wait, are just being delivered, or could not be delivered (dead)."""
+    list_messages(db, plan_path, everything=all, as_json=json)
+
+
+@outbox.command("retry")
+@guarded
+def outbox_retry(
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
+    ] = None,
+    all_dead: Annotated[bool, typer.Option("--all-dead", help="All that were given up.")] = False,
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
+) -> None:
+    """Have messages tried again from the beginning, at the next delivery."""
+    sys.exit(retry_messages(db, plan_file, keys or (), all_dead=all_dead))
+
+
+@outbox.command("drop")
+@guarded
+def outbox_drop(
+    keys: Annotated[
+        list[str], typer.Argument(metavar="KEY", help="Messages, by the beginnings of their keys.")
+    ],
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
+) -> None:
+    """Have messages never tried again."""
+    sys.exit(drop_messages(db, plan_file, keys))
+
+
+@outbox.command("deliver")
+@guarded
+def outbox_deliver(
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
+    ] = False,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
+) -> None:
+    """Deliver all messages that wait, now; with --watch whatever becomes due."""
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(deliver_messages(db, plan_path, watch=watch))
+
+
 # --- the database ---------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def _outbox(place: DatabaseChoice, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
+async def _outbox(choice: DatabaseChoice, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
     """The messages of a database; None when no plan has ever written to it."""
-    databases, address = place.databases, place.address
+    databases, address = choice.databases, choice.address
     table = OutboxTable(lambda: databases.connect(address))
     connection = await databases.connect(address)
     try:
@@ -66,7 +141,7 @@ async def _outbox(place: DatabaseChoice, *, to_change: bool) -> AsyncIterator[Ou
 
 
 def _warn(message: str) -> None:
-    tell("warning", message)
+    print_message("warning", message)
 
 
 # --- list -----------------------------------------------------------------------------------------
@@ -74,13 +149,13 @@ def _warn(message: str) -> None:
 
 def list_messages(db: str | None, plan_path: str | None, *, everything: bool, as_json: bool) -> None:
     """Show messages, the oldest first; nothing is changed."""
-    run_interruptibly(_list(find_place(db, plan_path), everything, as_json))
+    run_interruptibly(_list(find_database(db, plan_path), everything, as_json))
 
 
-async def _list(place: DatabaseChoice, everything: bool, as_json: bool) -> None:
+async def _list(choice: DatabaseChoice, everything: bool, as_json: bool) -> None:
     shown = _Json() if as_json else _Lines()
     count = 0
-    async with _outbox(place, to_change=False) as table:
+    async with _outbox(choice, to_change=False) as table:
         if table is not None:
             now = datetime.now(UTC) + await table.time_ahead()
             async with aclosing(table.entries(but=() if everything else _DONE)) as entries:
@@ -90,7 +165,7 @@ async def _list(place: DatabaseChoice, everything: bool, as_json: bool) -> None:
     shown.end()
     if not count and not as_json:
         what = "there are no messages" if everything else "no messages wait"
-        tell("note", f"{what} in {place.address.shown}")
+        print_message("note", f"{what} in {choice.address.shown}")
 
 
 class _Json:
@@ -179,39 +254,39 @@ def retry_messages(db: str | None, plan_path: str | None, keys: Sequence[str], *
     """Have messages tried again; returns the exit code."""
     if bool(keys) == all_dead:
         raise InputError("name the messages by their keys, or say --all-dead")
-    place = find_place(db, plan_path)
-    return run_interruptibly(_retry_all_dead(place) if all_dead else _change(place, keys, "retry"))
+    choice = find_database(db, plan_path)
+    return run_interruptibly(_retry_all_dead(choice) if all_dead else _change(choice, keys, "retry"))
 
 
 def drop_messages(db: str | None, plan_path: str | None, keys: Sequence[str]) -> int:
     """Have messages never tried again; returns the exit code."""
-    return run_interruptibly(_change(find_place(db, plan_path), keys, "drop"))
+    return run_interruptibly(_change(find_database(db, plan_path), keys, "drop"))
 
 
-async def _retry_all_dead(place: DatabaseChoice) -> int:
-    async with _outbox(place, to_change=True) as table:
-        count = 0 if table is None else await _patiently(place, table.retry_dead)
+async def _retry_all_dead(choice: DatabaseChoice) -> int:
+    async with _outbox(choice, to_change=True) as table:
+        count = 0 if table is None else await _patiently(choice, table.retry_dead)
     print(f"{count_text(count, 'message')} will be tried again")
     return OK
 
 
-async def _change(place: DatabaseChoice, prefixes: Sequence[str], what: str) -> int:
+async def _change(choice: DatabaseChoice, prefixes: Sequence[str], what: str) -> int:
     """Do something to messages, or to none of them when one of the keys is wrong."""
-    async with _outbox(place, to_change=True) as table:
+    async with _outbox(choice, to_change=True) as table:
         if table is None:
-            raise InputError(f"there are no messages in {place.address.shown}")
+            raise InputError(f"there are no messages in {choice.address.shown}")
         keys = dict.fromkeys([await _key(table, prefix) for prefix in prefixes])
         now = datetime.now(UTC) + await table.time_ahead()
         change = table.retry if what == "retry" else table.drop
         done = "will be tried again" if what == "retry" else "dropped"
         code = OK
         for key in keys:
-            if await _patiently(place, lambda key=key: change(key, now)):  # type: ignore[misc]
+            if await _patiently(choice, lambda key=key: change(key, now)):  # type: ignore[misc]
                 print(f"{key[:SHORT_KEY]} {done}")
             else:
                 ((_, state),) = await table.matching(key)
                 reason = "is just being delivered" if state == "sending" else f"is {state} already"
-                tell("error", f"message {key[:SHORT_KEY]} {reason}")
+                print_message("error", f"message {key[:SHORT_KEY]} {reason}")
                 code = FAILED
     return code
 
@@ -226,12 +301,12 @@ async def _key(table: OutboxTable, prefix: str) -> str:
     return found[0][0]
 
 
-async def _patiently(place: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
+async def _patiently(choice: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
     """Wait while a run is writing to the database."""
     from aioflow.state.errors import BusyError
     from aioflow.state.lock_wait import LockWait
 
-    patience = LockWait(place.address, place.databases.settings(place.address.name).wait_seconds, _warn)
+    patience = LockWait(choice.address, choice.databases.settings(choice.address.name).wait_seconds, _warn)
     while True:
         try:
             return await work()
@@ -244,25 +319,25 @@ async def _patiently(place: DatabaseChoice, work: Callable[[], Awaitable[T]]) ->
 
 def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
     """Deliver all that waits, or on and on what becomes due; returns the exit code."""
-    return run_interruptibly(_deliver(find_place(db, plan_path), watch))
+    return run_interruptibly(_deliver(find_database(db, plan_path), watch))
 
 
-async def _deliver(place: DatabaseChoice, watch: bool) -> int:
-    async with _outbox(place, to_change=True) as table:
+async def _deliver(choice: DatabaseChoice, watch: bool) -> int:
+    async with _outbox(choice, to_change=True) as table:
         if table is None:
-            raise InputError(f"there are no messages in {place.address.shown}")
-        channels = Channels(place.configuration)
-        settings = place.configuration.section(OUTBOX)
-        courier = Courier(table, channels, settings, place.address, _warn, listener=_tell_outcome)
+            raise InputError(f"there are no messages in {choice.address.shown}")
+        channels = Channels(choice.configuration)
+        settings = choice.configuration.section(OUTBOX)
+        courier = Courier(table, channels, settings, choice.address, _warn, listener=_tell_outcome)
         if watch:
-            tell("note", f"delivering the messages of {place.address.shown}; Ctrl-C ends it")
+            print_message("note", f"delivering the messages of {choice.address.shown}; Ctrl-C ends it")
         try:
             work = courier.watch() if watch else courier.deliver(everything=True)
             # Whoever interrupts is told what is left, too.
             await run_shielded(work, courier.interrupt)
         finally:
             await channels.close()
-            code = _tell_report(courier.report, place.address)
+            code = _tell_report(courier.report, choice.address)
     return code
 
 
@@ -276,20 +351,20 @@ def _tell_report(report: Report, address: Address) -> int:
     """Say what was done and what is left; returns the exit code."""
     now = datetime.now(UTC)
     for trouble in dict.fromkeys(report.troubles):
-        tell("error", trouble)
+        print_message("error", trouble)
     for waiting in report.waiting:
-        tell("warning", _waiting_text(waiting, now))
+        print_message("warning", _waiting_text(waiting, now))
     for held in report.held:
-        tell("warning", _held_text(held, now))
+        print_message("warning", _held_text(held, now))
     if report.unnoted:
-        tell("warning", report.unnoted_text)
+        print_message("warning", report.unnoted_text)
     print(
         f"{count_text(report.sent, 'message')} sent, {report.failed} failed, {report.dead} dead", flush=True
     )
     count = sum(waiting.count for waiting in report.waiting)
     if count and report.is_interrupted:
         command = f"`aioflow outbox deliver{'' if address.name == DEFAULT else f' --db {address.name}'}`"
-        tell("note", f"{command} sends {'it' if count == 1 else 'them'}")
+        print_message("note", f"{command} sends {'it' if count == 1 else 'them'}")
     return FAILED if report.troubles or report.waiting or report.held or report.unnoted or report.dead else OK
 
 

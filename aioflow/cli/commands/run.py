@@ -1,6 +1,6 @@
-"""`aioflow run`: a plan from its inputs to its output, with progress on the way.
+"""`aioflow run`: runs a plan and writes its rows as they come, with progress on stderr.
 
-How `aioflow run` concludes, whatever ends the run: the account on stderr, and the file of `--report`.
+However the run ends, its account goes to stderr and its report to the file of `--report`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,49 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioflow.cli.config import web_configuration
-from aioflow.cli.exit import FAILED, NOTHING_FOUND, OK, exit_code, for_terminal, os_error_text, tell
+from aioflow.cli.config import database_options, web_configuration, web_options
+from aioflow.cli.exit import (
+    FAILED,
+    NOTHING_FOUND,
+    OK,
+    exit_code,
+    for_terminal,
+    guarded,
+    os_error_text,
+    print_message,
+)
 from aioflow.cli.inputs import input_sources, read_inputs, read_parameters
-from aioflow.cli.interrupt import last_words, run_interruptibly, signals_received
+from aioflow.cli.interrupt import exit_callbacks, run_interruptibly, signals_received
+from aioflow.cli.options import (
+    AllowEmpty,
+    AppendTo,
+    Cache,
+    Capacity,
+    Database,
+    FormatOption,
+    FormulasOption,
+    Inputs,
+    LogFile,
+    LogFormat,
+    LogFormatName,
+    MemoryLimit,
+    ModeOption,
+    Modules,
+    Offline,
+    OutputName,
+    Overwrite,
+    PlanName,
+    PlanPath,
+    Quiet,
+    Record,
+    Replay,
+    ReportFile,
+    Sets,
+    Timeout,
+    TraceFile,
+    Verbose,
+    Workers,
+)
 from aioflow.cli.output.destination import (
     BackgroundWriter,
     OutputDestination,
@@ -45,124 +84,54 @@ if TYPE_CHECKING:
     from aioflow.runtime.results import RunStream
 
 
-_REPORT = "the report"
-
-
-class Conclusion:
-    """Knows of a run what there is to tell of it when it ends."""
-
-    def __init__(self, options: RunOptions) -> None:
-        self._options = options
-        self._started = datetime.now(UTC)
-        self._is_told = False
-        self.shows_account = not options.quiet
-        self.program: Program | None = None
-        self.stream: RunStream | None = None
-        self.reader_left = False
-
-    def check(self) -> None:
-        """Find out before the run whether there is a place for the report."""
-        path = self._options.report
-        folder = os.path.dirname(path or "") or "."
-        if path is not None and not os.path.isdir(folder):
-            raise InputError(f"cannot write {_REPORT}: there is no folder {folder!r}")
-        if path is not None:
-            check_replaceable(path, _REPORT)
-
-    def tell(self, code: int, error: BaseException | None) -> bool:
-        """Tell it once; whether the report, if there is to be one, could be written."""
-        if self._is_told:
-            return True
-        self._is_told = True
-        account = self._account(error)
-        lines = () if account is None else account.lines()
-        for line in lines:
-            _LOG.info("%s", line)
-        if error is not None and not isinstance(error, SystemExit):
-            _LOG.error("%s", error)
-        if self.shows_account and not self.reader_left:
-            text = for_terminal("\n  ".join(lines), sys.stderr)
-            print(text, end="\n" if lines else "", file=sys.stderr, flush=True)
-        return self._options.report is None or self._write(self._options.report, code, account, error)
-
-    def interrupted(self) -> None:
-        """Tell it before a signal ends the process."""
-        self.tell(128 + signals_received[0], None)
-
-    def _account(self, error: BaseException | None) -> RunAccount | None:
-        if self.stream is None:
-            return None
-        account = self.stream.account()
-        if account.outcome == "not started":
-            return None
-        if error is not None and not isinstance(error, SystemExit):
-            return account if account.failure is error else account.failed_with(error)
-        if signals_received and account.outcome != "failed" and not self.stream.is_complete:
-            return replace(account, outcome="interrupted")
-        # To the engine, a task that waits for rows in vain is cancelled, whatever the reason.
-        has_left = self.reader_left and account.outcome == "interrupted"
-        return replace(account, outcome="stopped") if has_left else account
-
-    # --- the report -----------------------------------------------------------------------------
-
-    def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> bool:
-        told = self._refused(error) if account is None else account.as_json()
-        first = {name: told[name] for name in ("version", "aioflow", "plan")}
-        first |= {"file": self._options.plan_path, "outcome": told["outcome"], "exit-code": code}
-        told = first | told | self._given(told["inputs"])
-        text = json.dumps(masked(told), ensure_ascii=False, indent=2, default=str)
-        try:
-            replace_file(path, text + "\n", _REPORT)
-        except OSError as failure:
-            tell("error", f"cannot write {_REPORT}: {os_error_text(failure)}")
-            return False
-        except InputError as failure:
-            tell("error", str(failure))
-            return False
-        return True
-
-    def _refused(self, error: BaseException | None) -> dict[str, Any]:
-        """The report of a run that never began."""
-        plan = "" if self.program is None else self.program.name
-        nothing = RunAccount("", plan, "refused", self._started, 0.0, {}, {}, {}, {}, (), (), (), None, ())
-        return nothing.as_json() | {"error": None if error is None else error_as_json(error)}
-
-    def _given(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """Where inputs came from, and what parameters were set to."""
-        if self.program is None:
-            return {"parameters": {}}
-        plan, options = self.program.main, self._options
-        try:
-            sources = input_sources(options.inputs, plan)
-            parameters = read_parameters(options.parameters, plan, all_needed=False)
-        except InputError:  # which is what the report is about
-            return {"parameters": {}}
-        inputs = {name: {**taken.get(name, {"rows": 0}), "from": source} for name, source in sources.items()}
-        shown = {name: MASK if is_sensitive((name,)) else value for name, value in parameters.items()}
-        return {"inputs": inputs, "parameters": shown}
-
-
-@contextmanager
-def concluded(options: RunOptions) -> Iterator[Conclusion]:
-    """Have a run tell how it went, also where an error or a signal ends it."""
-    conclusion = Conclusion(options)
-    conclusion.check()
-    last_words.append(conclusion.interrupted)
-    try:
-        yield conclusion
-    except BaseException as error:
-        conclusion.tell(exit_code(error), error)
-        raise
-    else:
-        if not conclusion.tell(OK, None):
-            sys.exit(FAILED)
-    finally:
-        last_words.remove(conclusion.interrupted)
-
-
 _LOG = logging.getLogger(COMMAND)
 # A table's first rows are held back for others to decide the widths with, but not for longer than this.
 PATIENCE_SECONDS = 0.25
+_REPORT = "the report"
+
+
+@guarded
+def run(
+    plan_path: PlanPath,
+    plan: PlanName = None,
+    input: Inputs = None,
+    set: Sets = None,
+    output: OutputName = None,
+    append: AppendTo = None,
+    overwrite: Overwrite = None,
+    format: FormatOption = None,
+    workers: Workers = None,
+    mode: ModeOption = None,
+    trace: TraceFile = None,
+    timeout: Timeout = None,
+    ops: Modules = None,
+    capacity: Capacity = None,
+    memory: MemoryLimit = None,
+    db: Database = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+    allow_empty: AllowEmpty = False,
+    formulas: FormulasOption = None,
+    quiet: Quiet = False,
+    report: ReportFile = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
+) -> None:
+    """Run a plan and show its output as it comes.
+
+    With several outputs JSON lines are {"output": NAME, "row": {...}}. Progress and messages go to stderr.
+    """
+    options = RunOptions(
+        *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
+        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet)),
+    )
+    given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
+    given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
+    given |= {} if formulas is None else {"files": {"formulas": formulas}}
+    run_plan(options, given)
 
 
 @dataclass(frozen=True)
@@ -187,15 +156,15 @@ class RunOptions:
 
 def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
     """Run a plan with the settings that are `given`; whatever can be found wrong beforehand is."""
-    with logged(options.log) as log, concluded(options) as conclusion:
+    with logged(options.log) as log, reported(options) as reporter:
         if options.append and options.overwrite:
             raise InputError("-o appends and -O overwrites: give one of them")
         settings = web_configuration(given, options.plan_path)
-        conclusion.shows_account = settings.account and not options.quiet
+        reporter.shows_account = settings.account and not options.quiet
         registry = load_modules(settings.ops)
-        program = conclusion.program = load_program(options.plan_path, options.plan, registry)
+        program = reporter.program = load_program(options.plan_path, options.plan, registry)
         arguments = stream_arguments(options, program)
-        nothing_found = run_interruptibly(_run(options, settings, program, arguments, conclusion, log))
+        nothing_found = run_interruptibly(_run(options, settings, program, arguments, reporter, log))
         if nothing_found and not options.allow_empty:
             _note("nothing was found where something should be; --allow-empty takes it for a success")
             sys.exit(NOTHING_FOUND)
@@ -232,7 +201,7 @@ async def _run(
     settings: Configuration,
     program: Program,
     arguments: dict[str, Any],
-    conclusion: Conclusion,
+    reporter: RunReporter,
     log: CommandLog,
 ) -> bool:
     """Run the plan; whether a source brought nothing where there should be something."""
@@ -246,12 +215,12 @@ async def _run(
         async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             trace_runs(engine)
             with traced(engine, options.trace):
-                stream = conclusion.stream = engine.stream(program, **arguments)
+                stream = reporter.stream = engine.stream(program, **arguments)
                 try:
                     async with stream:
                         with progress_of(stream, program, engine, log, shown=not options.quiet) as progress:
-                            whole = await _pour(stream, presentation, destination, progress)
-                        conclusion.reader_left = not whole
+                            whole = await _stream_rows(stream, presentation, destination, progress)
+                        reporter.reader_left = not whole
                         _warn(stream, notes=not options.quiet)
                 except asyncio.CancelledError:
                     if stream.is_complete:  # interrupted while messages were delivered: all else is done
@@ -314,7 +283,7 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
         trace.close()
 
 
-async def _pour(
+async def _stream_rows(
     stream: RunStream,
     presentation: Presentation,
     destination: OutputDestination,
@@ -410,11 +379,126 @@ def _warn(stream: RunStream, *, notes: bool) -> None:
     """What the run has to say beside its output."""
     statistics = stream.statistics()
     for message in statistics.warnings:
-        tell("warning", message)
+        print_message("warning", message)
     for message in statistics.notes if notes else ():
         _note(message)
 
 
 def _note(message: str) -> None:
     _LOG.info("%s", mask(message))
-    tell("note", message)
+    print_message("note", message)
+
+
+# --- the account and the report -----------------------------------------------------------------
+
+
+class RunReporter:
+    """Knows of a run what there is to tell of it when it ends."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._started = datetime.now(UTC)
+        self._is_told = False
+        self.shows_account = not options.quiet
+        self.program: Program | None = None
+        self.stream: RunStream | None = None
+        self.reader_left = False
+
+    def check(self) -> None:
+        """Find out before the run whether there is a place for the report."""
+        path = self._options.report
+        folder = os.path.dirname(path or "") or "."
+        if path is not None and not os.path.isdir(folder):
+            raise InputError(f"cannot write {_REPORT}: there is no folder {folder!r}")
+        if path is not None:
+            check_replaceable(path, _REPORT)
+
+    def report(self, code: int, error: BaseException | None) -> bool:
+        """Tell it once; whether the report, if there is to be one, could be written."""
+        if self._is_told:
+            return True
+        self._is_told = True
+        account = self._account(error)
+        lines = () if account is None else account.lines()
+        for line in lines:
+            _LOG.info("%s", line)
+        if error is not None and not isinstance(error, SystemExit):
+            _LOG.error("%s", error)
+        if self.shows_account and not self.reader_left:
+            text = for_terminal("\n  ".join(lines), sys.stderr)
+            print(text, end="\n" if lines else "", file=sys.stderr, flush=True)
+        return self._options.report is None or self._write(self._options.report, code, account, error)
+
+    def interrupted(self) -> None:
+        """Tell it before a signal ends the process."""
+        self.report(128 + signals_received[0], None)
+
+    def _account(self, error: BaseException | None) -> RunAccount | None:
+        if self.stream is None:
+            return None
+        account = self.stream.account()
+        if account.outcome == "not started":
+            return None
+        if error is not None and not isinstance(error, SystemExit):
+            return account if account.failure is error else account.failed_with(error)
+        if signals_received and account.outcome != "failed" and not self.stream.is_complete:
+            return replace(account, outcome="interrupted")
+        # To the engine, a task that waits for rows in vain is cancelled, whatever the reason.
+        has_left = self.reader_left and account.outcome == "interrupted"
+        return replace(account, outcome="stopped") if has_left else account
+
+    # --- the report -----------------------------------------------------------------------------
+
+    def _write(self, path: str, code: int, account: RunAccount | None, error: BaseException | None) -> bool:
+        told = self._refused(error) if account is None else account.as_json()
+        first = {name: told[name] for name in ("version", "aioflow", "plan")}
+        first |= {"file": self._options.plan_path, "outcome": told["outcome"], "exit-code": code}
+        told = first | told | self._given(told["inputs"])
+        text = json.dumps(masked(told), ensure_ascii=False, indent=2, default=str)
+        try:
+            replace_file(path, text + "\n", _REPORT)
+        except OSError as failure:
+            print_message("error", f"cannot write {_REPORT}: {os_error_text(failure)}")
+            return False
+        except InputError as failure:
+            print_message("error", str(failure))
+            return False
+        return True
+
+    def _refused(self, error: BaseException | None) -> dict[str, Any]:
+        """The report of a run that never began."""
+        plan = "" if self.program is None else self.program.name
+        nothing = RunAccount("", plan, "refused", self._started, 0.0, {}, {}, {}, {}, (), (), (), None, ())
+        return nothing.as_json() | {"error": None if error is None else error_as_json(error)}
+
+    def _given(self, taken: dict[str, Any]) -> dict[str, Any]:
+        """Where inputs came from, and what parameters were set to."""
+        if self.program is None:
+            return {"parameters": {}}
+        plan, options = self.program.main, self._options
+        try:
+            sources = input_sources(options.inputs, plan)
+            parameters = read_parameters(options.parameters, plan, all_needed=False)
+        except InputError:  # which is what the report is about
+            return {"parameters": {}}
+        inputs = {name: {**taken.get(name, {"rows": 0}), "from": source} for name, source in sources.items()}
+        shown = {name: MASK if is_sensitive((name,)) else value for name, value in parameters.items()}
+        return {"inputs": inputs, "parameters": shown}
+
+
+@contextmanager
+def reported(options: RunOptions) -> Iterator[RunReporter]:
+    """Have a run tell how it went, also where an error or a signal ends it."""
+    reporter = RunReporter(options)
+    reporter.check()
+    exit_callbacks.append(reporter.interrupted)
+    try:
+        yield reporter
+    except BaseException as error:
+        reporter.report(exit_code(error), error)
+        raise
+    else:
+        if not reporter.report(OK, None):
+            sys.exit(FAILED)
+    finally:
+        exit_callbacks.remove(reporter.interrupted)

@@ -15,10 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+import typer
 
 from aioflow.cli.commands.fetch import shown_url, status_text
-from aioflow.cli.exit import FAILED, OK, for_terminal, report, tell
+from aioflow.cli.config import web_configuration, web_options
+from aioflow.cli.exit import FAILED, OK, for_terminal, guarded, print_message, report
+from aioflow.cli.options import Cache, Offline, Record, Replay
 from aioflow.cli.output.colour import Colour, shortened
 from aioflow.cli.output.formats import Columns
 from aioflow.cli.pages import Browser, Extracted, FetchedPage, extract, reader_for, saved_page, wrapper_of
@@ -44,6 +48,20 @@ _FIELD = re.compile(r"""(?P<name>`[^`]+`|"[^"]+"|[^\W\d][\w-]*)\s*:(\s+(?=["'=A-
 _LINES = re.compile(r"csv\b|\w+ .*\b(lines|paragraphs)\b")
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _NAME_OF_NONE = "page"
+
+
+@guarded
+def shell(
+    page: Annotated[
+        str, typer.Argument(metavar="URL|FILE", help="A page of the web, or one that was saved.")
+    ],
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+) -> None:
+    """Try selectors on a page, and build a wrapper from those that work."""
+    sys.exit(run_shell(page, web_configuration(web_options(offline, cache, record, replay))))
 
 
 @dataclass
@@ -427,7 +445,7 @@ def _carried_out(shell: Shell, line: str) -> bool:
         return False
     except PlanError as error:
         for diagnostic in error.diagnostics:
-            tell("error", diagnostic.message)
+            print_message("error", diagnostic.message)
             if diagnostic.span is not None:
                 print(for_terminal(diagnostic.span.excerpt, sys.stderr), file=sys.stderr)
         return False

@@ -1,14 +1,18 @@
-"""What `aioflow suspects` does: lists, confirms and forgets what diff holds back."""
+"""`aioflow suspects`: lists, confirms and forgets what diff holds back."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Annotated, TypeAlias
 
-from aioflow.cli.database_option import DatabaseChoice, find_place
-from aioflow.cli.exit import tell
+import typer
+
+from aioflow.cli.database_option import DatabaseChoice, find_database
+from aioflow.cli.exit import guarded, print_message
 from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 from aioflow.cli.output.colour import print_json
 from aioflow.cli.output.formats import Table
 from aioflow.errors import InputError, suggestion
@@ -21,8 +25,50 @@ from aioflow.state.system_tables import are_there
 _COLUMNS = Schema(("table", "held back", "why", "since", "confirmed"))
 
 
-async def _suspects(place: DatabaseChoice, connection: Connection) -> list[Suspect]:
-    if not await are_there(connection, place.address):
+suspects = typer.Typer(
+    help="Look at what diff holds back because it may not be true, and decide what is to happen.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_TableName: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="The table, as diff names it.")]
+
+
+@suspects.command("list")
+@guarded
+def suspects_list(
+    plan_path: PlanOfDatabase = None,
+    db: DatabaseName = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each table.")] = False,
+) -> None:
+    """List what is held back from tables, and why."""
+    list_suspects(db, plan_path, as_json=json)
+
+
+@suspects.command("confirm")
+@guarded
+def suspects_confirm(
+    table: _TableName,
+    db: DatabaseName = None,
+    plan_file: PlanFile = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Apply it without telling: the page was redesigned, nothing happened."),
+    ] = False,
+) -> None:
+    """Say that what is held back now is true: the next whole run applies and tells it."""
+    confirm(db, plan_file, table, quietly=quiet)
+
+
+@suspects.command("forget")
+@guarded
+def suspects_forget(table: _TableName, db: DatabaseName = None, plan_file: PlanFile = None) -> None:
+    """Forget what is held back: if it is seen again, that counts as the first time."""
+    forget(db, plan_file, table)
+
+
+async def _suspects(choice: DatabaseChoice, connection: Connection) -> list[Suspect]:
+    if not await are_there(connection, choice.address):
         return []
     return await read_suspects(connection)
 
@@ -32,8 +78,8 @@ async def _suspects(place: DatabaseChoice, connection: Connection) -> list[Suspe
 
 def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> None:
     """Show what is held back, by table; nothing is changed."""
-    place = find_place(db, plan_path)
-    found = run_interruptibly(_list(place))
+    choice = find_database(db, plan_path)
+    found = run_interruptibly(_list(choice))
     if as_json:
         for suspect in found:
             print_json(_described(suspect))
@@ -42,13 +88,13 @@ def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> No
         lines = [Record(_COLUMNS, _line(suspect)) for suspect in found]
         sys.stdout.write((table.rows("suspects", lines) + table.end()).decode(errors="replace"))
     else:
-        tell("note", f"nothing is held back in {place.address.shown}")
+        print_message("note", f"nothing is held back in {choice.address.shown}")
 
 
-async def _list(place: DatabaseChoice) -> list[Suspect]:
-    connection = await place.databases.connect(place.address)
+async def _list(choice: DatabaseChoice) -> list[Suspect]:
+    connection = await choice.databases.connect(choice.address)
     try:
-        return await _suspects(place, connection)
+        return await _suspects(choice, connection)
     finally:
         await connection.close()
 
@@ -88,7 +134,7 @@ def confirm(db: str | None, plan_path: str | None, table: str, *, quietly: bool)
     async def change(connection: Connection) -> None:
         await confirm_suspect(connection, table, quietly=quietly)
 
-    suspect = run_interruptibly(_change(find_place(db, plan_path), table, change))
+    suspect = run_interruptibly(_change(find_database(db, plan_path), table, change))
     told = "applies it without a word" if quietly else "applies and tells it"
     print(f"confirmed: the next whole run of {table} {told} ({suspect.held})")
 
@@ -99,29 +145,28 @@ def forget(db: str | None, plan_path: str | None, table: str) -> None:
     async def change(connection: Connection) -> None:
         await forget_suspect(connection, table)
 
-    run_interruptibly(_change(find_place(db, plan_path), table, change))
+    run_interruptibly(_change(find_database(db, plan_path), table, change))
     print(f"forgotten: nothing is held back from {table} any more")
 
 
 async def _change(
-    place: DatabaseChoice, table: str, change: Callable[[Connection], Awaitable[None]]
+    choice: DatabaseChoice, table: str, change: Callable[[Connection], Awaitable[None]]
 ) -> Suspect:
     """Change what is held back of a table; return it as it was."""
-    address, databases = place.address, place.databases
+    address, databases = choice.address, choice.databases
     wait_seconds = databases.settings(address.name).wait_seconds
-    patience = LockWait(address, wait_seconds, lambda message: tell("warning", message))
+    patience = LockWait(address, wait_seconds, lambda message: print_message("warning", message))
     connection = await databases.connect(address)
     try:
-        suspects = {suspect.table: suspect for suspect in await _suspects(place, connection)}
-        if table not in suspects:
-            known = ", ".join(suspects) or "none"
+        found = {suspect.table: suspect for suspect in await _suspects(choice, connection)}
+        if table not in found:
+            known = ", ".join(found) or "none"
             raise InputError(
-                f"nothing is held back from the table {table!r}{suggestion(table, suspects)} "
-                f"(suspect: {known})"
+                f"nothing is held back from the table {table!r}{suggestion(table, found)} (suspect: {known})"
             )
         async with AsyncExitStack() as stack:
             await patience.enter(connection, stack)
             await change(connection)
-        return suspects[table]
+        return found[table]
     finally:
         await connection.close()

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any, TextIO
 
-from aioflow.cli.exit import colours
+from aioflow.cli.exit import has_colours
 from aioflow.config.masking import masked
 from aioflow.values.display import visible_json
 
@@ -17,7 +17,7 @@ class Colour:
     """Paints texts for a file, if it is a terminal whose user wants that."""
 
     def __init__(self, file: TextIO | None = None) -> None:
-        self.is_on = colours(sys.stdout if file is None else file)
+        self.is_on = has_colours(sys.stdout if file is None else file)
 
     def __call__(self, style: str, text: str) -> str:
         """A text in a style: `bold`, `dim` or a colour, or several: `bold green`."""

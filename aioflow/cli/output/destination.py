@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from aioflow.cli.exit import os_error_text
-from aioflow.cli.interrupt import last_words
+from aioflow.cli.interrupt import exit_callbacks
 from aioflow.errors import InputError
 from aioflow.operators.files import missing_line_end
 
@@ -73,7 +73,7 @@ class OutputDestination:
         descriptor, self._temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".part", dir=target.parent
         )
-        last_words.append(self.abandon)
+        exit_callbacks.append(self.abandon)
         try:
             mode = stat.S_IMODE(target.stat().st_mode)
         except FileNotFoundError:
@@ -90,7 +90,7 @@ class OutputDestination:
             os.close(self.descriptor)
             os.replace(self._temporary, self._target)
             self._temporary = None
-            last_words.remove(self.abandon)
+            exit_callbacks.remove(self.abandon)
         elif self.name is not None:
             os.close(self.descriptor)
 
@@ -103,7 +103,7 @@ class OutputDestination:
             with suppress(FileNotFoundError):
                 os.unlink(self._temporary)
             self._temporary = None
-            last_words.remove(self.abandon)
+            exit_callbacks.remove(self.abandon)
 
 
 def check_replaceable(path: str, what: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from aioflow.cli.exit import os_error_text, tell
+from aioflow.cli.exit import os_error_text, print_message
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
@@ -126,7 +126,7 @@ class _StandardError(logging.Handler):
             else:
                 # A line end in a value must not make it look like another line of the log.
                 has_trace = record.exc_info or record.stack_info
-                tell(_label(record), visible(text) if is_terminal and not has_trace else text)
+                print_message(_label(record), visible(text) if is_terminal and not has_trace else text)
             sys.stderr.flush()
 
         if self._log.progress is None:

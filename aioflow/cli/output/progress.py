@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
-from aioflow.cli.interrupt import last_words
+from aioflow.cli.interrupt import exit_callbacks
 from aioflow.drawing.diagram import constant_text
 from aioflow.plan import Program, Setting, Statement
 from aioflow.values.display import visible
@@ -56,7 +56,7 @@ class ProgressDisplay:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._first_seconds, self._tick)
-        last_words.append(self._erase)
+        exit_callbacks.append(self._erase)
         return self
 
     def __exit__(
@@ -66,7 +66,7 @@ class ProgressDisplay:
             self._timer.cancel()
         with self._lock:
             self._erase()
-        last_words.remove(self._erase)
+        exit_callbacks.remove(self._erase)
 
     def aside(self, write: Callable[[], None]) -> None:
         """Write rows to the same terminal, above the display."""
@@ -250,12 +250,12 @@ class HostWaits:
         client = None if module is None else self._services.opened(module.Client)
         if client is None:
             return []
-        found = list(held(client.statistics().sources))
+        found = list(host_wait_lines(client.statistics().sources))
         more = len(found) - SHOWN_HOSTS
         return found[:SHOWN_HOSTS] + ([f"… and {count_text(more, 'more host')}"] if more > 0 else [])
 
 
-def held(sources: Sequence[SourceStatistics]) -> Iterator[str]:
+def host_wait_lines(sources: Sequence[SourceStatistics]) -> Iterator[str]:
     """A line for each host that asked for a pause, or is left alone because it fails."""
     for source in sources:
         if source.breaker == "open" and source.breaker_until is not None:

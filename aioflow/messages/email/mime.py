@@ -1,4 +1,9 @@
-"""A message of the outbox as the bytes that travel: the same for every copy of it."""
+"""Mails: a message of the outbox as bytes, the same for every copy of it.
+
+The standard library writes the parts, with boundaries that are made of the message's key. Two of its classes
+do not fit: the headers of `EmailMessage` take a subject `=?utf-8?q?x?=` for an encoded word and send `x`, so
+`email.header.Header` encodes subjects and names; `set_content` adds a line end to a text that has none.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import Header
+from email.message import MIMEPart
+from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Any
 
 from aioflow.messages.email.addresses import UNSAFE, AddressError, Mailbox, read_mailbox
 from aioflow.messages.outbox.message import Message
 
-_END = b"\r\n"
+# The headers of a part stand on one line each: at most 250 characters, and 998 are allowed.
+_PART_POLICY = SMTP.clone(max_line_length=None)
 _MOST_SUBJECT_CHARACTERS = 500
 _PLAIN_HEADER_CHARACTERS = 60  # what is longer is folded, as encoded words
 _NOT_ASCII = bytes(range(127, 256))
@@ -28,17 +36,17 @@ _LINE_ENDS = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 
 class ContentError(ValueError):
-    """What the outbox keeps is no message that can be sent."""
+    """The content of a message of the outbox is no mail that can be sent."""
 
 
 def one_line(text: str) -> str:
-    """A text as a header may have it: white space and control characters become single spaces."""
+    """Return a text for a header: white space and control characters become single spaces."""
     line = " ".join(UNSAFE.sub(" ", text).split())
     return line if len(line) <= _MOST_SUBJECT_CHARACTERS else f"{line[: _MOST_SUBJECT_CHARACTERS - 1]}…"
 
 
 def clean_text(text: str) -> str:
-    """A text as a message may carry it: lines end with a line feed, and no other controls are left."""
+    """Return a text for a message: lines end with a line feed, and there are no other control characters."""
     return _UNSAFE_IN_TEXT.sub("\ufffd", _LINE_ENDS.sub("\n", text))
 
 
@@ -58,7 +66,7 @@ class Mail:
 
     @classmethod
     def of(cls, message: Message) -> Mail:
-        """A message as the outbox keeps it; a ContentError says why it cannot be sent."""
+        """Return the mail of a message of the outbox; a ContentError says why it cannot be sent."""
         content = message.content
         try:
             reply_to = content.get("reply_to")
@@ -80,26 +88,26 @@ class Mail:
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """All addresses, each once."""
+        """The addresses of all receivers, each once."""
         return tuple(dict.fromkeys(each.address for each in (*self.to, *self.cc, *self.bcc)))
 
     @property
     def needs_utf8(self) -> bool:
-        """Whether only servers that know SMTPUTF8 can take it."""
+        """Whether an address is not ASCII: only servers with SMTPUTF8 can take such a mail."""
         shown = (self.sender, *self.to, *self.cc, *self.bcc, *((self.reply_to,) if self.reply_to else ()))
         return not all(each.address.isascii() for each in shown)
 
     @property
     def message_id(self) -> str:
-        """The same for every copy."""
+        """The Message-ID, which is the same for every copy."""
         token = self.key if _TOKEN.fullmatch(self.key) else hashlib.sha256(self.key.encode()).hexdigest()
         return f"<{token.strip('.')}@{self.sender.domain}>"
 
     def as_bytes(self, *, with_bcc: bool = False) -> bytes:
-        """Header and body, lines ended by CR LF. Who gets a blind copy is told only to who asks for it."""
+        """Return header and body, lines ended by CR LF; `with_bcc` adds the receivers of blind copies."""
         try:
-            headers = [f"{name}: {value}".encode() for name, value in self._headers(with_bcc)]
-            return _END.join([*headers, *self._body()])
+            headers = [f"{name}: {value}\r\n".encode() for name, value in self._headers(with_bcc)]
+            return b"".join([*headers, self._body().as_bytes()])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContentError(f"{type(error).__name__}: {error}") from error
 
@@ -116,24 +124,27 @@ class Mail:
         created = self.created if self.created.tzinfo else self.created.replace(tzinfo=UTC)
         yield "Date", format_datetime(created)
         yield "Message-ID", self.message_id
-        # So that nobody's holiday answers.
+        # Keeps automatic answers, like those of people on holiday, from being sent.
         yield "Auto-Submitted", "auto-generated"
         if _TOKEN.fullmatch(self.run_id):
             yield "X-Aioflow-Run", self.run_id
         yield "MIME-Version", "1.0"
 
-    def _body(self) -> list[bytes]:
+    def _body(self) -> MIMEPart:
         content = self.content
-        texts = [_text_part("plain", content["text"])]
+        body = _text_part("plain", content["text"])
         if content.get("html"):
-            texts.append(_text_part("html", content["html"]))
-        body = texts[0] if len(texts) == 1 else _multipart("alternative", self._boundary("a"), texts)
+            body = self._multipart("alternative", [body, _text_part("html", content["html"])])
         attached = [_attachment(each) for each in content.get("attachments", ())]
-        return _multipart("mixed", self._boundary("m"), [body, *attached]) if attached else body
+        return self._multipart("mixed", [body, *attached]) if attached else body
 
-    def _boundary(self, level: str) -> str:
+    def _multipart(self, kind: str, parts: Iterable[MIMEPart]) -> MIMEPart:
         # `=_` stands in no part: neither of the two encodings writes it.
-        return f"=_{level}_{hashlib.sha256(self.key.encode()).hexdigest()[:32]}"
+        boundary = f"=_{kind[0]}_{hashlib.sha256(self.key.encode()).hexdigest()[:32]}"
+        whole = _part({"Content-Type": f'multipart/{kind}; boundary="{boundary}"'})
+        for part in parts:
+            whole.attach(part)
+        return whole
 
 
 def _mailboxes(texts: Iterable[str]) -> tuple[Mailbox, ...]:
@@ -167,22 +178,25 @@ def _address(mailbox: Mailbox) -> str:
 # --- parts --------------------------------------------------------------------------------------
 
 
-def _text_part(kind: str, text: str) -> list[bytes]:
+def _part(headers: Mapping[str, str], data: bytes | None = None) -> MIMEPart:
+    """Return a part whose data are encoded already."""
+    part = MIMEPart(_PART_POLICY)
+    for name, value in headers.items():
+        part[name] = value
+    if data is not None:
+        part.set_payload(data.decode("ascii"))
+    return part
+
+
+def _text_part(kind: str, text: str) -> MIMEPart:
     data = clean_text(text).encode()
-    plain = data.translate(None, _NOT_ASCII)
-    if (len(data) - len(plain)) * 6 > len(data):
-        encoding, lines = b"base64", _base64_lines(data)
-    else:
-        encoding, lines = b"quoted-printable", quopri.encodestring(data).split(b"\n")
-    return [
-        f'Content-Type: text/{kind}; charset="utf-8"'.encode(),
-        b"Content-Transfer-Encoding: " + encoding,
-        b"",
-        *lines,
-    ]
+    is_mostly_ascii = len(data.translate(None, _NOT_ASCII)) * 6 >= len(data) * 5
+    encoding = "quoted-printable" if is_mostly_ascii else "base64"
+    headers = {"Content-Type": f'text/{kind}; charset="utf-8"', "Content-Transfer-Encoding": encoding}
+    return _part(headers, quopri.encodestring(data) if is_mostly_ascii else base64.encodebytes(data))
 
 
-def _attachment(attached: Mapping[str, Any]) -> list[bytes]:
+def _attachment(attached: Mapping[str, Any]) -> MIMEPart:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", attached["name"])[:100] or "attachment"
     kind = attached["type"]
     if not _TYPE.fullmatch(kind):
@@ -192,21 +206,9 @@ def _attachment(attached: Mapping[str, Any]) -> list[bytes]:
     except binascii.Error as error:
         raise ContentError(f"the attachment {name} is damaged: {error}") from error
     charset = '; charset="utf-8"' if kind.startswith("text/") else ""
-    return [
-        f'Content-Type: {kind}; name="{name}"{charset}'.encode(),
-        f'Content-Disposition: attachment; filename="{name}"'.encode(),
-        b"Content-Transfer-Encoding: base64",
-        b"",
-        *_base64_lines(data),
-    ]
-
-
-def _base64_lines(data: bytes) -> list[bytes]:
-    return base64.encodebytes(data).split(b"\n")
-
-
-def _multipart(kind: str, boundary: str, parts: Sequence[list[bytes]]) -> list[bytes]:
-    lines = [f'Content-Type: multipart/{kind}; boundary="{boundary}"'.encode(), b""]
-    for part in parts:
-        lines += [f"--{boundary}".encode(), *part]
-    return [*lines, f"--{boundary}--".encode(), b""]
+    headers = {
+        "Content-Type": f'{kind}; name="{name}"{charset}',
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Transfer-Encoding": "base64",
+    }
+    return _part(headers, base64.encodebytes(data))

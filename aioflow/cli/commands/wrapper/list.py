@@ -6,8 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
-from aioflow.cli.exit import os_error_text, tell
+import typer
+
+from aioflow.cli.config import effective_settings
+from aioflow.cli.exit import guarded, os_error_text, print_message
+from aioflow.cli.options import Modules
 from aioflow.cli.output.colour import Colour, print_json
 from aioflow.cli.pages import wrapper_of
 from aioflow.cli.program import load_modules
@@ -20,6 +25,18 @@ from aioflow.wrappers.python import PythonWrapper, python_wrapper, python_wrappe
 from aioflow.wrappers.wrapper_item import AnyWrapper
 
 _DEFINED = re.compile(r"^[ \t]*WRAPPER\s+([^\W\d][\w-]*)", re.MULTILINE | re.IGNORECASE)
+
+
+@guarded
+def wrapper_list(
+    plan_path: Annotated[
+        str | None, typer.Argument(metavar="PLAN", help="A plan file; without one, all of this folder.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each wrapper.")] = False,
+    ops: Modules = None,
+) -> None:
+    """List the wrappers of a plan file, or of those in this folder: inputs, request and fields."""
+    list_wrappers(plan_path, as_json=json, modules=effective_settings({"ops": ops}, plan_path).ops)
 
 
 def load_wrappers(path: str) -> Program:
@@ -62,7 +79,7 @@ def _defined_here() -> dict[str, list[str]]:
         try:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            tell("warning", f"cannot read {os_error_text(error)}")
+            print_message("warning", f"cannot read {os_error_text(error)}")
             continue
         found[file.name] = list(dict.fromkeys(name.lower() for name in _DEFINED.findall(text)))
     return found

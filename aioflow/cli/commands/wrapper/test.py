@@ -1,7 +1,4 @@
-"""`aioflow wrapper test`: the tuples that a wrapper reads in one page, and where each value came from.
-
-The pages that `aioflow wrapper test` looks at: of which requests, and which request would come next.
-"""
+"""`aioflow wrapper test`: shows the tuples that a wrapper reads in a page, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -14,17 +11,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import partial
 from html import escape
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
+import typer
+
 from aioflow.cli.commands.fetch import shown_url, status_text
-from aioflow.cli.commands.wrapper_list import file_of, find, in_python, load_wrappers
-from aioflow.cli.exit import FAILED, OK, tell
+from aioflow.cli.commands.wrapper.list import file_of, find, in_python, load_wrappers
+from aioflow.cli.config import web_configuration, web_options
+from aioflow.cli.exit import FAILED, OK, guarded, print_message
 from aioflow.cli.inputs import is_json_of_rows, parsed_json, row_of, single_tuple
+from aioflow.cli.options import (
+    Cache,
+    LogFile,
+    LogFormat,
+    LogFormatName,
+    Modules,
+    Offline,
+    Record,
+    Replay,
+    Verbose,
+)
 from aioflow.cli.output.colour import Colour, print_json, shortened
 from aioflow.cli.output.formats import Columns
+from aioflow.cli.output.logs import LogOptions, logged
 from aioflow.cli.pages import Browser, Extracted, FetchedPage, explain, extract, saved_page
 from aioflow.cli.program import load_modules
 from aioflow.config.configuration import Configuration
@@ -47,6 +60,46 @@ from aioflow.wrappers.wrapper_item import AnyWrapper
 
 # What stands before the first input in the address of a wrapper, if that is a host and more.
 _SURE_BEGINNING = re.compile(r"https?://[^/{}]+/[^{}?#]*", re.IGNORECASE)
+
+
+@guarded
+def wrapper_test(
+    target: Annotated[
+        list[str],
+        typer.Argument(metavar="[PLAN] NAME", help="A wrapper, and the plan file that it stands in."),
+    ],
+    plan_file: Annotated[
+        str | None,
+        typer.Option("--plan-file", metavar="PLAN", help="The plan file, if it is not given before NAME."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Read this page; with --file, where it was.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="PAGE", help="Read a page that was saved.")
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE|JSON", help="Values for the wrapper's inputs."),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option("--rows", min=0, metavar="N", help="Tell of so many rows where they came from (3).")
+    ] = 3,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object for each page.")] = False,
+    ops: Modules = None,
+    offline: Offline = False,
+    cache: Cache = None,
+    record: Record = None,
+    replay: Replay = None,
+    verbose: Verbose = 0,
+    log_file: LogFile = None,
+    log_format: LogFormat = LogFormatName.TEXT,
+) -> None:
+    """Show the tuples that a wrapper reads in a page, where each came from, and what was missing."""
+    test = WrapperTest(target, plan_file, url, file, input or (), rows, json)
+    given = {"ops": ops, **web_options(offline, cache, record, replay)}
+    with logged(LogOptions(verbose, log_file, log_format)):
+        sys.exit(run_test(test, partial(web_configuration, given)))
 
 
 @dataclass(frozen=True)
@@ -267,7 +320,7 @@ def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> No
         url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
         print_json({**url, **described})
     else:
-        tell("error", visible(str(error)))
+        print_message("error", visible(str(error)))
 
 
 def _answer_text(page: FetchedPage, paint: Colour) -> str:
