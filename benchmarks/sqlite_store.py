@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from aioflow import Row
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.stored_houses import (
     APPEND,
     IMPORT,

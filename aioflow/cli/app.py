@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aioflow.cli.commands.bench_options import bench
+from aioflow.cli.commands.bench import bench
 from aioflow.cli.commands.notify import notifications
 from aioflow.cli.commands.outbox_options import outbox
 from aioflow.cli.commands.suspects_options import suspects
