@@ -92,7 +92,7 @@ _SETTINGS: dict[Any, Any] = {
 def new_figure(width: float, height: float) -> Iterator[Figure]:
     """A figure in our style, whose units are those of the SVG: 72 of them are an inch."""
     with rc_context(_SETTINGS):
-        layout = ConstrainedLayoutEngine(w_pad=2 / 72, h_pad=2 / 72)
+        layout = ConstrainedLayoutEngine(w_pad=2 / 72, h_pad=5 / 72)
         figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout=layout)
         figure.patch.set_visible(False)
         yield figure
