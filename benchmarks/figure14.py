@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.results import Goal
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.results import Goal
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
 from aioflow.benchmarks.web_runs import (
     LARGE_PER_PAGE,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, Curve, at_most, experiment
 from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.figure17 import CRIME_SECONDS, SYSTEMS, TELEGRAPH, YAHOO_SECONDS
 from aioflow.benchmarks.growth import claim_growth
+from aioflow.benchmarks.harness import Bench, Curve, at_most, experiment
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
 from aioflow.benchmarks.simulated_sites import (
     CRIME_SITE,

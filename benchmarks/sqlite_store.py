@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import aiosqlite
 
 from aioflow import Row
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.stored_houses import (
     APPEND,
     IMPORT,

@@ -1,48 +1,83 @@
-"""What `aioflow bench` does: runs, lists, reports, compares and profiles."""
+"""`aioflow bench`: its commands and their options. The harness does the work; only a checkout has it."""
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Annotated, Any, TypeAlias
 
-from aioflow.bench.results import Results
-from aioflow.bench.wording import (
-    disturbed_text,
-    goals_summary,
-    has_missed_goals,
-    is_disturbed,
-    number,
-    p_text,
-    quantity,
+import typer
+from typer.core import TyperGroup
+
+from aioflow.cli.exit import guarded
+from aioflow.errors import InputError, MissingExtraError
+
+RESULTS_FILE = "bench-results.json"
+
+
+class _RunsByDefault(TyperGroup):
+    """Takes a first word that names no command for the name of an experiment to run."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not {"-h", "--help"} & set(args[:1]) and (not args or args[0] not in self.commands):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+class ReportFormat(StrEnum):
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+bench = typer.Typer(
+    cls=_RunsByDefault,
+    help="Measure speed and memory: `aioflow bench [NAME…] [--quick] [--profile] [-o FILE]` runs "
+    "the experiments of these names, or all of them (`aioflow bench run --help` tells more).",
+    rich_markup_mode=None,
 )
 from aioflow.cli.commands.bench_options import bench as bench
 from aioflow.cli.exit import FAILED, OK, print_message
 from aioflow.errors import InputError
 from aioflow.values.quantities import count_text
 
-if TYPE_CHECKING:
-    from aioflow.bench.comparing import Change
-    from aioflow.bench.profiling import Profile
-    from aioflow.bench.tables import Table
-
-_HOTTEST = 15
-_PLAIN_COLUMNS = 150  # when the output is no terminal, whose width would be unknown
+_ResultsArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="[RESULTS.json]", help="What `aioflow bench` wrote.", show_default=False)
+]
 
 
-# --- running ------------------------------------------------------------------------------------
+def _expect_harness() -> None:
+    """Fail where there are no benchmarks, or where the packages are missing that they need."""
+    if find_spec("aioflow.benchmarks") is None:
+        raise InputError(
+            "benchmarks run from a checkout of the sources, and this aioflow is an installed package: clone "
+            "the repository, then `make bench` there, or `pip install -e '.[bench]'` and `aioflow bench`"
+        )
+    if find_spec("scipy") is None or find_spec("matplotlib") is None:
+        raise MissingExtraError("aioflow bench", "bench")
 
 
-def run_and_keep(names: Sequence[str], output: str, *, quick: bool) -> int:
-    """Run experiments; what is finished is in the file at any moment. Returns the exit status."""
-    from aioflow.bench.progress import Progress
-    from aioflow.bench.running import choose, run_experiments
-    from aioflow.bench.storing import save
+@bench.command("run")
+@guarded
+def bench_run(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Experiments (`aioflow bench list` lists them); without, all."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes: shows in two minutes that all works, no figures.")
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Name the hottest functions; keeps no results.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", metavar="FILE", help=f"Where results are kept ({RESULTS_FILE})."),
+    ] = None,
+) -> None:
+    """Run experiments and keep what they find. Exit status 1: one failed, or a goal was missed."""
+    _expect_harness()
+    from aioflow.benchmarks.harness.command import profile_experiments, run_and_keep
 
     target = Path(output)
     _expect_writable(target)
@@ -67,28 +102,33 @@ def run_and_keep(names: Sequence[str], output: str, *, quick: bool) -> int:
     return _status(results)
 
 
-def _expect_writable(target: Path) -> None:
-    """Fail before anything is measured, not after twenty minutes."""
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; -o takes a file")
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {target.parent} for {target.name}")
+@bench.command("list")
+@guarded
+def bench_list() -> None:
+    """List the experiments and their questions."""
+    _expect_harness()
+    from aioflow.benchmarks.harness.command import list_experiments
+
+    list_experiments()
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the command as Ctrl-C does: processes that it started end with it."""
+@bench.command("report")
+@guarded
+def bench_report(
+    results: _ResultsArgument = RESULTS_FILE,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", metavar="FILE", help="Write there (bench-report.html or .md); - is stdout."),
+    ] = None,
+    format: Annotated[
+        ReportFormat | None, typer.Option(help="By the ending of -o, else html.", show_default=False)
+    ] = None,
+) -> None:
+    """Make one page of results, with tables and plots; it fetches nothing."""
+    _expect_harness()
+    from aioflow.benchmarks.harness.command import write_report
 
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    write_report(results, output, as_markdown=None if format is None else format is ReportFormat.MARKDOWN)
 
 
 def _tell_finished(results: Results | None, count: int, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds the experiments and runs them, one after the other; one that fails does not stop the others."""
+"""The runner finds the experiments and runs them one by one; a failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from pkgutil import walk_packages
 from time import perf_counter
 from typing import TypeAlias
 
-from aioflow.bench.experiment import Bench, Experiment, experiments
-from aioflow.bench.machine import (
-    Watch,
+from aioflow.benchmarks.harness.experiment import Bench, Experiment, experiments
+from aioflow.benchmarks.harness.machine import (
+    MachineMonitor,
     describe_machine,
     find_commit,
     find_versions,
-    is_checkout,
     usual_collections,
 )
-from aioflow.bench.results import Finding, Results
+from aioflow.benchmarks.harness.results import Finding, Results
 from aioflow.config.masking import mask
 from aioflow.errors import AioflowError, InputError, suggestion
 
 PACKAGE = "aioflow.benchmarks"
 
-# Gets the name of the experiment and what it says.
+# Gets the name of the experiment and its progress.
 Told: TypeAlias = Callable[[str, str], None]
-# Gets what there is so far, each time that an experiment has ended.
+# Gets the results so far, after each experiment.
 Kept: TypeAlias = Callable[[Results], None]
 
 
 def load_experiments(package: str | None = None) -> Mapping[str, Experiment]:
-    """All experiments, by their names: those of the modules in the `__all__` of their package come first.
+    """Return all experiments by name, those of the modules in the `__all__` of their package first.
 
-    A module that cannot be imported is an experiment that fails.
+    A module that cannot be imported becomes an experiment that fails.
     """
     package = package or PACKAGE
     try:
@@ -47,17 +46,22 @@ def load_experiments(package: str | None = None) -> Mapping[str, Experiment]:
         raise InputError(f"there are no experiments: {error}") from error
     first = [f"{package}.{name}" for name in getattr(found, "__all__", ())]
     others = [each.name for each in walk_packages(found.__path__, f"{package}.", onerror=_ignored)]
-    modules = [name for name in dict.fromkeys([*first, *others]) if "._" not in name]
+    modules = [name for name in dict.fromkeys([*first, *others]) if _may_have_experiments(name)]
     broken = {each.name: each for module in modules if (each := _load(module)) is not None}
     return {name: each for name, each in experiments.items() if each.measure.__module__ in modules} | broken
 
 
 def _ignored(package: str) -> None:
-    """A sub-package that cannot be imported is told of when its turn comes."""
+    """A sub-package that cannot be imported is reported when its turn comes."""
+
+
+def _may_have_experiments(module: str) -> bool:
+    """Return False for private modules and for the harness, whose reports would import Matplotlib."""
+    return "._" not in module and not f"{module}.".startswith(f"{__package__}.")
 
 
 def _load(module: str) -> Experiment | None:
-    """Import a module; what is returned instead of its experiments fails when it runs."""
+    """Import a module; return an experiment that fails when it cannot be imported."""
     try:
         import_module(module)
     except Exception as error:
@@ -72,20 +76,14 @@ def _load(module: str) -> Experiment | None:
 
 
 def choose(names: Sequence[str], package: str | None = None) -> list[Experiment]:
-    """The experiments of these names, or all that can run here, in their order."""
+    """Return the experiments of these names, or all in their order."""
     known = load_experiments(package)
-    here = is_checkout()
     if not names:
-        return [each for each in known.values() if here or not each.needs_checkout]
+        return list(known.values())
     for name in names:
         if name not in known:
-            more = "" if here else "; others run from a checkout of the sources only"
-            near = suggestion(name, known) or f" (there are: {', '.join(sorted(known))}{more})"
+            near = suggestion(name, known) or f" (there are: {', '.join(sorted(known))})"
             raise InputError(f"there is no experiment {name!r}{near}")
-        if known[name].needs_checkout and not here:
-            raise InputError(
-                f"{name} runs from a checkout of the sources only: what it needs is not installed"
-            )
     return [known[name] for name in dict.fromkeys(names)]
 
 
@@ -97,7 +95,7 @@ def run_experiments(
     kept: Kept = lambda results: None,
     package: str | None = None,
 ) -> Results:
-    """Run the experiments of these names, or all; `kept` has what was found even when it is interrupted."""
+    """Run the experiments of these names, or all; `kept` gets the results so far after each of them."""
     chosen = choose(names, package)
     commit, dirty = find_commit()
     results = Results(
@@ -111,16 +109,16 @@ def run_experiments(
     results = replace(results, dirty=dirty)
     for each in chosen:
         finding = run_experiment(each, Bench(quick, partial(told, each.name)))
-        # Peers are installed when they are first needed.
+        # Again: peers are installed when they are first needed.
         results = replace(results, findings=(*results.findings, finding), versions=find_versions())
         kept(results)
     return results
 
 
 def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
-    """Run one; what it found before it failed stays in the finding."""
+    """Run one experiment; findings before a failure remain."""
     failure = ""
-    watch, started = Watch(), perf_counter()
+    watch, started = MachineMonitor(), perf_counter()
     bench.tell("begins")
     try:
         with usual_collections():
@@ -138,7 +136,7 @@ def run_experiment(experiment: Experiment, bench: Bench) -> Finding:
 
 
 def described(error: BaseException) -> str:
-    """What went wrong, in words; those of errors that are not ours with their kind and place."""
+    """Return the message of an error; those that are not ours have their kind and place."""
     if isinstance(error, AioflowError | ModuleNotFoundError):
         return str(error)
     said = str(error) or "no more is known"

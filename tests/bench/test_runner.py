@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.bench import Bench, Experiment, Results, running
-from aioflow.bench.running import choose, load_experiments, run_experiment, run_experiments
+from aioflow.benchmarks.harness import Bench, Experiment, Results
+from aioflow.benchmarks.harness.runner import choose, load_experiments, run_experiment, run_experiments
 from aioflow.errors import InputError
 from tests.bench.packages import FAILING, WORKING, package
 
@@ -15,11 +15,6 @@ INTERRUPTED = """
 @experiment("What if it is interrupted?", work="none")
 def interrupted(bench: Bench) -> None:
     raise KeyboardInterrupt
-"""
-PEER = """
-@experiment("And the others?", work="theirs", needs_checkout=True)
-def peer(bench: Bench) -> None:
-    pass
 """
 
 
@@ -33,7 +28,7 @@ def run(
 
 
 def test_experiments_come_in_the_order_that_their_package_names(tmp_path: Path) -> None:
-    modules = {"a": WORKING, "b": FAILING, "_private": PEER}
+    modules = {"a": WORKING, "b": FAILING, "_private": WORKING.replace("working", "private")}
     with package(tmp_path, "ordered", modules, order=("b",)) as name:
         assert list(load_experiments(name)) == ["failing", "working"]
 
@@ -124,13 +119,14 @@ def test_what_is_finished_is_kept_when_it_is_interrupted(tmp_path: Path) -> None
     assert [[finding.name for finding in results.findings] for results in kept] == [["working"]]
 
 
-def test_peers_run_from_a_checkout_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with package(tmp_path, "with_peers", {"a": WORKING, "b": PEER}) as name:
-        assert [each.name for each in choose((), name)] == ["working", "peer"]
-        monkeypatch.setattr(running, "is_checkout", lambda: False)
-        assert [each.name for each in choose((), name)] == ["working"]
-        with pytest.raises(InputError, match="peer runs from a checkout of the sources only"):
-            choose(["peer"], name)
+def test_without_names_all_experiments_are_chosen(tmp_path: Path) -> None:
+    with package(tmp_path, "unnamed", {"a": WORKING, "b": FAILING}) as name:
+        assert [each.name for each in choose((), name)] == ["working", "failing"]
+
+
+def test_no_module_of_the_harness_is_taken_for_experiments() -> None:
+    modules = {each.measure.__module__ for each in load_experiments().values()}
+    assert not [name for name in modules if ".harness." in name]
 
 
 def test_a_package_that_is_not_there_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Work that is measured in a process of its own, and what such a process used.
+"""Work in separate processes, and the time and memory that they use.
 
 Processes end with the block or the process that started them, whichever way it ends.
 """
@@ -20,45 +20,45 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from time import perf_counter
 from typing import IO, Any, TypeAlias
 
-from aioflow.bench import child
-from aioflow.bench.child import MEGABYTE, peak_megabytes, resident_megabytes
+from aioflow.benchmarks.harness import child
+from aioflow.benchmarks.harness.child import MEGABYTE, peak_megabytes, resident_megabytes
 from aioflow.errors import AioflowError
 
 __all__ = [
     "MEGABYTE",
     "ROOT",
-    "Apart",
-    "ProcessError",
-    "Ran",
+    "CommandTiming",
+    "MeasurementError",
+    "ProcessUsage",
     "collections_apart",
-    "measure_apart",
+    "measure_process",
     "peak_megabytes",
     "profiles_to",
     "resident_megabytes",
-    "run_apart",
     "run_command",
+    "run_process",
     "run_silently",
 ]
 
-# The folder that the package lies in: of a checkout, or where packages are installed.
-ROOT = Path(__file__).parents[2]
-_PATIENCE_SECONDS = 5
+# The checkout. Experiments are imported through the link `aioflow/benchmarks`, so it is followed.
+ROOT = Path(__file__).resolve().parents[2]
+_END_SECONDS = 5
 _SHOWN_LINES = 8
 
 # Gets the name under which a process is profiled, what its sampler saw, and what it printed.
 Receive: TypeAlias = Callable[[str, Mapping[str, Any], Any], None]
 _receive: ContextVar[Receive | None] = ContextVar("receive", default=None)
-# Of all processes that were measured so far, as `os.times` has the processor time of those that ended.
+# The sum over all processes measured so far.
 _collections: list[int] = [0, 0, 0]
 
 
-class ProcessError(AioflowError):
-    """A process that was to be measured failed; tells the last lines that it wrote."""
+class MeasurementError(AioflowError):
+    """A process that was to be measured failed; the message has the last lines that it wrote."""
 
 
 @dataclass(frozen=True)
-class Apart:
-    """What a process printed as JSON on its last line, and what it used in all, its start included."""
+class ProcessUsage:
+    """The JSON of a process's last line, and all that the process used, its start included."""
 
     found: Any
     seconds: float
@@ -67,8 +67,8 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a command went; `first_line_seconds` is when its first line of output came, None without any."""
+class CommandTiming:
+    """The times of a command; `first_line_seconds` is None when it printed nothing."""
 
     seconds: float
     processor_seconds: float
@@ -78,7 +78,7 @@ class Ran:
 
 @contextmanager
 def profiles_to(receive: Receive) -> Iterator[None]:
-    """Have every process that is measured in the block profiled, and its profile handed over."""
+    """Profile every process that is measured in the block, and pass its profile on."""
     token = _receive.set(receive)
     try:
         yield
@@ -87,25 +87,25 @@ def profiles_to(receive: Receive) -> Iterator[None]:
 
 
 def collections_apart() -> list[int]:
-    """How often the processes that were measured so far collected garbage, in each generation."""
+    """Return how often the processes measured so far collected garbage, in each generation."""
     return list(_collections)
 
 
-def run_apart(module: str | Path, *arguments: object, python: str = sys.executable) -> Any:
-    """Run `python -m module arguments`, or a file, and read its last line of output as JSON."""
-    return measure_apart(module, *arguments, python=python).found
+def run_process(module: str | Path, *arguments: object, python: str = sys.executable) -> Any:
+    """Run `python -m module arguments`, or a file, and return the JSON of its last line of output."""
+    return measure_process(module, *arguments, python=python).found
 
 
-def measure_apart(
+def measure_process(
     module: str | Path,
     *arguments: object,
     python: str = sys.executable,
     environment: Mapping[str, str] | None = None,
     profiled_as: str | None = None,
-) -> Apart:
-    """Run a module or a file in a process of its own.
+) -> ProcessUsage:
+    """Run a module or a file in a separate process.
 
-    A process that prints an object with `count` says by it how many tuples it moved, for profiles.
+    If the object that it prints has a `count`, that is the number of tuples that it moved, for profiles.
     """
     name = module.stem if isinstance(module, Path) else module.rpartition(".")[2]
     label = profiled_as or " ".join([name, *map(str, arguments[:1])])
@@ -123,7 +123,7 @@ def measure_apart(
     found = _last_line(output, label)
     if receive is not None:
         receive(label, used["profile"], found)
-    return Apart(found, seconds, used["processor_seconds"], used["peak_megabytes"])
+    return ProcessUsage(found, seconds, used["processor_seconds"], used["peak_megabytes"])
 
 
 def run_command(
@@ -131,10 +131,10 @@ def run_command(
     *,
     environment: Mapping[str, str] | None = None,
     profiled_as: str | None = None,
-) -> Ran:
-    """Run a command to its end, and tell how long it took and when it first said something.
+) -> CommandTiming:
+    """Run a command to its end and return its times.
 
-    One of the form `python -m module …` can be profiled: its lines count as the tuples that it moved.
+    A command of the form `python -m module …` can be profiled: its lines count as the tuples that it moved.
     """
     receive = _receive.get()
     if receive is None or profiled_as is None or command[1] != "-m":
@@ -147,7 +147,7 @@ def run_command(
     return ran
 
 
-def _ran(command: Sequence[str], environment: Mapping[str, str] | None) -> Ran:
+def _ran(command: Sequence[str], environment: Mapping[str, str] | None) -> CommandTiming:
     first: float | None = None
     lines = 0
     with TemporaryFile() as errors:
@@ -157,16 +157,16 @@ def _ran(command: Sequence[str], environment: Mapping[str, str] | None) -> Ran:
             for _ in process.stdout:
                 first = perf_counter() - started if first is None else first
                 lines += 1
-            # Not `wait`, which keeps what the process used to itself.
+            # Not `wait`, which does not return the processor time.
             _, status, used = os.wait4(process.pid, 0)
             seconds = perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
         _expect_success(command, process.returncode, errors)
-    return Ran(seconds, used.ru_utime + used.ru_stime, first, lines)
+    return CommandTiming(seconds, used.ru_utime + used.ru_stime, first, lines)
 
 
 def run_silently(command: Sequence[str], *, cwd: Path | None = None) -> None:
-    """Run a command whose output nobody needs, unless it fails."""
+    """Run a command whose output is needed only when it fails."""
     with TemporaryFile() as errors:
         with _started(command, dict(os.environ), errors, stdout=errors, cwd=cwd) as process:
             process.wait()
@@ -192,7 +192,7 @@ def _started(
     stdout: int | IO[bytes] = subprocess.PIPE,
     cwd: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own: Ctrl-C is for this process, which then ends the whole group."""
+    """Start a process in a separate group: Ctrl-C is for this process, which then ends the whole group."""
     process = subprocess.Popen(
         command,
         env=environment,
@@ -217,16 +217,16 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):  # it may have ended in between
             os.killpg(process.pid, number)
         try:
-            process.wait(_PATIENCE_SECONDS)
+            process.wait(_END_SECONDS)
             return
         except subprocess.TimeoutExpired:
             continue
 
 
 def _environment() -> dict[str, str]:
-    """The environment of this process; the other finds the same package in it."""
+    """Return the environment of this process, in which the other finds the same package."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Byte code is kept, as that of installed packages is: nobody's start has compiling in it.
+    # Byte code is kept, as that of installed packages is: no start includes compilation.
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -235,10 +235,10 @@ def _expect_success(command: Sequence[str], status: int, errors: IO[bytes]) -> N
         return
     errors.seek(0)
     said = errors.read().decode(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
-    # What a reader recognises, without the path of the interpreter and of our own start.
+    # The words that a reader recognises, without the paths of the interpreter and of our own files.
     words = [word for word in command[1:] if not word.endswith(("child.py", "used.json"))]
     ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    raise ProcessError("\n  ".join([f"the process {' '.join(words)} {ended}", *said]))
+    raise MeasurementError("\n  ".join([f"the process {' '.join(words)} {ended}", *said]))
 
 
 def _last_line(output: str, label: str) -> Any:
@@ -247,4 +247,6 @@ def _last_line(output: str, label: str) -> Any:
         return json.loads(lines[-1])
     except (IndexError, json.JSONDecodeError):
         shown = lines[-1] if lines else "nothing"
-        raise ProcessError(f"the process {label} printed no JSON on its last line but {shown!r}") from None
+        raise MeasurementError(
+            f"the process {label} printed no JSON on its last line but {shown!r}"
+        ) from None

@@ -1,4 +1,4 @@
-"""Profiles of experiments: the hottest functions, as a cost of each tuple where their number is known."""
+"""Profiles of experiments: the hottest functions, with the cost of each tuple where their number is known."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aioflow.bench.experiment import Bench, Experiment
-from aioflow.bench.processes import ROOT, profiles_to
-from aioflow.bench.results import Finding
-from aioflow.bench.running import run_experiment
-from aioflow.bench.sampler import Place, Sampler
+from aioflow.benchmarks.harness.child import Place, Sampler
+from aioflow.benchmarks.harness.experiment import Bench, Experiment
+from aioflow.benchmarks.harness.processes import ROOT, profiles_to
+from aioflow.benchmarks.harness.results import Finding
+from aioflow.benchmarks.harness.runner import run_experiment
 
 HERE = "in the experiment's own process"
-# Of all that is seen in an experiment: who computes less is not shown.
+# Of an experiment's processor time: processes with less are not shown.
 _LEAST_SHARE = 0.02
 _LEAST_SAMPLES = 10
 _MICROSECONDS = 1e6
@@ -25,7 +25,7 @@ _MICROSECONDS = 1e6
 
 @dataclass
 class Profile:
-    """What the processes of one name computed."""
+    """The computation of all processes of one name."""
 
     name: str
     processor_seconds: float = 0.0  # without imports
@@ -39,7 +39,7 @@ class Profile:
         return self.own.total()
 
     def add(self, seen: Mapping[str, Any], moved: int) -> None:
-        """One more process."""
+        """Add the samples of one more process."""
         self.processor_seconds += seen["processor_seconds"]
         self.importing_seconds += seen["importing_seconds"]
         self.moved += moved
@@ -47,23 +47,25 @@ class Profile:
             self.own[file, line, function] += own
             self.total[file, line, function] += total
 
-    def hottest(self, count: int) -> list[Hot]:
-        """The functions that computed most themselves."""
+    def hottest(self, count: int) -> list[HotFunction]:
+        """Return the functions with the most processor time of their own."""
         scale = self.processor_seconds / max(1, self.samples)
         return [
-            Hot(function, shown_place(file, line), own * scale, self.total[file, line, function] * scale)
+            HotFunction(
+                function, shown_place(file, line), own * scale, self.total[file, line, function] * scale
+            )
             for (file, line, function), own in self.own.most_common(count)
             if own
         ]
 
     def each(self, seconds: float) -> float | None:
-        """Microseconds for each tuple; None when it is not known how many there were."""
+        """Return the microseconds for each tuple; None when their number is not known."""
         return seconds * _MICROSECONDS / self.moved if self.moved else None
 
 
 @dataclass(frozen=True)
-class Hot:
-    """A function, and the processor time that it took itself and with those that it called."""
+class HotFunction:
+    """A function, with its own processor time and that including the functions it called."""
 
     function: str
     place: str
@@ -72,7 +74,7 @@ class Hot:
 
 
 def profile_experiment(experiment: Experiment, bench: Bench) -> tuple[Finding, list[Profile]]:
-    """Run an experiment and watch what computes, in this process and in those that it measures."""
+    """Run an experiment and profile this process and those that it measures."""
     profiles: dict[str, Profile] = {}
 
     def receive(name: str, seen: Mapping[str, Any], found: Any) -> None:
@@ -96,7 +98,7 @@ def profile_experiment(experiment: Experiment, bench: Bench) -> tuple[Finding, l
 
 
 def shown_place(file: str, line: int) -> str:
-    """Where a function is, without the folders of this machine: `aioflow/stream.py:120`."""
+    """Return the place of a function, without the folders of this machine: `aioflow/stream.py:120`."""
     path = Path(file)
     folders = [ROOT, *map(Path, sys.path), *map(Path, sysconfig.get_paths().values())]
     inside = [
@@ -104,6 +106,6 @@ def shown_place(file: str, line: int) -> str:
     ]
     short = min(inside, key=lambda each: len(each.parts), default=Path(path.name))
     parts = short.parts
-    if "site-packages" in parts:  # of an environment that lies inside a folder of ours
+    if "site-packages" in parts:  # an environment inside one of our folders
         short = Path(*parts[parts.index("site-packages") + 1 :])
     return f"{short.as_posix()}:{line}"

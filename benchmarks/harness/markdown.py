@@ -6,26 +6,40 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aioflow.bench.drawings import drawings
-from aioflow.bench.method import METHOD, QUICK, SIMULATED
-from aioflow.bench.results import Finding, Origin, Results
-from aioflow.bench.svg import standalone
-from aioflow.bench.tables import Table, claims_table, goals_table, pairs_table, parts, samples_table
-from aioflow.bench.wording import condition_lines, disturbed_text, goals_summary, machine_lines
+from aioflow.benchmarks.harness.plots import drawings
+from aioflow.benchmarks.harness.results import Finding, Origin, Results
+from aioflow.benchmarks.harness.svg import standalone
+from aioflow.benchmarks.harness.tables import (
+    ReportTable,
+    claims_table,
+    goals_table,
+    pairs_table,
+    parts,
+    samples_table,
+)
+from aioflow.benchmarks.harness.wording import (
+    METHOD,
+    QUICK,
+    SIMULATED,
+    condition_lines,
+    disturbed_text,
+    goals_summary,
+    machine_lines,
+)
 
 _BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Markdown:
-    """A text, and the files that it shows, by their names relative to it."""
+    """A text, and the drawings that it shows, by their file names relative to it."""
 
     text: str
-    files: dict[str, str]
+    drawings: dict[str, str]
 
 
 def markdown_report(results: Results, folder: str | None) -> Markdown:
-    """The whole report; without a folder for its drawings it has none."""
+    """Return the whole report; without a folder it has no drawings."""
     files: dict[str, str] = {}
     blocks = ["# Benchmarks", _about(results)]
     if results.quick:
@@ -38,7 +52,7 @@ def markdown_report(results: Results, folder: str | None) -> Markdown:
     blocks += _part("Simulated", "simulated", results, folder, files)
     blocks += ["## Method", *(f"**{title}** {text}" for title, text in METHOD)]
     lines = [*machine_lines(results), *results.versions.items()]
-    blocks += ["## Machine and versions", _table(Table(("", ""), tuple(lines)))]
+    blocks += ["## Machine and versions", _table(ReportTable(("", ""), tuple(lines)))]
     return Markdown("\n\n".join(blocks) + "\n", files)
 
 
@@ -85,9 +99,9 @@ def _experiment(
         yield f"**✗ failed:** {_escaped(finding.failure)}"
     if finding.claims:
         yield _table(claims_table(finding.claims, quick=quick))
-    for number, drawing in enumerate(drawings(finding, origin), 1):
-        if folder is not None:
-            name = f"{folder}/{finding.name}-{origin}-{number}.svg"
+    if folder is not None:
+        for drawing in drawings(finding, origin):
+            name = f"{folder}/{drawing.name}.svg"
             files[name] = standalone(drawing.svg)
             yield f"![{_escaped(label + drawing.title)}]({name})"
     yield from (f"- {_prose(note)}" for note in finding.notes)
@@ -107,20 +121,20 @@ def _facts(finding: Finding, origin: Origin) -> str:
     return "\n".join(facts)
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     rules = ("--:" if place in table.numeric else "---" for place in range(len(table.headings)))
     rows = [table.headings, tuple(rules), *(tuple(map(_escaped, row)) for row in table.rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _prose(text: str) -> str:
-    """A text in which only what stands between backticks has a meaning: it is code."""
+    """Escape a text except for the code between backticks."""
     parts = text.split("`")
     return "`".join(part if number % 2 else _escaped(part) for number, part in enumerate(parts))
 
 
 def _escaped(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """Return a text that Markdown shows as it is."""
     for sign in "\\`*_[]<>|#":
         text = text.replace(sign, "\\" + sign)
     return _BLANKS.sub(" ", text)

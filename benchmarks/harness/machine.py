@@ -1,6 +1,6 @@
-"""What a run was made on: machine, versions and commit; and what else the machine did meanwhile.
+"""The circumstances of a run: machine, versions, commit, and the other load of the machine meanwhile.
 
-Neither names of hosts or users nor paths: results are published.
+Results are published, so they have neither the names of hosts or users nor paths.
 """
 
 from __future__ import annotations
@@ -20,23 +20,17 @@ from operator import sub
 from pathlib import Path
 from typing import Any
 
-from aioflow.bench.child import collections
-from aioflow.bench.environments import environments_folder
-from aioflow.bench.processes import collections_apart
+from aioflow.benchmarks.harness.child import collections
+from aioflow.benchmarks.harness.environments import environments_folder
+from aioflow.benchmarks.harness.processes import ROOT, collections_apart
 from aioflow.version import __version__
 
-ROOT = Path(__file__).parents[2]
 _CPUINFO, _MEMINFO, _STAT = Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/proc/stat")
 _PACKAGES = ("aiohttp", "selectolax", "lxml", "asyncpg", "aiosqlite")
-# Installed in environments of their own.
+# Installed in separate environments.
 _PEERS = ("scrapy", "crawlee", "parsel", "aiostream")
-# The machine counts in hundredths of a second: a share of less than this says nothing.
+# The machine counts in hundredths of a second: shares of a shorter time mean nothing.
 _LEAST_SECONDS = 1
-
-
-def is_checkout() -> bool:
-    """Whether this is a checkout of the sources, with what is not shipped."""
-    return (ROOT / "pyproject.toml").is_file() and (ROOT / "benchmarks").is_dir()
 
 
 def describe_machine() -> Mapping[str, Any]:
@@ -50,7 +44,7 @@ def describe_machine() -> Mapping[str, Any]:
 
 
 def find_versions() -> Mapping[str, str]:
-    """Of aioflow, Python, what aioflow stands on, and the peers that are installed by now."""
+    """Return the versions of aioflow, Python, aioflow's main dependencies and the installed peers."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     versions = {"aioflow": __version__, "Python": python, "event loop": _event_loop()}
     for package in _PACKAGES:
@@ -60,7 +54,7 @@ def find_versions() -> Mapping[str, str]:
 
 
 def _event_loop() -> str:
-    """Of which package event loops are."""
+    """Return the package of the event loop."""
     loop = asyncio.new_event_loop()
     loop.close()
     package = type(loop).__module__.partition(".")[0]
@@ -74,7 +68,7 @@ def _peers() -> dict[str, str]:
 
 
 def find_commit() -> tuple[str, bool]:
-    """The commit of the checkout, and whether it was changed since; nothing where there is none."""
+    """Return the commit of the checkout, and whether files were changed since; empty without a repository."""
     if not (ROOT / ".git").exists():
         return "", False
     try:
@@ -90,7 +84,7 @@ def _git(*arguments: str) -> str:
 
 
 def _release() -> str:
-    """The version of the system's kernel, without what its builder added."""
+    """Return the version of the system's kernel, without the additions of its builder."""
     found = re.match(r"\d+(\.\d+)*", platform.release())
     return found[0] if found else ""
 
@@ -119,7 +113,7 @@ def _lines(path: Path) -> list[str]:
 
 @contextmanager
 def usual_collections() -> Iterator[None]:
-    """Have garbage collected as often as in any program: the commands of aioflow do it less often."""
+    """Collect garbage as often as Python does by default: the commands of aioflow do so less often."""
     before = gc.get_threshold()
     gc.set_threshold(*_usual_thresholds())
     try:
@@ -130,7 +124,7 @@ def usual_collections() -> Iterator[None]:
 
 @cache
 def _usual_thresholds() -> tuple[int, ...]:
-    """Those that a new interpreter has: versions differ in them."""
+    """Return the thresholds of a new interpreter: versions differ in them."""
     command = [sys.executable, "-I", "-c", "import gc; print(*gc.get_threshold())"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     return tuple(map(int, found.stdout.split()))
@@ -139,8 +133,8 @@ def _usual_thresholds() -> tuple[int, ...]:
 # --- meanwhile ----------------------------------------------------------------------------------
 
 
-class Watch:
-    """Looks at the machine before and after an experiment."""
+class MachineMonitor:
+    """Measures the load of the machine from its creation on."""
 
     def __init__(self) -> None:
         self._load = _load()
@@ -149,7 +143,7 @@ class Watch:
         self._machine, self._own = _machine_seconds(), _own_seconds()
 
     def conditions(self) -> Mapping[str, Any]:
-        """What was found; what a system does not tell is left out."""
+        """Return the conditions since then; those that a system does not report are left out."""
         found = {
             "load_before": self._load,
             "load_after": _load(),
@@ -161,7 +155,7 @@ class Watch:
         return {name: value for name, value in found.items() if value is not None}
 
     def _shares(self) -> Mapping[str, float | None]:
-        """Which part of the machine we took, others took, and the machine below a virtual one took."""
+        """Return the shares of the machine that we, other programs and the host of a virtual one took."""
         now = _machine_seconds()
         if self._machine is None or now is None:
             return {}
@@ -179,7 +173,7 @@ class Watch:
 
 
 def _load() -> float | None:
-    """How many processes ran or wanted to, on average over the last minute."""
+    """Return the average number of running or waiting processes over the last minute."""
     try:
         return round(os.getloadavg()[0], 2)
     except (OSError, AttributeError):
@@ -197,13 +191,13 @@ def _range(*readings: list[float]) -> list[int] | None:
 
 
 def _own_seconds() -> float:
-    """Processor time of this process and of those that it started and that have ended."""
+    """Return the processor time of this process and of its children that have ended."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
 
 
 def _machine_seconds() -> tuple[float, float, float] | None:
-    """Since its start: how long the machine's cores were busy, idle, and taken by the machine below."""
+    """Return how long the machine's cores were busy, idle, and taken by the host, since its start."""
     for line in _lines(_STAT):
         if line.startswith("cpu "):
             user, nice, system, idle, waiting, irq, soft, stolen, *_ = [

@@ -1,4 +1,4 @@
-"""Says on stderr how far a run is: one line that changes on a terminal, plain lines elsewhere."""
+"""The progress of a run on stderr: one line that changes on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from aioflow.bench.results import Finding
+from aioflow.benchmarks.harness.results import Finding
 from aioflow.values.quantities import duration_text
 
 
 class Progress:
-    """Is told what experiments say, and shows it while the block lasts."""
+    """Shows the progress of experiments while the block lasts."""
 
     def __init__(self, names: Sequence[str], file: IO[str] | None = None) -> None:
         self._names = list(names)
         self._console = Console(file=file or sys.stderr, highlight=False, soft_wrap=True)
-        # Drawn only when something is said: a thread that draws would take part in every measurement.
+        # Drawn only on progress: a thread that draws would take part in every measurement.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._begun: dict[str, float] = {}
         self._started = perf_counter()
@@ -39,7 +39,7 @@ class Progress:
             self._live.stop()
 
     def told(self, name: str, text: str) -> None:
-        """An experiment says something."""
+        """Show the progress of one experiment."""
         begun = self._begun.setdefault(name, perf_counter())
         if not self._console.is_terminal:
             self._console.print(f"{name}: {text}", markup=False)
@@ -50,7 +50,7 @@ class Progress:
         self._live.update(shown, refresh=True)
 
     def ended(self, finding: Finding) -> None:
-        """An experiment has ended: on a terminal its line stays."""
+        """Show that an experiment has ended: on a terminal its line stays."""
         if not self._console.is_terminal:
             return
         sign, style = ("✗", "red") if finding.failure else ("✓", "green")

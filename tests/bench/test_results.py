@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioflow.bench.results import FORMAT
-from aioflow.bench.storing import load, save
+from aioflow.benchmarks.harness.results import FORMAT, load, save
 from aioflow.errors import InputError
 from tests.bench.made_up import made_up_results
 

@@ -1,4 +1,4 @@
-"""Figures in words: quantities with their units, intervals, goals and tests, alike in all reports."""
+"""Figures in words, alike in all reports: quantities with units, intervals, goals, tests, method."""
 
 from __future__ import annotations
 
@@ -7,19 +7,74 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from aioflow.bench.results import Claim, Finding, Goal, Results, Samples, Unit
-from aioflow.bench.statistics import Interval, Test
+from aioflow.benchmarks.harness.results import Claim, Finding, Goal, Results, Samples, Unit
+from aioflow.benchmarks.harness.statistics import Interval, TTest
+
+METHOD = (
+    (
+        "Same work, same run.",
+        "The variants of an experiment do the same work in the same run, and take turns in every round, so "
+        "that what disturbs the machine disturbs all of them. What computes in the harness's own process is "
+        "warmed up by a round that is forgotten. What has a process of its own starts anew each time; where "
+        "it is timed, a run before the first round has files and sites warm for all. Web sites and other "
+        "sources run in processes of their own on the same machine. Each variant's result is checked: a "
+        "fast wrong answer fails the experiment.",
+    ),
+    (
+        "Our statistics.",
+        "A figure is the median of its rounds with a 95 % bootstrap interval: percentiles of 2,000 "
+        "resamples, expanded as Student's distribution demands of so few rounds. Of fewer than five rounds "
+        "none is given, for not even their least and most would hold the median so surely. Two variants are "
+        "compared by the ratio of each round, whose median and interval are given: what slowed both in one "
+        "round cancels out. They differ when the interval leaves out 1.",
+    ),
+    (
+        "The paper's statistics.",
+        "Beside them stand those of the paper that the experiments repeat: means, standard deviations, "
+        "and an unpaired two-tailed t-test, in Welch's form, which does not take the spreads for equal. "
+        "The paper made three rounds; here what repeats it makes more, and each table says how many (n).",
+    ),
+    (
+        "Limits.",
+        "A limit is what no program could beat: the latencies that must follow one another, or the "
+        "requests that the workers allowed at once need, with nothing else taking any time.",
+    ),
+    (
+        "Goals.",
+        "A goal was set before the measurement and is judged by the median. One that is missed stays in the "
+        "report.",
+    ),
+    (
+        "Conditions.",
+        "Garbage is collected as often as Python does by default, and that is counted, here and in the "
+        "processes measured. Only the command aioflow run does it less often of itself, every 10,000 "
+        "objects, and so do all programs that are compared with each other, by whatever tool. The load "
+        "of the machine before and after each experiment and the share of its processors that other "
+        "programs took are written beside it.",
+    ),
+)
+
+SIMULATED = (
+    "These figures were not measured. They come from a virtual clock: the plans really ran, but every "
+    "request took a latency drawn from a seeded distribution, and computing took no time at all. They "
+    "show what schedules allow, not how fast a machine is, and are never mixed with measurements."
+)
+QUICK = (
+    "This was a quick run: sizes are tiny and rounds are few. It shows that the experiments work; its "
+    "figures mean little, and its goals are not judged."
+)
+
 
 MULTIPLY = "×"
 _SIGNS: Mapping[str, str] = {"us": "µs"}
 _SIGNIFICANT, _MOST_DIGITS = 3, 6
 _DISTURBING_SHARE = 0.1
-# Of a mean: what is less comes from how numbers are kept, not from what was measured.
+# Of a mean: a smaller spread comes from the rounding of numbers, not from the measurement.
 _NO_SPREAD = 1e-6
 
 
 def number(value: float, digits: int = _SIGNIFICANT) -> str:
-    """Three significant digits, never an exponent: `0.201`, `12.3`, `5,120`."""
+    """Return three significant digits, never an exponent: `0.201`, `12.3`, `5,120`."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     if round(abs(value), 1) >= 10 ** (digits - 1):
@@ -32,7 +87,7 @@ def number(value: float, digits: int = _SIGNIFICANT) -> str:
 
 
 def quantity(value: float, unit: Unit, digits: int = _SIGNIFICANT) -> str:
-    """`1.04×`, `1.34 s`, `5,120 rows/s`, `n^1.02`."""
+    """Return `1.04×`, `1.34 s`, `5,120 rows/s` or `n^1.02`."""
     if unit == "x":
         return number(value, digits) + MULTIPLY
     if unit == "power":
@@ -48,7 +103,7 @@ def unit_sign(unit: Unit) -> str:
 
 
 def bounds(found: Interval | Claim, unit: Unit | None = None) -> str:
-    """`1.32 – 1.36`, or nothing when there is no interval."""
+    """Return `1.32 – 1.36`, or nothing without an interval."""
     if found.low is None or found.high is None:
         return ""
     sign = {"x": MULTIPLY, "power": "", None: ""}.get(unit, f" {unit_sign(unit)}" if unit else "")
@@ -56,7 +111,7 @@ def bounds(found: Interval | Claim, unit: Unit | None = None) -> str:
 
 
 def mean_text(values: Sequence[float]) -> str:
-    """`8.531 ± 0.011`: the deviation with two digits, and the mean as exactly."""
+    """Return `8.531 ± 0.011`: the deviation with two digits, and the mean with the same precision."""
     mean = fmean(values)
     deviation = stdev(values) if len(values) > 1 else 0.0
     if deviation <= abs(mean) * _NO_SPREAD:
@@ -66,7 +121,7 @@ def mean_text(values: Sequence[float]) -> str:
 
 
 def goal_text(goal: Goal | None, unit: Unit) -> str:
-    """`at most 1.10×`: as it was set, not rounded."""
+    """Return `at most 1.10×`: as it was set, not rounded."""
     if goal is None:
         return ""
     value = goal.value
@@ -83,7 +138,7 @@ def goal_text(goal: Goal | None, unit: Unit) -> str:
 
 
 def value_text(claim: Claim) -> str:
-    """Beside a goal with as many digits as it takes to see on which side of it the value is."""
+    """Return the value of a claim, with enough digits to see on which side of its goal it is."""
     value, goal = claim.value, claim.goal
     if value is None:
         return "not found"
@@ -95,7 +150,7 @@ def value_text(claim: Claim) -> str:
 
 
 def verdict(claim: Claim, *, quick: bool) -> str:
-    """Whether the goal is reached, in a word with a sign: never by a colour alone."""
+    """Return whether the goal is reached, as a word with a sign: never by colour alone."""
     if claim.goal is None:
         return ""
     if claim.reached is None:
@@ -106,14 +161,14 @@ def verdict(claim: Claim, *, quick: bool) -> str:
 
 
 def p_text(p: float) -> str:
-    """As papers write it."""
+    """Return a probability as papers write it."""
     if p < 0.0001:
         return "< 0.0001"
     return f"{p:.4f}" if p < 0.01 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def difference_text(test: Test) -> str:
-    """`t(17.3) = 5.21, p = 0.0024`."""
+def difference_text(test: TTest) -> str:
+    """Return `t(17.3) = 5.21, p = 0.0024`."""
     if math.isinf(test.degrees):
         return f"no spread, p {_equals(p_text(test.p))}"
     return f"t({number(test.degrees)}) = {number(test.t)}, p {_equals(p_text(test.p))}"
@@ -124,13 +179,13 @@ def _equals(text: str) -> str:
 
 
 def variant(samples: Samples) -> str:
-    """The name without what it shares with the other variants of its figure."""
+    """Return the name without the part that it shares with the other variants of its figure."""
     short = samples.name.removesuffix(f", {samples.figure}") if samples.figure else samples.name
     return short or samples.name
 
 
 def goals_summary(results: Results) -> str:
-    """`17 of 18 goals reached, 1 missed`, or that there are none."""
+    """Return `17 of 18 goals reached, 1 missed`, or that there are none."""
     claims = [claim for finding in results.findings for claim in finding.claims if claim.goal is not None]
     if not claims:
         return "no goals were set"
@@ -149,12 +204,12 @@ def has_missed_goals(results: Results) -> bool:
 
 def commit_text(results: Results) -> str:
     if not results.commit:
-        return "none: an installed package"
+        return "none: no Git repository"
     return results.commit[:12] + (", with changes" if results.dirty else "")
 
 
 def machine_lines(results: Results) -> list[tuple[str, str]]:
-    """What was measured on, as names and values."""
+    """Return the properties of the machine, as names and values."""
     machine, lines = results.machine, []
     if "processor" in machine:
         lines.append(("processor", f"{machine['processor']}, {machine.get('cores', '?')} cores"))
@@ -168,13 +223,13 @@ def machine_lines(results: Results) -> list[tuple[str, str]]:
 
 
 def is_disturbed(finding: Finding) -> bool:
-    """Whether other programs took so much of the machine that the figures may be theirs as well."""
+    """Return whether other programs took so much of the machine that they may have changed the figures."""
     told = finding.conditions
     return float(told.get("others_share", 0)) + float(told.get("stolen_share", 0)) > _DISTURBING_SHARE
 
 
 def disturbed_text(results: Results) -> str:
-    """What a reader must know before any figure; nothing when the machine was quiet, or the run is quick."""
+    """Return a warning to show before any figure; empty when the machine was quiet or the run is quick."""
     disturbed = [each.name for each in results.findings if is_disturbed(each)]
     if results.quick or not disturbed:
         return ""
@@ -188,7 +243,7 @@ def disturbed_text(results: Results) -> str:
 
 
 def condition_lines(finding: Finding) -> list[str]:
-    """What else went on while an experiment ran."""
+    """Return the conditions under which an experiment ran."""
     told: Mapping[str, Any] = finding.conditions
     lines = [f"took {finding.seconds:.1f} s"]
     if "load_before" in told:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from aioflow.bench import Results, Samples
-from aioflow.bench.comparing import compare
-from aioflow.bench.results import Finding, Unit
-from aioflow.bench.statistics import t_test
+from aioflow.benchmarks.harness import Results, Samples
+from aioflow.benchmarks.harness.comparison import compare
+from aioflow.benchmarks.harness.results import Finding, Unit
+from aioflow.benchmarks.harness.statistics import t_test
 from aioflow.errors import InputError
 from tests.bench.made_up import made_up_results
 

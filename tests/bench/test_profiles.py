@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.bench.experiment import Bench, Experiment
-from aioflow.bench.processes import measure_apart
-from aioflow.bench.profiling import HERE, Profile, profile_experiment, shown_place
-from aioflow.bench.sampler import Sampler
+from aioflow.benchmarks.harness.child import Sampler
+from aioflow.benchmarks.harness.experiment import Bench, Experiment
+from aioflow.benchmarks.harness.processes import measure_process
+from aioflow.benchmarks.harness.profiles import HERE, Profile, profile_experiment, shown_place
 
 BUSY = """
 from time import process_time
@@ -42,7 +42,7 @@ def test_the_hottest_function_is_named_with_its_cost_of_a_tuple() -> None:
     assert (profile.name, profile.moved) == (HERE, 500)
     hot = profile.hottest(2)
     assert any("spin" in each.function for each in hot)
-    assert hot[0].place.startswith("tests/bench/test_profiling.py:")
+    assert hot[0].place.startswith("tests/bench/test_profiles.py:")
     assert sum(each.own_seconds for each in profile.hottest(10_000)) == pytest.approx(
         profile.processor_seconds
     )
@@ -55,7 +55,7 @@ def test_processes_are_profiled_by_name_and_tell_their_count(tmp_path: Path) -> 
 
     def measure(bench: Bench) -> None:
         for _ in range(2):
-            measure_apart(work, profiled_as="the work")
+            measure_process(work, profiled_as="the work")
 
     _, profiles = profile_experiment(experiment(measure), Bench())
     (profile,) = [each for each in profiles if each.name == "the work"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aioflow.bench.pairs import Pair, figures, pairs
-from aioflow.bench.results import Claim, Finding, Origin, Results, Samples
-from aioflow.bench.statistics import median_of
-from aioflow.bench.wording import (
+from aioflow.benchmarks.harness.comparison import VariantPair, figures, pairs
+from aioflow.benchmarks.harness.results import Claim, Finding, Origin, Results, Samples
+from aioflow.benchmarks.harness.statistics import median_of
+from aioflow.benchmarks.harness.wording import (
     MULTIPLY,
     bounds,
     difference_text,
@@ -24,10 +24,10 @@ from aioflow.bench.wording import (
 
 
 @dataclass(frozen=True)
-class Table:
-    """Headings and rows; `numeric` columns are set to the right.
+class ReportTable:
+    """Headings and rows; `numeric` columns are aligned to the right.
 
-    Where it is grouped, rows whose first cells are equal follow each other and belong together.
+    In a grouped table, rows with equal first cells follow each other and belong together.
     """
 
     headings: tuple[str, ...]
@@ -35,9 +35,9 @@ class Table:
     numeric: frozenset[int] = frozenset()
     is_grouped: bool = False
 
-    def without_empty_columns(self) -> Table:
+    def without_empty_columns(self) -> ReportTable:
         kept = [place for place in range(len(self.headings)) if any(row[place] for row in self.rows)]
-        return Table(
+        return ReportTable(
             tuple(self.headings[place] for place in kept),
             tuple(tuple(row[place] for place in kept) for row in self.rows),
             frozenset(new for new, place in enumerate(kept) if place in self.numeric),
@@ -45,8 +45,8 @@ class Table:
         )
 
 
-def claims_table(claims: Iterable[Claim], *, quick: bool) -> Table:
-    """What an experiment is about."""
+def claims_table(claims: Iterable[Claim], *, quick: bool) -> ReportTable:
+    """Return the claims of an experiment."""
     rows = [
         (
             claim.what,
@@ -59,11 +59,11 @@ def claims_table(claims: Iterable[Claim], *, quick: bool) -> Table:
         for claim in claims
     ]
     headings = ("figure", "found", "95 % interval", "goal", "verdict", "remark")
-    return Table(headings, tuple(rows), frozenset({1, 2, 3})).without_empty_columns()
+    return ReportTable(headings, tuple(rows), frozenset({1, 2, 3})).without_empty_columns()
 
 
 def goals(results: Results, origin: Origin) -> list[tuple[Finding, Claim]]:
-    """Every claim with a goal, and whose it is."""
+    """Return every claim with a goal, and its finding."""
     return [
         (finding, claim)
         for finding in results.findings
@@ -72,8 +72,8 @@ def goals(results: Results, origin: Origin) -> list[tuple[Finding, Claim]]:
     ]
 
 
-def goals_table(results: Results, origin: Origin) -> Table:
-    """Every goal of every experiment."""
+def goals_table(results: Results, origin: Origin) -> ReportTable:
+    """Return every goal of every experiment."""
     rows = [
         (
             finding.name,
@@ -86,11 +86,11 @@ def goals_table(results: Results, origin: Origin) -> Table:
         for finding, claim in goals(results, origin)
     ]
     headings = ("experiment", "figure", "found", "95 % interval", "goal", "verdict")
-    return Table(headings, tuple(rows), frozenset({2, 3, 4}), is_grouped=True)
+    return ReportTable(headings, tuple(rows), frozenset({2, 3, 4}), is_grouped=True)
 
 
-def all_claims_table(results: Results) -> Table:
-    """Every claim of every experiment, and which experiments have none."""
+def all_claims_table(results: Results) -> ReportTable:
+    """Return every claim of every experiment, and a row for each experiment that failed."""
     rows: list[tuple[str, ...]] = []
     for finding in results.findings:
         rows += [
@@ -108,11 +108,11 @@ def all_claims_table(results: Results) -> Table:
         if finding.failure:
             rows.append((finding.name, "", "", "", "", "✗ failed", ""))
     headings = ("experiment", "figure", "found", "95 % interval", "goal", "verdict", "remark")
-    return Table(headings, tuple(rows), frozenset({2, 3, 4})).without_empty_columns()
+    return ReportTable(headings, tuple(rows), frozenset({2, 3, 4})).without_empty_columns()
 
 
-def samples_table(samples: Sequence[Samples], origin: Origin) -> Table:
-    """Every variant: our figures and the paper's, beside the limit."""
+def samples_table(samples: Sequence[Samples], origin: Origin) -> ReportTable:
+    """Return every variant: our figures and the paper's, beside the limit."""
     headings = (
         "figure",
         "variant",
@@ -126,7 +126,7 @@ def samples_table(samples: Sequence[Samples], origin: Origin) -> Table:
         "of limit",
     )
     rows = tuple(_samples_row(each) for figure in figures(samples, origin) for each in figure.samples)
-    return Table(headings, rows, frozenset(range(3, 10)), is_grouped=True).without_empty_columns()
+    return ReportTable(headings, rows, frozenset(range(3, 10)), is_grouped=True).without_empty_columns()
 
 
 def _samples_row(samples: Samples) -> tuple[str, ...]:
@@ -145,8 +145,8 @@ def _samples_row(samples: Samples) -> tuple[str, ...]:
     )
 
 
-def pairs_table(finding: Finding, origin: Origin) -> Table:
-    """Variants against each other: the paper's test beside our ratio."""
+def pairs_table(finding: Finding, origin: Origin) -> ReportTable:
+    """Return the comparisons of variants: the paper's test beside our ratio."""
     rows = tuple(_pair_row(each) for each in pairs(finding.samples, origin, finding.plots) if each.test)
     headings = (
         "figure",
@@ -158,10 +158,10 @@ def pairs_table(finding: Finding, origin: Origin) -> Table:
         "95 % interval",
         "differ",
     )
-    return Table(headings, rows, frozenset({3, 4, 5, 6}), is_grouped=True).without_empty_columns()
+    return ReportTable(headings, rows, frozenset({3, 4, 5, 6}), is_grouped=True).without_empty_columns()
 
 
-def _pair_row(pair: Pair) -> tuple[str, ...]:
+def _pair_row(pair: VariantPair) -> tuple[str, ...]:
     ratio = pair.ratio
     return (
         pair.one.figure,
@@ -175,8 +175,8 @@ def _pair_row(pair: Pair) -> tuple[str, ...]:
     )
 
 
-def _differ(pair: Pair) -> str:
-    """What both ways say."""
+def _differ(pair: VariantPair) -> str:
+    """Return whether the ratio and the test show a difference."""
     if pair.differs is None or pair.test is None:
         return "too few rounds"
     ours, theirs = pair.differs, pair.test.is_significant
@@ -186,7 +186,7 @@ def _differ(pair: Pair) -> str:
 
 
 def of_origin(finding: Finding, origin: Origin) -> Finding:
-    """The part of a finding that was measured, or that was simulated."""
+    """Return the part of a finding that was measured, or that was simulated."""
     return Finding(
         **vars(finding)
         | {
@@ -198,7 +198,7 @@ def of_origin(finding: Finding, origin: Origin) -> Finding:
 
 
 def parts(results: Results, origin: Origin) -> list[Finding]:
-    """The findings of an origin; one that found nothing counts as measured, so that it is seen."""
+    """Return the findings of an origin; an empty one counts as measured, so that it is shown."""
     kept = []
     for finding in results.findings:
         part = of_origin(finding, origin)

@@ -1,4 +1,4 @@
-"""What an experiment is: a question, the work that answers it, and a function that measures."""
+"""Experiments: a question, the work that answers it, and a function that measures with a `Bench`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from aioflow.bench.results import Claim, Curve, Finding, Goal, Origin, Plot, Samples, Unit
-from aioflow.bench.statistics import Interval, median_of, paired_ratio, ratio_to
+from aioflow.benchmarks.harness.results import Claim, Curve, Finding, Goal, Origin, Plot, Samples, Unit
+from aioflow.benchmarks.harness.statistics import Interval, median_of, paired_ratio, ratio_to
 
 T = TypeVar("T")
 Measure: TypeAlias = Callable[["Bench"], None]
@@ -25,14 +25,14 @@ class Round:
     order: random.Random = field(repr=False)
 
     def shuffled(self, variants: Iterable[T]) -> list[T]:
-        """The variants in an order of this round: none always comes first."""
+        """Return the variants in a random order, so that none always comes first."""
         mixed = list(variants)
         self.order.shuffle(mixed)
         return mixed
 
 
 class Bench:
-    """What an experiment measures with. A quick one shows that it works; its figures mean little."""
+    """Takes the samples and claims of an experiment. The figures of a quick run mean little."""
 
     def __init__(
         self, quick: bool = False, told: Callable[[str], None] = lambda text: None, seed: int = 1
@@ -49,11 +49,11 @@ class Bench:
         self._notes: list[str] = []
 
     def size(self, full: T, quick: T) -> T:
-        """How much to do."""
+        """Return the size of the work."""
         return quick if self.quick else full
 
     def rounds(self, full: int, quick: int = 1, warm_up: int = 1) -> Iterator[Round]:
-        """Repetitions; what is sampled in those that warm up is forgotten."""
+        """Yield repetitions; samples of those that warm up are discarded."""
         warm = 0 if self.quick else warm_up
         count = quick if self.quick else full
         for number in range(warm + count):
@@ -64,13 +64,13 @@ class Bench:
         self.rounds_done = max(self.rounds_done, count)
 
     def tell(self, text: str) -> None:
-        """Say how far it is."""
+        """Report progress."""
         self._told(text)
 
     def moved(self, count: int) -> None:
-        """Say that so many tuples or pages went through this process: profiles tell costs for each.
+        """Count tuples or pages that went through this process: profiles show the cost of each.
 
-        Processes of `measure_apart` say it by the `count` in what they print.
+        Processes of `measure_process` report theirs as `count` in their output.
         """
         self.moved_count += count
 
@@ -84,10 +84,10 @@ class Bench:
         origin: Origin = "measured",
         figure: str | None = None,
     ) -> None:
-        """One value of a variant in this round.
+        """Record one value of a variant in this round.
 
-        Variants of one figure are compared in the report. Unless it is given, it is what follows the comma
-        in the name: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
+        Variants of one figure are compared in the report. By default the figure is the part of the name after
+        the comma: `D-, last tuple` and `D+S+, last tuple` are two variants of `last tuple`.
         """
         if self._warming_up:
             return
@@ -104,24 +104,24 @@ class Bench:
         self._plots.append(Plot(title, x, y, tuple(curves), **how))  # type: ignore[arg-type]  # by name
 
     def note(self, text: str) -> None:
-        """Something that a reader of the figures must know."""
+        """Add a remark that a reader of the figures must know."""
         self._notes.append(text)
 
     # --- claims ---------------------------------------------------------------------------------
 
     def claim_median(self, what: str, of: str, goal: Goal | None = None, remark: str = "") -> None:
-        """The median of a variant's values."""
+        """Claim the median of a variant's values."""
         samples = self._samples[of]
         self._claim(what, median_of(samples.values), samples.unit, goal, remark, samples.origin)
 
     def claim_limit(self, what: str, of: str, goal: Goal | None = None, remark: str = "") -> None:
-        """The median of a variant, as a multiple of its limit."""
+        """Claim the median of a variant as a multiple of its limit."""
         samples = self._samples[of]
         assert samples.limit is not None, f"{of} has no limit"
         self._claim(what, ratio_to(samples.values, samples.limit), "x", goal, remark, samples.origin)
 
     def claim_ratio(self, what: str, of: str, to: str, goal: Goal | None = None, remark: str = "") -> None:
-        """The median of a variant's values, each divided by the other's of the same round."""
+        """Claim the median of a variant's values, each divided by the other's of the same round."""
         one, other = self._samples[of], self._samples[to]
         if not all(other.values):  # a quick run under the profiler, whose clock is coarse
             self.claim(what, None, "x", goal, f"{to} took less than the clock can tell", one.origin)
@@ -137,7 +137,7 @@ class Bench:
         remark: str = "",
         origin: Origin = "measured",
     ) -> None:
-        """A figure that the experiment found in a way of its own; None when it could not."""
+        """Claim a figure that the experiment computed itself; None when it could not."""
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{what} is {value}, which is no figure")
         self._claims.append(Claim(what, value, unit, goal=goal, remark=remark, origin=origin))
@@ -162,10 +162,10 @@ class Bench:
 
 
 def with_figures(samples: Sequence[Samples]) -> tuple[Samples, ...]:
-    """Those without a figure get what follows the comma in their names.
+    """Give samples without a figure the part of their names after the comma.
 
-    Where some names of a unit have no comma, only what several share after it: `Scrapy, tuned` is a variant
-    beside `aioflow`.
+    Where some names of a unit have no comma, only an ending that several share is a figure: `Scrapy, tuned`
+    is a variant beside `aioflow`.
     """
     unnamed = [each for each in samples if not each.figure]
     ends = Counter((each.unit, _end(each)) for each in unnamed)
@@ -184,30 +184,29 @@ def _end(samples: Samples) -> str:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A function that measures, and what it is for."""
+    """A function that measures, with the question that it answers."""
 
     name: str
     question: str
     work: str
     limit: str
     measure: Measure
-    needs_checkout: bool = False  # peers are not shipped
 
 
 experiments: dict[str, Experiment] = {}
 
 
 def experiment(
-    question: str, *, work: str, limit: str = "", name: str | None = None, needs_checkout: bool = False
+    question: str, *, work: str, limit: str = "", name: str | None = None
 ) -> Callable[[Measure], Measure]:
-    """Make a function an experiment, named like it unless told otherwise.
+    """Register a function as an experiment, under its own name unless another is given.
 
-    `work` says what is done, `limit` what no program could beat.
+    `work` describes the work that is measured, `limit` the bound that no program could beat.
     """
 
     def register(measure: Measure) -> Measure:
         called = name or measure.__name__.replace("_", "-")
-        experiments[called] = Experiment(called, question, work, limit, measure, needs_checkout)
+        experiments[called] = Experiment(called, question, work, limit, measure)
         return measure
 
     return register

@@ -1,7 +1,7 @@
-"""Environments of their own for packages that an experiment compares with and that aioflow never needs.
+"""Separate environments for packages that an experiment compares with and that aioflow never needs.
 
-They are made with venv and pip, once, inside the environment that runs the benchmark: who removes that one,
-as `make clean` does, removes them too.
+They are made once, with venv and pip, inside the environment that runs the benchmark. `make clean` removes
+both.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 
-from aioflow.bench.processes import ProcessError, run_silently
+from aioflow.benchmarks.harness.processes import MeasurementError, run_silently
 from aioflow.config.folders import cache_folder
 from aioflow.errors import AioflowError
 
 _STAMP = "installed"
-# Results are published: neither where packages came from nor where things lie on this machine is told.
+# Results are published, so they name neither the source of packages nor paths of this machine.
 _PLACE = re.compile(r"(\w+:)?/[^\s'\",;)]+|(?<=host=)'[^']*'")
 
 
 class EnvironmentMissingError(AioflowError):
-    """The environment is not there and could not, or was not to be, made."""
+    """An environment does not exist, and making it failed or was not allowed."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Environment:
 
 
 def environments_folder() -> Path:
-    """Where environments are made."""
+    """Return the folder of all environments."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.prefix, "benchmarks")
-    return cache_folder() / "benchmarks"  # the system's own Python is nobody's to write to
+    return cache_folder() / "benchmarks"  # the system's own Python is not ours to change
 
 
 def python_with(name: str, *requirements: str, may_install: bool) -> str:
-    """The interpreter of the environment `name`, in which these requirements are installed."""
+    """Return the interpreter of the environment `name`, in which these requirements are installed."""
     return environment_with(name, *requirements, may_install=may_install).python
 
 
 def environment_with(name: str, *requirements: str, may_install: bool) -> Environment:
-    """The environment `name` with these requirements; made when it is not there or has others."""
+    """Return the environment `name`, made first when it does not exist or has other requirements."""
     folder = environments_folder() / name
     stamp = folder / _STAMP
     wanted = "\n".join([sys.version, *requirements])
@@ -65,13 +65,13 @@ def _make(folder: Path, requirements: tuple[str, ...]) -> None:
     try:
         run_silently([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
         run_silently([*_pip(folder), "install", "--quiet", "--no-input", *requirements])
-    except (OSError, ProcessError) as error:
+    except (OSError, MeasurementError) as error:
         rmtree(folder, ignore_errors=True)
         raise EnvironmentMissingError(f"could not be installed: {_reason(error)}") from error
 
 
 def _pip(folder: Path) -> list[str]:
-    """The pip that is here: one in each environment would take longer to install than most packages."""
+    """Return our own pip: one in each environment would take longer to install than most packages."""
     if find_spec("pip") is None:
         raise EnvironmentMissingError("could not be installed: there is no pip in the environment of aioflow")
     return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(_python(folder))]
@@ -87,7 +87,7 @@ def _versions(folder: Path) -> Mapping[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """The last thing that pip calls an error, or the last line, without places."""
+    """Return pip's last error, or its last line, without paths and addresses."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return _PLACE.sub("…", (errors or lines or ["no more is known"])[-1])
