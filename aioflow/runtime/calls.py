@@ -29,6 +29,7 @@ from aioflow.runtime.recursion import (
 )
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion, EndWatch, Signal, Watch
+from aioflow.runtime.step_context import StepContext
 from aioflow.runtime.stream import Stream
 from aioflow.runtime.tail_loop import TailLoop
 from aioflow.wholeness import WHOLE, Marks
@@ -284,6 +285,7 @@ class Call:
                 around.sink,
                 around.ordered,
                 urgent,
+                StepContext,
             )
         gate.signals = self.signals
         for number in step.signal_waits:

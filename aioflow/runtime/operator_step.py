@@ -7,7 +7,7 @@ unfinished steps is down to nothing. So depth costs neither stack nor forwarding
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from aioflow.authoring.context import DEAD, END, Context, Position, Release, To
@@ -19,11 +19,10 @@ from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
 from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
 from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
-from aioflow.runtime.outlet import Outlet, nobody_needs
+from aioflow.runtime.outlet import Outlet, nobody_needs, rows_of
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.spill import RowBuffer
-from aioflow.runtime.step_host import Host, rows_of
 from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks, partial
 
@@ -33,6 +32,7 @@ class OperatorStep(Activation):
 
     __slots__ = (
         "_held",
+        "_new_context",
         "_recorded",
         "_release",
         "caller",
@@ -62,6 +62,7 @@ class OperatorStep(Activation):
         sink: FailureSink | None,
         ordered: bool,
         urgent: bool,
+        new_context: Callable[[OperatorStep], Context],
     ) -> None:
         super().__init__(session, step, iteration, completion)
         self.caller = caller
@@ -82,6 +83,7 @@ class OperatorStep(Activation):
         self._recorded: RowBuffer | None = None
         self._held: HeldResults | None = None
         self._release: Release | None = None
+        self._new_context = new_context
 
     def new_stream(self, port: int, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
@@ -187,7 +189,7 @@ class OperatorStep(Activation):
             return
         arguments = bound.arguments
         if operator.takes_context:
-            arguments = {**arguments, "context": Context(Host(self))}
+            arguments = {**arguments, "context": self._new_context(self)}
         generator = operator.function(*self.streams, **arguments)
         if self.session.checkpoints is not None and not self.streams:
             generator = self.session.checkpoints.gated(generator)

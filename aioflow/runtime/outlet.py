@@ -6,10 +6,11 @@ Several writers of one stream: their attributes must be the same, in whatever or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from aioflow.relation import Row, Schema, picker
+from aioflow.relation import Batch, Row, Schema, picker
+from aioflow.values.coercion import row_of_mapping
 from aioflow.wholeness import WHOLE, Marks
 
 _PAUSE_ROWS = 1024
@@ -244,6 +245,29 @@ class Vouched:
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._target.end(outlet, dead)
+
+
+def rows_of(item: Any, outlet: Outlet, operator: str) -> Batch:
+    """Return the rows of an item that an operator yielded: a row, a mapping, or a list of these."""
+    rows = item if isinstance(item, list) else [item]
+    if rows and isinstance(rows[0], Mapping):
+        if outlet.schema is None:
+            outlet.open(Schema(tuple(rows[0])))
+        assert outlet.schema is not None
+        return [row_of_mapping(outlet.schema, mapping) for mapping in rows]
+    if rows and not isinstance(rows[0], tuple):
+        raise TypeError(f"{operator} yields {rows[0]!r}: a row is a tuple, a mapping, or a list of these")
+    if outlet.schema is None and rows:
+        raise TypeError(
+            f"{operator} yields tuples without saying their attributes: give @operator a schema rule, "
+            "or yield mappings or a Schema first"
+        )
+    if rows and outlet.schema is not None and len(rows[0]) != len(outlet.schema):
+        raise TypeError(
+            f"{operator} yields a row of {len(rows[0])} values, but its schema has {len(outlet.schema)} "
+            f"attributes: {', '.join(outlet.schema.names)}"
+        )
+    return rows
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
