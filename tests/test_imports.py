@@ -34,6 +34,7 @@ ENGINE_ORDER = (
     "runtime.events",
     "runtime.journal",
     "runtime.memory",
+    "runtime.room",
     "runtime.outlet",
     "runtime.signals",
     "runtime.spill",

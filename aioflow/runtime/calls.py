@@ -371,7 +371,7 @@ class CallStep(Activation):
 
     def begin(self) -> None:
         for stream in self.streams:
-            stream.holding = False
+            stream.stop_holding()
         # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
         self.session.call_soon(self._unfold)
 

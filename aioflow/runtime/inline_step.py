@@ -6,14 +6,14 @@ neither long plans nor deep recursions grow the stack.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from aioflow.compiler.step import Counted, Step
 from aioflow.relation import UNTOLD, Batch, Row, Schema
 from aioflow.runtime.failures import batch_error, operator_error
-from aioflow.runtime.outlet import Outlet, Space, Target, when_freed
+from aioflow.runtime.outlet import Outlet, Target
+from aioflow.runtime.room import Room, when_freed
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.stream import Stream
@@ -26,7 +26,6 @@ class InlineStep:
     """A statement without clauses whose operator is a function of batches; it is its own input."""
 
     __slots__ = (
-        "_blocked",
         "_counted",
         "_function",
         "_late",
@@ -41,6 +40,7 @@ class InlineStep:
         "iteration",
         "outlet",
         "received",
+        "room",
         "session",
         "sources",
         "step",
@@ -67,7 +67,7 @@ class InlineStep:
         self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
         self._scheduled = False
-        self._blocked: list[asyncio.Future[None]] = []
+        self.room = Room()
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -103,13 +103,14 @@ class InlineStep:
                 self.session.inline_depth -= 1
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self.ended:
             return
         session = self.session
         if self._late or session.inline_depth >= _DEEPEST:
             self._put_off(lambda: self._pass_on(rows))
-            full.append(self)
+            self.room.is_full = True
+            full.append(self.room)
             return
         session.inline_depth += 1
         try:
@@ -169,7 +170,7 @@ class InlineStep:
         except Exception as error:
             self.session.fail(operator_error(self.step.where, error, None, None))
 
-    def _work(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def _work(self, rows: Sequence[Row], full: list[Room]) -> None:
         self.received += len(rows)
         if self._function is None:
             return  # it could not be bound, and the run fails for it
@@ -209,7 +210,7 @@ class InlineStep:
 
     def _let_go(self) -> None:
         self._late.clear()
-        self._unblock()
+        self.room.free()
         for source in tuple(self.sources):
             source.drop(self)
         self.outlet.end()  # bystanders may be left
@@ -236,27 +237,12 @@ class InlineStep:
             if self._late:
                 self._late.popleft()
         if not self._late:
-            self._unblock()
+            self.room.free()
 
     def _pass_on(self, rows: Sequence[Row]) -> None:
         """Late work cannot wait in a coroutine: what is full calls back when it is free again."""
-        full: list[Space] = []
+        full: list[Room] = []
         self._work(rows, full)
         if full:
             self._scheduled = True
             when_freed(full, lambda: self.session.guard(self._catch_up))
-
-    async def space(self) -> None:
-        while self._late and not self.ended:
-            await self.freed()
-
-    def freed(self) -> asyncio.Future[None]:
-        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
-
-    def _unblock(self) -> None:
-        for freed in self._blocked:
-            if not freed.done():
-                freed.set_result(None)
-        self._blocked.clear()

@@ -119,7 +119,7 @@ class OperatorStep(Activation):
 
     def begin(self) -> None:
         for stream in self.streams:
-            stream.holding = False
+            stream.stop_holding()
         self.listen_for_marks()
         if self.session.baton is not None:
             self.session.baton.request(self)
@@ -260,7 +260,7 @@ class OperatorStep(Activation):
             outlet.mark(marks)
 
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Hand on what the operator yields. Space is waited for before the next rows, not after the last."""
+        """Hand on what the operator yields. It waits for room before the next rows, not after the last."""
         only = self.outlets[0] if len(self.outlets) == 1 and self._held is None else None
         full, width = False, -1
         async for item in generator:

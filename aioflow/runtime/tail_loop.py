@@ -7,7 +7,6 @@ costs a few microseconds.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Bound, Step
 from aioflow.relation import Row, Schema
 from aioflow.runtime.failures import batch_error, operator_error
-from aioflow.runtime.outlet import Outlet, Reordered, Space, Target, nobody_needs, when_freed
+from aioflow.runtime.outlet import Outlet, Reordered, Target, nobody_needs
 from aioflow.runtime.recursion import Once, Recursion, too_deep
+from aioflow.runtime.room import Room, when_freed
 from aioflow.runtime.session import Session, Totals
 from aioflow.runtime.signals import Completion
 from aioflow.wholeness import Marks
@@ -88,7 +88,7 @@ class TailLoop:
         self._queue: deque[_Entry] = deque()
         self._early: dict[int, list[_Entry]] = {}  # by level: what came before its turn
         self._scheduled = False
-        self._blocked: list[asyncio.Future[None]] = []
+        self._room = Room()
         # These hold the readers while levels of other schemas may still come.
         self._anchors = [Outlet(targets, self._unread) for targets in outputs]
         completion.enter()
@@ -108,14 +108,15 @@ class TailLoop:
             self._schema = schema
         return self if self._schema.names == schema.names else Reordered(self, schema, self._schema)
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._ended:
             return
         assert self._schema is not None
         self._add(_Entry(self._schema, rows, self._level))
         self._schedule()
         if len(self._queue) >= _WAITING_AT_MOST:
-            full.append(self)
+            self._room.is_full = True
+            full.append(self._room)
 
     def serves(self, reader: object) -> bool:
         return reader is self
@@ -130,15 +131,6 @@ class TailLoop:
         self._producers -= 1
         if not self._producers:
             self._schedule()
-
-    async def space(self) -> None:
-        while len(self._queue) >= _WAITING_AT_MOST and not self._ended:
-            await self.freed()
-
-    def freed(self) -> asyncio.Future[None]:
-        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
 
     # --- the work -------------------------------------------------------------------------------
 
@@ -156,7 +148,7 @@ class TailLoop:
         if checkpoints is not None and not checkpoints.is_open:
             checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
             return
-        full: list[Space] = []
+        full: list[Room] = []
         self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
             if not self._queue or full or self.session.failure is not None:
@@ -174,7 +166,7 @@ class TailLoop:
             self._finish()
             return
         if len(self._queue) < _WAITING_AT_MOST:
-            self._unblock()
+            self._room.free()
 
     def _add(self, entry: _Entry) -> None:
         """Put rows where they wait for their level."""
@@ -192,7 +184,7 @@ class TailLoop:
         self._queue.extend(self._early.pop(level, ()))
         self._schedule()
 
-    def _run_level(self, full: list[Space]) -> None:
+    def _run_level(self, full: list[Room]) -> None:
         entry = self._queue.popleft()
         rows = entry.rows
         if entry.level > self._level:  # what the first call reads was looked at on its way here
@@ -215,7 +207,7 @@ class TailLoop:
             self.session.fail(too_deep(self._step))
         return ()
 
-    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Space]) -> None:
+    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Room]) -> None:
         self.session.calls += 1
         level = self._levels.get(schema) or self._prepare(schema)
         if level is None:
@@ -285,7 +277,7 @@ class TailLoop:
 
     def _finish(self) -> None:
         self._ended = True
-        self._unblock()
+        self._room.free()
         for level in self._levels.values():
             for _, outlet in level.outlets:
                 outlet.end()
@@ -329,9 +321,3 @@ class TailLoop:
         if self._levels_in_turn is not None:
             for entry in waiting:
                 self._levels_in_turn.leave(entry.level)
-
-    def _unblock(self) -> None:
-        for freed in self._blocked:
-            if not freed.done():
-                freed.set_result(None)
-        self._blocked.clear()
