@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from aioflow.compiler.step import Counted, Step
 from aioflow.relation import UNTOLD, Batch, Row, Schema
+from aioflow.runtime.events import StepEnded, StepEvent, StepStarted
 from aioflow.runtime.failures import batch_error, operator_error
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.room import Room, when_freed
@@ -171,13 +173,16 @@ class InlineStep:
             self.session.fail(operator_error(self.step.where, error, None, None))
 
     def _work(self, rows: Sequence[Row], full: list[Room]) -> None:
+        if not self.received and self.session.listeners:
+            self._publish(StepStarted)
         self.received += len(rows)
         if self._function is None:
             return  # it could not be bound, and the run fails for it
         try:
             results = self._function(rows)
         except Exception as error:
-            self.session.fail(batch_error(self.step.where, error, self._schema, self._function, rows))
+            failure = batch_error(self.step.where, error, self._schema, self._function, rows)
+            self.session.fail_step(self.step, self.iteration, failure)
             return
         if results:
             self.outlet.pass_on(results, full)
@@ -187,20 +192,27 @@ class InlineStep:
             return  # a stream that fails does not end
         if self._function is None and not self.dead:
             self._open(self._offered)
+        if not self.received and not self.dead and self.session.listeners:
+            self._publish(StepStarted)
         self.ended = True
+        self._report(self.dead)
         self.outlet.end(self.dead)
-        self._report()
         self.completion.leave()
 
-    def _report(self) -> None:
+    def _publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        self.session.publish(kind(*self.session.place(self.step, self.iteration), *details))
+
+    def _report(self, dead: bool) -> None:
         totals = self.totals
         totals.ended += 1
-        totals.dead += self.dead
+        totals.dead += dead
         totals.rows_in += self.received
         totals.rows_out += self.outlet.sent
         for counted in self._counted:
             totals.counters.update(counted.take())
         self.session.active.pop(self, None)
+        if self.session.listeners:
+            self._publish(StepEnded, self.received, self.outlet.sent, dead)
 
     def unread(self) -> None:
         """If nobody reads the output any more, nobody needs the input."""
@@ -214,7 +226,7 @@ class InlineStep:
         for source in tuple(self.sources):
             source.drop(self)
         self.outlet.end()  # bystanders may be left
-        self._report()
+        self._report(dead=False)
         self.completion.leave()
 
     # --- putting off ----------------------------------------------------------------------------

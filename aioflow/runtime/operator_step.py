@@ -577,12 +577,5 @@ class OperatorStep(Activation):
         return recorded.relation(schema) if recorded is not None else Relation(schema)
 
     def place(self) -> tuple[float, str, str, str, int | None, int]:
-        session = self.session
-        return (
-            session.now(),
-            session.info.run_id,
-            self.step.plan.name,
-            self.step.name,
-            self.step.line,
-            self.iteration,
-        )
+        """Return what every event of this step begins with."""
+        return self.session.place(self.step, self.iteration)
