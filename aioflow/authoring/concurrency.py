@@ -199,7 +199,7 @@ class ConcurrentCalls(Generic[T]):
 
     def _may_look_ahead(self) -> bool:
         """Whether more calls than workers help: those may wait for a host, and another host be free."""
-        return self._context._step.has_spare_permits(self._changed.set)
+        return self._context.has_spare_permits(self._changed.set)
 
     def _begin(self) -> _Call[T]:
         call: _Call[T] = _Call(self._pending.popleft())
@@ -333,4 +333,4 @@ class ConcurrentCalls(Generic[T]):
         return self._context.permit(self._source) if self._permit else nullcontext()
 
     def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
-        return self._context._step.spawn(coroutine)
+        return self._context.spawn(coroutine)

@@ -1,4 +1,7 @@
-"""What an operator may ask of the run that it works in, and how it works on many tuples at once."""
+"""The context of an operator: its view of the run; and the values beside rows that an operator yields.
+
+`aioflow.authoring.concurrency` works on many tuples at once by means of it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from aioflow.plan import Item
-from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
 from aioflow.runtime.events import StepEvent
 from aioflow.runtime.memory import MemoryBudget
@@ -23,31 +25,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RunInfo:
-    """Who is running: `$run-id`, `$task-id` and `$started` of the language, and what it works on."""
+    """Identity of a run: `$run-id`, `$task-id` and `$started` of the language, its plan and its store."""
 
     run_id: str
     started: datetime
     task_id: str | None = None
-    plan: str = ""  # its name
-    folder: Path = Path()  # of its file
+    plan: str = ""  # name of the plan
+    folder: Path = Path()  # of the plan's file
     writes: bool = False  # whether its statements may write to a store
-    store: str | None = None  # the one that they write to; None for the one taken by default
-    writes_early: bool = False  # before its end, because a statement looks at what others wrote
+    store: str | None = None  # the store that they write to; None for the default one
+    writes_early: bool = False  # before the end of the run, because a statement reads the writes of another
     tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
 
     @cached_property
     def task(self) -> str:
-        """What tells the task of this run from others of its plan: `$task-id`, or a fingerprint.
+        """The name that tells the task of this run from others of its plan: `$task-id`, or a fingerprint.
 
-        The fingerprint is that of the parameters and the inputs; "" where there are none. It takes time for
-        long inputs, and few ask for it.
+        The fingerprint is made of the parameters and the inputs; it is "" if there are none. It is made on
+        demand only, because long inputs take time.
         """
         return self.task_id or self.tell_task()
 
 
 @dataclass(frozen=True)
 class To:
-    """What an operator with several outputs yields: rows (or a Schema, DEAD or END) for one of them."""
+    """Rows (or a Schema, DEAD or END) for one output; an operator with several outputs yields it."""
 
     output: str
     content: Any
@@ -55,9 +57,9 @@ class To:
 
 @dataclass(frozen=True)
 class Release:
-    """What a generator yields that cannot have its results held until it has ended.
+    """An operator that cannot have its results held until it has ended yields this.
 
-    Where ERRORS may take a failure, results are held so that a failed firing gives none. From here on they
+    Where ERRORS may take a failure, results are held so that a failed firing gives none. After a Release they
     leave as they come, and a failure ends the run, with `why` in its message.
     """
 
@@ -65,7 +67,7 @@ class Release:
 
 
 class Ending:
-    """How an operator ends one of its outputs before the others."""
+    """A mark that ends one output of an operator before the others: DEAD or END."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -76,18 +78,18 @@ class Ending:
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """Where a statement stands among all statements of its run, in whichever call of whichever plan."""
+    """The position of a statement among all statements of its run, in any call of any plan."""
 
     index: int  # of the statement in its plan
-    later: frozenset[int]  # statements of the plan that get data or signals of it, directly or not
+    later: frozenset[int]  # statements of the plan that get data or signals from it, directly or not
     iteration: int  # the colour of its call
-    caller: Position | None = None  # the call that its plan is run by; all levels of a tail call share it
-    depth: int = 0  # how many callers there are
+    caller: Position | None = None  # the call that runs its plan; all levels of a tail call share it
+    depth: int = 0  # number of callers
 
     def comes_after(self, other: Position) -> bool:
-        """Whether data or signals of another statement may have come here."""
+        """Return whether data or signals of another statement may have come here."""
         here, there = self, other
-        while here.caller is not there.caller:  # the deeper one goes to the call that it is part of
+        while here.caller is not there.caller:  # replace the deeper one by the call that it is part of
             if here.depth >= there.depth:
                 assert here.caller is not None
                 here = here.caller
@@ -103,228 +105,113 @@ DEAD = Ending("DEAD")
 END = Ending("END")
 
 
-class StepHost(Protocol):
-    """What the engine gives to the context of one step."""
+class Context(Protocol):
+    """An operator's view of its run: ask for it with a parameter `context: Context`.
 
-    @property
-    def ordered(self) -> bool: ...
-    @property
-    def workers(self) -> int: ...
-    @property
-    def memory(self) -> MemoryBudget: ...
-    @property
-    def run_info(self) -> RunInfo: ...
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def where(self) -> str: ...
-    @property
-    def urgent(self) -> bool: ...
-    @property
-    def runs_once(self) -> bool: ...
-    @property
-    def position(self) -> Position: ...
-    @property
-    def sees_own_writes(self) -> bool: ...
-    @property
-    def is_read_back(self) -> bool: ...
-    @property
-    def takes_failures(self) -> bool: ...
-    @property
-    def hold_rows(self) -> int: ...
-    def number_in_plan(self, setting: str) -> tuple[str, int]: ...
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]: ...
-    def permit(self, source: str | None, label: str) -> AbstractAsyncContextManager[None]: ...
-    async def in_thread(self, function: Callable[[], Any], source: str | None) -> Any: ...
-    async def in_process(
-        self, function: Callable[..., Any], args: tuple[Any, ...], source: str | None, limits: Limits
-    ) -> Any: ...
-    def has_spare_permits(self, told: Callable[[], None]) -> bool:
-        """Whether there are permits that nobody wants; if not, `told` is called once when there are."""
-        ...
+    The engine implements it in `aioflow.runtime.step_context`.
+    """
 
-    def service(self, kind: type[Any]) -> Any: ...
-    def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None: ...
-    def fired(self) -> None: ...
-    def count(self, what: str, number: int) -> None: ...
-    def warn(self, message: str) -> None: ...
-    @property
-    def is_watched(self) -> bool: ...
-    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None: ...
-    def note(self, message: str) -> None: ...
-    def mark(self, marks: Marks) -> None: ...
-    def found_nothing(self, message: str) -> None: ...
-    def reads_attribute(self, name: str) -> bool: ...
-    def reads_output(self, name: str) -> bool: ...
-    def item(self, kind: str, name: str) -> Item | None: ...
-    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None: ...
+    __slots__ = ()
 
-
-class Context:
-    """An operator's view of its run: ask for it with a parameter `context: Context`."""
-
-    __slots__ = ("_step",)
-
-    def __init__(self, step: StepHost) -> None:
-        self._step = step
-
-    @property
-    def ordered(self) -> bool:
-        """Whether results must leave in the order of their inputs."""
-        return self._step.ordered
-
-    @property
-    def workers(self) -> int:
-        """The most firings of this statement at once."""
-        return self._step.workers
-
-    @property
-    def memory(self) -> MemoryBudget:
-        """The account on which the structures of `aioflow.runtime.spill` keep rows."""
-        return self._step.memory
+    # --- the statement --------------------------------------------------------------------------
 
     @property
     def run(self) -> RunInfo:
-        return self._step.run_info
+        """The run that the statement works in."""
 
     @property
     def folder(self) -> Path:
         """The folder of the plan's file, to which relative paths refer."""
-        return self._step.folder
 
     @property
     def where(self) -> str:
-        """The statement's place, for messages."""
-        return self._step.where
+        """File, line and name of the statement, for messages."""
+
+    @property
+    def position(self) -> Position:
+        """The position of the statement in the run; it tells which other statements come before it."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether results must leave in the order of their inputs."""
+
+    @property
+    def workers(self) -> int:
+        """The largest number of firings of this statement at once."""
 
     @property
     def urgent(self) -> bool:
         """Whether the results lead into a recursive call: such firings go first."""
-        return self._step.urgent
 
     @property
     def runs_once(self) -> bool:
-        """Whether the statement runs but once in its run: its plan is neither recursive nor called again."""
-        return self._step.runs_once
-
-    def number_in_plan(self, setting: str) -> tuple[str, int]:
-        """Return the name of the statement's plan, and its number among the statements of it that are alike.
-
-        Those have the same operator and the same value of the setting. With that value this names the
-        statement from run to run, whatever else is changed in the text.
-        """
-        return self._step.number_in_plan(setting)
+        """Whether the statement runs only once in its run: its plan is neither recursive nor called again."""
 
     @property
     def sees_own_writes(self) -> bool:
         """Whether the statement reads a store that a statement before it, in this run, writes to."""
-        return self._step.sees_own_writes
 
     @property
     def is_read_back(self) -> bool:
         """Whether a statement after this one, in this run, reads the store that this one writes to."""
-        return self._step.is_read_back
-
-    @property
-    def position(self) -> Position:
-        """Where the statement stands in the run; tells after which others it comes."""
-        return self._step.position
-
-    @property
-    def hold_rows(self) -> int:
-        """The most results of one firing that are held until it has ended."""
-        return self._step.hold_rows
 
     @property
     def takes_failures(self) -> bool:
-        """Whether ERRORS, of the statement or of a call around it, takes what fails.
+        """Whether failures go to ERRORS, of the statement or of a call around it.
 
         If so, a firing must give all its results or none.
         """
-        return self._step.takes_failures
-
-    def permit(self, source: str | None = None, label: str = "") -> AbstractAsyncContextManager[None]:
-        """`async with` this around whatever waits on the outside world; traces show the label."""
-        return self._step.permit(source, label)
-
-    def service(self, kind: type[T]) -> T:
-        """What operators share through their engine or run, by its class (`aioflow.authoring.services`)."""
-        return cast(T, self._step.service(kind))
-
-    def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:
-        """Report that the firing for this tuple failed: to the statement's ERRORS, or the run ends."""
-        self._step.tuple_failed(row, error, attempts)
-
-    def fired(self) -> None:
-        """Report that a firing succeeded (operators with `firing="tuple"` only)."""
-        self._step.fired()
-
-    def count(self, what: str, number: int = 1) -> None:
-        """Add to a counter that the statistics show."""
-        self._step.count(what, number)
-
-    def warn(self, message: str) -> None:
-        self._step.warn(message)
 
     @property
-    def is_watched(self) -> bool:
-        """Whether anybody listens to the events of the run."""
-        return self._step.is_watched
+    def hold_rows(self) -> int:
+        """The largest number of results of one firing that are held until it has ended."""
 
-    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
-        """Tell listeners of an event of this statement: what `kind` makes of its place and the details.
+    def number_in_plan(self, setting: str) -> tuple[str, int]:
+        """Return the name of the statement's plan, and its number among similar statements of that plan.
 
-        Nothing is made while nobody listens.
+        Similar statements have the same operator and the same value of the setting. Together with that value
+        the pair identifies the statement from run to run, whatever else is changed in the text.
         """
-        self._step.publish(kind, *details)
-
-    def note(self, message: str) -> None:
-        """Have the account of the run say this; nothing is wrong."""
-        self._step.note(message)
-
-    def mark(self, marks: Marks) -> None:
-        """Say why the results are not whole (`aioflow.wholeness`), before the operator ends.
-
-        The marks of its inputs and of failed tuples the results have anyway.
-        """
-        self._step.mark(marks)
-
-    def found_nothing(self, message: str) -> None:
-        """Tell that the statement ended well and brought nothing where there should be something.
-
-        The command line then ends with an exit code of its own.
-        """
-        self._step.found_nothing(message)
 
     def reads_attribute(self, name: str) -> bool:
-        """Whether anybody may read that attribute of the results."""
-        return self._step.reads_attribute(name)
+        """Return whether a reader may use that attribute of the results."""
 
     def reads_output(self, name: str) -> bool:
-        """Whether anybody reads that output."""
-        return self._step.reads_output(name)
+        """Return whether that output has a reader."""
 
     def item(self, kind: str, name: str) -> Item | None:
-        """An item of the program, such as a wrapper."""
-        return self._step.item(kind, name)
+        """Return an item of the program, such as a wrapper."""
 
-    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
-        """Send rows to an output of the run that the plan does not declare."""
-        await self._step.emit(name, schema, rows)
+    # --- resources ------------------------------------------------------------------------------
 
-    def clock(self) -> float:
-        """The loop's time in seconds; virtual in tests."""
-        return asyncio.get_running_loop().time()
+    @property
+    def memory(self) -> MemoryBudget:
+        """The account on which the structures of `aioflow.runtime.spill` keep rows."""
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    def service(self, kind: type[T]) -> T:
+        """Return an object that operators share through their engine or run, by its class.
+
+        `aioflow.authoring.services` describes such classes.
+        """
+
+    def permit(self, source: str | None = None, label: str = "") -> AbstractAsyncContextManager[None]:
+        """Return a firing: `async with` it around each wait on the outside world. Traces show the label."""
+
+    def has_spare_permits(self, when_spare: Callable[[], None]) -> bool:
+        """Return whether there are permits that no firing wants.
+
+        If there are none, `when_spare` is called once as soon as there are.
+        """
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task of the statement, which is cancelled when the operator ends."""
 
     async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
         """Call a blocking function on a worker thread, under a permit.
 
-        A thread cannot be interrupted: where this is cancelled, the function has its permit until it returns.
+        A thread cannot be interrupted: if this call is cancelled, the function keeps its permit until it
+        returns.
         """
-        return cast(T, await self._step.in_thread(partial(function, *args), source))
 
     async def in_process(
         self,
@@ -337,10 +224,57 @@ class Context:
     ) -> T:
         """Call a CPU-heavy function in another process, under a permit; it is killed on cancel.
 
-        It is killed too, with a ProcessError, when it takes longer than `seconds`, or than
+        It is also killed, with a ProcessError, when it takes longer than `seconds`, or than
         `processor_seconds` of the processor; beyond `memory_bytes` it gets a MemoryError. The process imports
-        what it needs by the names of modules. What the main module defines has no such name: it runs on a
+        what it needs by the names of modules. A function of the main module has no such name: it runs on a
         worker thread, without these limits.
         """
-        limits = Limits(seconds, processor_seconds, memory_bytes)
-        return cast(T, await self._step.in_process(function, args, source, limits))
+
+    def clock(self) -> float:
+        """Return the loop's time in seconds; virtual in tests."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    # --- reports --------------------------------------------------------------------------------
+
+    def fired(self) -> None:
+        """Report that a firing succeeded (operators with `firing="tuple"` only)."""
+
+    def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:
+        """Report that the firing for this tuple failed: to the statement's ERRORS, or the run ends."""
+
+    def mark(self, marks: Marks) -> None:
+        """Say why the results are not whole (`aioflow.wholeness`), before the operator ends.
+
+        The results have the marks of their inputs and of failed tuples anyway.
+        """
+
+    def found_nothing(self, message: str) -> None:
+        """Report that the statement ended well and brought nothing where there should be something.
+
+        The command line then ends with an exit code of its own.
+        """
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Add to a counter that the statistics show."""
+
+    def warn(self, message: str) -> None:
+        """Add a warning to the account of the run."""
+
+    def note(self, message: str) -> None:
+        """Add a remark to the account of the run; nothing is wrong."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the events of the run have a listener."""
+
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        """Send listeners an event of this statement: `kind` is called with its place and the details.
+
+        Nothing is made while there is no listener.
+        """
+
+    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        """Send rows to an output of the run that the plan does not declare."""

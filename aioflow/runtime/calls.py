@@ -29,6 +29,7 @@ from aioflow.runtime.recursion import (
 )
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion, EndWatch, Signal, Watch
+from aioflow.runtime.step_context import StepContext
 from aioflow.runtime.stream import Stream
 from aioflow.runtime.tail_loop import TailLoop
 from aioflow.wholeness import WHOLE, Marks
@@ -180,9 +181,7 @@ class Call:
         self.iteration = session.calls
         self.signals = [Signal() for _ in range(routine.signals)]
         self.gates: list[Activation | InlineStep | None] = []
-        # Who watches wants to see every step begin, wait and end.
-        watched = session.timing or bool(session.listeners)
-        self.may_inline = session.streaming and surroundings.sink is None and not watched
+        self.may_inline = session.streaming and surroundings.sink is None
 
     def open(
         self,
@@ -284,6 +283,7 @@ class Call:
                 around.sink,
                 around.ordered,
                 urgent,
+                StepContext,
             )
         gate.signals = self.signals
         for number in step.signal_waits:
@@ -336,11 +336,12 @@ class Call:
 class CallStep(Activation):
     """A statement that calls a plan."""
 
-    __slots__ = ("_call", "_entrance", "_watches", "ordered", "urgent")
+    __slots__ = ("_call", "_child", "_entrance", "_watches", "ordered", "urgent")
 
     def __init__(self, call: Call, step: Step, urgent: bool) -> None:
         super().__init__(call.session, step, call.iteration, call.completion)
         self._call = call
+        self._child = 0  # colour of the call that it has unfolded into
         around = call.surroundings if step.recursive else None
         self._entrance = Entrance(call.session, step.callee, step.handed_down, around)
         self._watches: list[Watch] = []
@@ -369,7 +370,7 @@ class CallStep(Activation):
 
     def begin(self) -> None:
         for stream in self.streams:
-            stream.holding = False
+            stream.stop_holding()
         # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
         self.session.call_soon(self._unfold)
 
@@ -388,6 +389,7 @@ class CallStep(Activation):
         completion = self.completion if tail else Completion(self._child_ended)
         caller = self._call.caller if tail else self.step.position(self.iteration, self._call.caller)
         child = Call(session, routine, completion, inside, caller)
+        self._child = child.iteration
         if session.listeners:
             place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
             session.publish(CallStarted(*place, self.iteration))
@@ -421,6 +423,7 @@ class CallStep(Activation):
             inside.recursion,
             inside.level,
             stream.is_bystander,
+            self.iteration,
         )
         hand_over(stream, [loop])
         self._entrance.unfolded()
@@ -480,7 +483,7 @@ class CallStep(Activation):
             return
         if self.session.listeners:
             place = (self.session.now(), self.session.info.run_id)
-            self.session.publish(CallEnded(*place, self.step.name, self.iteration))
+            self.session.publish(CallEnded(*place, self.step.callee.name, self._child))
         self._finish()
 
     def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:

@@ -36,7 +36,10 @@ class RunEnded(Event):
 
 @dataclass(frozen=True)
 class CallStarted(Event):
-    """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's."""
+    """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's.
+
+    The further levels of a tail recursion whose steps keep nothing are one call.
+    """
 
     plan: str
     iteration: int

@@ -6,14 +6,16 @@ neither long plans nor deep recursions grow the stack.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from aioflow.compiler.step import Counted, Step
 from aioflow.relation import UNTOLD, Batch, Row, Schema
+from aioflow.runtime.events import StepEnded, StepEvent, StepStarted
 from aioflow.runtime.failures import batch_error, operator_error
-from aioflow.runtime.outlet import Outlet, Space, Target, when_freed
+from aioflow.runtime.outlet import Outlet, Target
+from aioflow.runtime.room import Room, when_freed
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.stream import Stream
@@ -26,7 +28,6 @@ class InlineStep:
     """A statement without clauses whose operator is a function of batches; it is its own input."""
 
     __slots__ = (
-        "_blocked",
         "_counted",
         "_function",
         "_late",
@@ -41,6 +42,7 @@ class InlineStep:
         "iteration",
         "outlet",
         "received",
+        "room",
         "session",
         "sources",
         "step",
@@ -67,7 +69,7 @@ class InlineStep:
         self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
         self._scheduled = False
-        self._blocked: list[asyncio.Future[None]] = []
+        self.room = Room()
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -103,13 +105,14 @@ class InlineStep:
                 self.session.inline_depth -= 1
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self.ended:
             return
         session = self.session
         if self._late or session.inline_depth >= _DEEPEST:
             self._put_off(lambda: self._pass_on(rows))
-            full.append(self)
+            self.room.is_full = True
+            full.append(self.room)
             return
         session.inline_depth += 1
         try:
@@ -169,14 +172,17 @@ class InlineStep:
         except Exception as error:
             self.session.fail(operator_error(self.step.where, error, None, None))
 
-    def _work(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def _work(self, rows: Sequence[Row], full: list[Room]) -> None:
+        if not self.received and self.session.listeners:
+            self._publish(StepStarted)
         self.received += len(rows)
         if self._function is None:
             return  # it could not be bound, and the run fails for it
         try:
             results = self._function(rows)
         except Exception as error:
-            self.session.fail(batch_error(self.step.where, error, self._schema, self._function, rows))
+            failure = batch_error(self.step.where, error, self._schema, self._function, rows)
+            self.session.fail_step(self.step, self.iteration, failure)
             return
         if results:
             self.outlet.pass_on(results, full)
@@ -186,20 +192,27 @@ class InlineStep:
             return  # a stream that fails does not end
         if self._function is None and not self.dead:
             self._open(self._offered)
+        if not self.received and not self.dead and self.session.listeners:
+            self._publish(StepStarted)
         self.ended = True
+        self._report(self.dead)
         self.outlet.end(self.dead)
-        self._report()
         self.completion.leave()
 
-    def _report(self) -> None:
+    def _publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        self.session.publish(kind(*self.session.place(self.step, self.iteration), *details))
+
+    def _report(self, dead: bool) -> None:
         totals = self.totals
         totals.ended += 1
-        totals.dead += self.dead
+        totals.dead += dead
         totals.rows_in += self.received
         totals.rows_out += self.outlet.sent
         for counted in self._counted:
             totals.counters.update(counted.take())
         self.session.active.pop(self, None)
+        if self.session.listeners:
+            self._publish(StepEnded, self.received, self.outlet.sent, dead)
 
     def unread(self) -> None:
         """If nobody reads the output any more, nobody needs the input."""
@@ -209,11 +222,11 @@ class InlineStep:
 
     def _let_go(self) -> None:
         self._late.clear()
-        self._unblock()
+        self.room.free()
         for source in tuple(self.sources):
             source.drop(self)
         self.outlet.end()  # bystanders may be left
-        self._report()
+        self._report(dead=False)
         self.completion.leave()
 
     # --- putting off ----------------------------------------------------------------------------
@@ -236,27 +249,12 @@ class InlineStep:
             if self._late:
                 self._late.popleft()
         if not self._late:
-            self._unblock()
+            self.room.free()
 
     def _pass_on(self, rows: Sequence[Row]) -> None:
         """Late work cannot wait in a coroutine: what is full calls back when it is free again."""
-        full: list[Space] = []
+        full: list[Room] = []
         self._work(rows, full)
         if full:
             self._scheduled = True
             when_freed(full, lambda: self.session.guard(self._catch_up))
-
-    async def space(self) -> None:
-        while self._late and not self.ended:
-            await self.freed()
-
-    def freed(self) -> asyncio.Future[None]:
-        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
-
-    def _unblock(self) -> None:
-        for freed in self._blocked:
-            if not freed.done():
-                freed.set_result(None)
-        self._blocked.clear()

@@ -7,7 +7,7 @@ unfinished steps is down to nothing. So depth costs neither stack nor forwarding
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from aioflow.authoring.context import DEAD, END, Context, Position, Release, To
@@ -19,11 +19,10 @@ from aioflow.relation import UNTOLD, Batch, Relation, Row, Schema
 from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
 from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
-from aioflow.runtime.outlet import Outlet, nobody_needs
+from aioflow.runtime.outlet import Outlet, nobody_needs, rows_of
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.spill import RowBuffer
-from aioflow.runtime.step_host import Host, rows_of
 from aioflow.runtime.stream import Stream
 from aioflow.wholeness import WHOLE, Marks, partial
 
@@ -33,6 +32,7 @@ class OperatorStep(Activation):
 
     __slots__ = (
         "_held",
+        "_new_context",
         "_recorded",
         "_release",
         "caller",
@@ -62,6 +62,7 @@ class OperatorStep(Activation):
         sink: FailureSink | None,
         ordered: bool,
         urgent: bool,
+        new_context: Callable[[OperatorStep], Context],
     ) -> None:
         super().__init__(session, step, iteration, completion)
         self.caller = caller
@@ -82,6 +83,7 @@ class OperatorStep(Activation):
         self._recorded: RowBuffer | None = None
         self._held: HeldResults | None = None
         self._release: Release | None = None
+        self._new_context = new_context
 
     def new_stream(self, port: int, capacity: int | None) -> Stream:
         return Stream(capacity or self.session.capacity_rows, self.session.memory)
@@ -117,7 +119,7 @@ class OperatorStep(Activation):
 
     def begin(self) -> None:
         for stream in self.streams:
-            stream.holding = False
+            stream.stop_holding()
         self.listen_for_marks()
         if self.session.baton is not None:
             self.session.baton.request(self)
@@ -187,7 +189,7 @@ class OperatorStep(Activation):
             return
         arguments = bound.arguments
         if operator.takes_context:
-            arguments = {**arguments, "context": Context(Host(self))}
+            arguments = {**arguments, "context": self._new_context(self)}
         generator = operator.function(*self.streams, **arguments)
         if self.session.checkpoints is not None and not self.streams:
             generator = self.session.checkpoints.gated(generator)
@@ -258,7 +260,7 @@ class OperatorStep(Activation):
             outlet.mark(marks)
 
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Hand on what the operator yields. Space is waited for before the next rows, not after the last."""
+        """Hand on what the operator yields. It waits for room before the next rows, not after the last."""
         only = self.outlets[0] if len(self.outlets) == 1 and self._held is None else None
         full, width = False, -1
         async for item in generator:
@@ -575,12 +577,5 @@ class OperatorStep(Activation):
         return recorded.relation(schema) if recorded is not None else Relation(schema)
 
     def place(self) -> tuple[float, str, str, str, int | None, int]:
-        session = self.session
-        return (
-            session.now(),
-            session.info.run_id,
-            self.step.plan.name,
-            self.step.name,
-            self.step.line,
-            self.iteration,
-        )
+        """Return what every event of this step begins with."""
+        return self.session.place(self.step, self.iteration)

@@ -6,20 +6,15 @@ Several writers of one stream: their attributes must be the same, in whatever or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from aioflow.relation import Row, Schema, picker
+from aioflow.relation import Batch, Row, Schema, picker
+from aioflow.runtime.room import Room
+from aioflow.values.coercion import row_of_mapping
 from aioflow.wholeness import WHOLE, Marks
 
 _PAUSE_ROWS = 1024
-
-
-class Space(Protocol):
-    """A place that is full: who wrote to it waits here before writing more."""
-
-    async def space(self) -> None: ...
-    def freed(self) -> asyncio.Future[None]: ...
 
 
 class Target(Protocol):
@@ -31,8 +26,8 @@ class Target(Protocol):
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         """Take note of a writer's schema; the target to write to, which may reorder its columns."""
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
-        """Take rows; whatever became full by them is added to `full`."""
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
+        """Take rows; rooms that became full by them are added to `full`."""
 
     def mark(self, marks: Marks) -> None:
         """Take note of why the relation is not whole; comes before the end, and may come several times."""
@@ -46,11 +41,6 @@ class Target(Protocol):
     @property
     def reads(self) -> bool:
         """Whether it wants rows; some only want to learn of the end."""
-
-
-def when_freed(places: Sequence[Space], callback: Callable[[], None]) -> None:
-    """Call back when all of these places, not just the first, have space again."""
-    asyncio.gather(*[place.freed() for place in places]).add_done_callback(lambda _: callback())
 
 
 class Outlet:
@@ -83,7 +73,7 @@ class Outlet:
         self.ended = False
         self._has_left = False
         self._since_pause = 0
-        self._full: Sequence[Space] = ()
+        self._full: Sequence[Room] = ()
         for target in self.targets:
             target.attach(self)
 
@@ -128,14 +118,14 @@ class Outlet:
         not keep a second stage from starting.
         """
         self._since_pause += len(rows)
-        full: list[Space] = []
+        full: list[Room] = []
         self.pass_on(rows, full)
         if full:
             self._full = full
         # Once in a while also without need: readers that hold everything never make a writer wait.
         return bool(full) or self._since_pause >= _PAUSE_ROWS
 
-    def pass_on(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def pass_on(self, rows: Sequence[Row], full: list[Room]) -> None:
         """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
         if not self._told and self.schema is not None:
             self._tell(self.schema)
@@ -144,13 +134,13 @@ class Outlet:
             target.push(rows, full)
 
     async def drain(self) -> None:
-        """Wait until every reader has space, and let others run."""
+        """Wait until every reader has room, and let others run."""
         if self._since_pause >= _PAUSE_ROWS:
             self._since_pause = 0
             await asyncio.sleep(0)
         full, self._full = self._full, ()
-        for place in full:
-            await place.space()
+        for room in full:
+            await room.wait()
 
     def mark(self, marks: Marks) -> None:
         """Tell the readers why the relation is not whole."""
@@ -236,7 +226,7 @@ class Vouched:
         accepted = self._target.accept(outlet, schema)
         return self if accepted is self._target else Vouched(accepted)
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         self._target.push(rows, full)
 
     def mark(self, marks: Marks) -> None:
@@ -244,6 +234,29 @@ class Vouched:
 
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._target.end(outlet, dead)
+
+
+def rows_of(item: Any, outlet: Outlet, operator: str) -> Batch:
+    """Return the rows of an item that an operator yielded: a row, a mapping, or a list of these."""
+    rows = item if isinstance(item, list) else [item]
+    if rows and isinstance(rows[0], Mapping):
+        if outlet.schema is None:
+            outlet.open(Schema(tuple(rows[0])))
+        assert outlet.schema is not None
+        return [row_of_mapping(outlet.schema, mapping) for mapping in rows]
+    if rows and not isinstance(rows[0], tuple):
+        raise TypeError(f"{operator} yields {rows[0]!r}: a row is a tuple, a mapping, or a list of these")
+    if outlet.schema is None and rows:
+        raise TypeError(
+            f"{operator} yields tuples without saying their attributes: give @operator a schema rule, "
+            "or yield mappings or a Schema first"
+        )
+    if rows and outlet.schema is not None and len(rows[0]) != len(outlet.schema):
+        raise TypeError(
+            f"{operator} yields a row of {len(rows[0])} values, but its schema has {len(outlet.schema)} "
+            f"attributes: {', '.join(outlet.schema.names)}"
+        )
+    return rows
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
@@ -314,7 +327,7 @@ class Reordered:
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         self._target.push([self._pick(row) for row in rows], full)
 
     def mark(self, marks: Marks) -> None:

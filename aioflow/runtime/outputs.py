@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from aioflow.relation import Batch, Row, Schema
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.outlet import Outlet, Reordered, Space, Target
+from aioflow.runtime.outlet import Outlet, Reordered, Target
+from aioflow.runtime.room import Room
 from aioflow.runtime.spill import RowBuffer
 from aioflow.wholeness import WHOLE, Marks
 
@@ -25,15 +26,15 @@ class OutputQueue:
         self.total_rows = 0
         self._letters: deque[tuple[Port, Batch]] = deque()
         self._reader: Future[None] | None = None
-        self._blocked: list[Future[None]] = []
+        self.room = Room()
         self.was_cut = False  # rows were forgotten, or could still have come
         self._done = False
         self._discards = False
 
-    def put(self, port: Port, rows: Sequence[Row]) -> bool:
-        """Deliver rows; whether the writer should wait."""
+    def put(self, port: Port, rows: Sequence[Row]) -> None:
+        """Deliver rows."""
         if self._discards:
-            return False
+            return
         self.last_arrival = asyncio.get_running_loop().time()
         if self.first_arrival is None:
             self.first_arrival = self.last_arrival
@@ -45,7 +46,7 @@ class OutputQueue:
         else:
             self._letters.append((port, list(rows)))
         self._wake()
-        return self.rows >= self.capacity_rows
+        self.room.is_full = self.rows >= self.capacity_rows
 
     async def take(self) -> tuple[Port, Batch] | None:
         """The next batch; None when the run has come to its end or failed."""
@@ -60,21 +61,8 @@ class OutputQueue:
         port, batch = self._letters.popleft()
         self.rows -= len(batch)
         if self.rows < self.capacity_rows:
-            for freed in self._blocked:
-                if not freed.done():
-                    freed.set_result(None)
-            self._blocked.clear()
+            self.room.free()
         return port, batch
-
-    async def space(self) -> None:
-        while self.rows >= self.capacity_rows:
-            await self.freed()
-
-    def freed(self) -> Future[None]:
-        """Done when the reader has made space."""
-        freed: Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
 
     def close(self, *, discard: bool = False) -> None:
         """Say that nothing more comes; where the run is broken off, also forget what was not read."""
@@ -110,11 +98,13 @@ class Port:
             self.schema = schema.closed()  # nobody can ask for more
         return self if self.schema.names == schema.names else Reordered(self, schema, self.schema)
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._kept is not None:
             self._kept.append(rows)
-        elif self._mailbox.put(self, rows):
-            full.append(self._mailbox)
+            return
+        self._mailbox.put(self, rows)
+        if self._mailbox.room.is_full:
+            full.append(self._mailbox.room)
 
     @property
     def reads(self) -> bool:

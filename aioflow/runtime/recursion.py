@@ -18,7 +18,8 @@ from aioflow.errors import DepthError
 from aioflow.plan import Plan
 from aioflow.relation import Row, Schema
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.outlet import Outlet, Space, Target
+from aioflow.runtime.outlet import Outlet, Target
+from aioflow.runtime.room import Room
 from aioflow.runtime.session import Session
 from aioflow.runtime.spill import KeySet, RowQueue
 from aioflow.runtime.stream import Stream
@@ -181,7 +182,7 @@ class CutOff:
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         self._session.cut_off(self._step, len(rows))
 
     def serves(self, reader: object) -> bool:
@@ -243,7 +244,7 @@ class EntryStream(Stream):
             self._relay.open(self.schema)
         return accepted
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self.closed or self.discarding:
             return
         if self._turn is not None and (self._kept is not None or not self._turn.has_come):
@@ -271,7 +272,7 @@ class EntryStream(Stream):
         if self._is_over:
             self.finish()
 
-    def _let_in(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def _let_in(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._once is not None and self.schema is not None:
             rows = self._once.fresh(self.schema, rows)
         if not rows:

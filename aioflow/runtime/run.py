@@ -27,8 +27,9 @@ from aioflow.runtime.account import OutputAccount, RunAccount
 from aioflow.runtime.calls import Call, CallScope, Entrance
 from aioflow.runtime.checkpoints import Checkpoints
 from aioflow.runtime.events import Outcome, RunEnded, RunStarted
-from aioflow.runtime.outlet import Outlet, Space, Target
+from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.outputs import OutputQueue, Port
+from aioflow.runtime.room import Room
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.statistics import RunStatistics, channel_statistics, step_statistics
@@ -292,10 +293,10 @@ class Run:
                 f"the output {name!r} has the attributes {known} of another statement, and not {given}: "
                 "emit to another name, or project them alike"
             )
-        full: list[Space] = []
+        full: list[Room] = []
         port.accept(Outlet(()), schema).push(rows, full)
-        for place in full:
-            await place.space()
+        for room in full:
+            await room.wait()
 
     # --- ending ---------------------------------------------------------------------------------
 

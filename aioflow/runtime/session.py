@@ -15,9 +15,10 @@ from aioflow.authoring.services import Services
 from aioflow.compiler.graph import Graph
 from aioflow.compiler.step import Step
 from aioflow.config.masking import mask
+from aioflow.errors import OperatorError
 from aioflow.relation import Row, Schema
 from aioflow.runtime.budget import Budget, Permits
-from aioflow.runtime.events import Event, Listener, Warned
+from aioflow.runtime.events import Event, Listener, TupleFailed, Warned
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.stream import Stream
 
@@ -252,6 +253,14 @@ class Session:
             self.failure = error
             self.on_failure()
 
+    def fail_step(self, step: Step, iteration: int, error: OperatorError) -> None:
+        """End the run with the error of a step whose failures no ERRORS takes."""
+        cause = error.__cause__ or error
+        self.totals_of(step).fail(cause, ends_run=True)
+        if self.listeners:
+            self.publish(TupleFailed(*self.place(step, iteration), str(cause)))
+        self.fail(error)
+
     def settle(self, work: Callable[[], None]) -> None:
         """Let go of something that nobody reads, and at once of all that this makes unread in turn.
 
@@ -324,6 +333,10 @@ class Session:
                 listener(event)
             except Exception as error:
                 self.fail(error)
+
+    def place(self, step: Step, iteration: int) -> tuple[float, str, str, str, int | None, int]:
+        """Return what every event of a statement in one call begins with."""
+        return self.now(), self.info.run_id, step.plan.name, step.name, step.line, iteration
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from aioflow.relation import Row, Schema
-from aioflow.runtime.outlet import Outlet, Space, Target
+from aioflow.runtime.outlet import Outlet, Target
+from aioflow.runtime.room import Room
 from aioflow.wholeness import WHOLE, Marks
 
 
@@ -62,7 +63,7 @@ class Watch:
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         self._signal.send()
         for source in self._sources:  # it has all it needs
             source.drop(self)
@@ -123,7 +124,7 @@ class EndWatch:
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         return
 
     def serves(self, reader: object) -> bool:

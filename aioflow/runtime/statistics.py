@@ -12,7 +12,11 @@ from aioflow.wholeness import Marks
 
 @dataclass(frozen=True)
 class StepStatistics:
-    """What all calls of one statement did."""
+    """The work of one statement in all its calls.
+
+    The waiting times are measured with `Engine(timing=True)`. They are zero for a statement that maps batches
+    to batches: it works where its input is written, and its writer waits in its place.
+    """
 
     plan: str
     operator: str

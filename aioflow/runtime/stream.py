@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from aioflow.errors import BEING_READ, CLOSED_EARLY, ClosedError, InputError
 from aioflow.relation import UNTOLD, Batch, Record, Row, Schema
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.outlet import Outlet, Reordered, SchemaMismatchError, Space, Target
+from aioflow.runtime.outlet import Outlet, Reordered, SchemaMismatchError, Target
+from aioflow.runtime.room import Room
 from aioflow.runtime.spill import RowBuffer, RowQueue
 from aioflow.wholeness import WHOLE, Marks
 
@@ -28,7 +29,6 @@ class Stream:
     """One input of a step: `async for row in stream`, or `stream.batches()` for lists of rows."""
 
     __slots__ = (
-        "_blocked",
         "_held",
         "_memory",
         "_nulls",
@@ -52,6 +52,7 @@ class Stream:
         "producers",
         "received",
         "recorder",
+        "room",
         "schema",
         "siblings",
         "sources",
@@ -89,8 +90,7 @@ class Stream:
         self._nulls: Row = ()  # what rows get in addition then
         self._held: RowQueue | None = None
         self._reader: Future[None] | None = None
-        # A list, not one slot: with two writers on one stream a single slot loses a wake-up.
-        self._blocked: list[Future[None]] = []
+        self.room = Room()
 
     # --- the reader's side ---
 
@@ -151,20 +151,21 @@ class Stream:
 
     def take(self) -> Batch | None:
         """The rows that are there, if any, without waiting."""
-        self.holding = False
+        if self.holding:
+            self.stop_holding()
         if self._rest is not None:
             batch, self._rest = list(self._rest), None
             if batch:
                 return batch
         if self._held is not None and self._held.length:
             batch = self._held.popleft()
-            if self._blocked:
-                self._unblock()
+            if self.room.is_full:
+                self._make_room()
         elif self._rows:
             batch = self._rows
             self._rows = []
-            if self._blocked:
-                self._unblock()
+            if self.room.is_full:
+                self._make_room()
         else:
             self.exhausted = self.ended
             return None
@@ -198,7 +199,12 @@ class Stream:
         """Accept everything that comes, without making the writer wait."""
         if not self.holding:
             self.holding = True
-            self._unblock()
+            self.room.free()
+
+    def stop_holding(self) -> None:
+        """Make writers wait again when the limit is reached: the reader is ready for this input."""
+        self.holding = False
+        self.room.is_full = self.waiting_rows >= self.limit
 
     def close(self) -> None:
         """Say that the reader wants no more; a writer that nobody reads any more is stopped."""
@@ -206,7 +212,7 @@ class Stream:
             return
         self.closed = True
         self.release()
-        self._unblock()
+        self.room.free()
         self._wake_reader()
         for source in tuple(self.sources):
             source.drop(self)
@@ -216,7 +222,7 @@ class Stream:
         """Swallow whatever comes. Unlike `close` it does not stop the writer."""
         self.discarding = True
         self.release()
-        self._unblock()
+        self.room.free()
 
     def release(self) -> None:
         """Forget the rows that were not read."""
@@ -249,7 +255,7 @@ class Stream:
             raise SchemaMismatchError(expected, schema)
         return Reordered(self, schema, expected)
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self.closed or self.discarding:
             return
         self._rows.extend(rows)
@@ -261,27 +267,10 @@ class Stream:
             if len(self._rows) >= _HELD_ROWS:
                 self._put_aside()
         elif len(self._rows) >= self.limit:
-            full.append(self)
+            self.room.is_full = True
+            full.append(self.room)
             if len(self._rows) >= 2 * max(self.capacity, _HELD_ROWS):
                 self._put_aside()  # who cannot wait (ERRORS, what was held) must not fill the memory
-
-    async def space(self) -> None:
-        """Wait until the reader has taken what is there."""
-        while self.waiting_rows >= self.limit and not (self.holding or self.closed or self.discarding):
-            freed = self.freed()
-            try:
-                await freed
-            finally:
-                if freed in self._blocked:
-                    self._blocked.remove(freed)
-
-    def freed(self) -> Future[None]:
-        """Done when the reader takes what is there, or never wants any; next time it may be more."""
-        if self.limit < self.capacity:
-            self.limit = min(2 * self.limit, self.capacity)
-        freed: Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
 
     @property
     def reads(self) -> bool:
@@ -341,11 +330,12 @@ class Stream:
         if self.listener is not None:
             self.listener()
 
-    def _unblock(self) -> None:
-        for freed in self._blocked:
-            if not freed.done():
-                freed.set_result(None)
-        self._blocked.clear()
+    def _make_room(self) -> None:
+        """Rows were taken: let writers go on that waited, who may write more the next time."""
+        if self.room.is_awaited and self.limit < self.capacity:
+            self.limit = min(2 * self.limit, self.capacity)
+        if self.waiting_rows < self.limit:
+            self.room.free()
 
 
 # Iterators are classes: an async generator that is left early would be closed by a task of its own.

@@ -7,7 +7,6 @@ costs a few microseconds.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,27 +14,50 @@ from dataclasses import dataclass
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Bound, Step
 from aioflow.relation import Row, Schema
+from aioflow.runtime.events import CallEnded, CallStarted, StepEnded, StepStarted
 from aioflow.runtime.failures import batch_error, operator_error
-from aioflow.runtime.outlet import Outlet, Reordered, Space, Target, nobody_needs, when_freed
+from aioflow.runtime.outlet import Outlet, Reordered, Target, nobody_needs
 from aioflow.runtime.recursion import Once, Recursion, too_deep
+from aioflow.runtime.room import Room, when_freed
 from aioflow.runtime.session import Session, Totals
 from aioflow.runtime.signals import Completion
+from aioflow.runtime.stream import Stream
 from aioflow.wholeness import Marks
 
 _LEVELS_AT_ONCE = 256
 _WAITING_AT_MOST = 64
 
 
+class _LoopStep:
+    """A statement in all levels of a loop, as statistics see it. It has no queue and never waits."""
+
+    __slots__ = ("iteration", "rows_in", "rows_out", "step", "totals")
+
+    def __init__(self, step: Step, iteration: int, totals: Totals) -> None:
+        self.step = step
+        self.iteration = iteration
+        self.totals = totals
+        self.rows_in = 0
+        self.rows_out = 0
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return ()
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
 class _Work:
-    """One step of a level: from the rows of one variable those of another."""
+    """One step of a level: makes rows of one variable from those of another."""
 
-    step: Step
+    step: _LoopStep
     bound: Bound
     schema: Schema
     source: int
     result: int
-    totals: Totals
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,7 @@ class TailLoop:
         recursion: Recursion | None,
         level: int,
         is_bystander: bool,
+        parent: int,
     ) -> None:
         self.session = session
         self.sources: list[Outlet] = []
@@ -76,6 +99,9 @@ class TailLoop:
         self._completion = completion
         self._step = step  # the call that it begins with
         self.is_bystander = is_bystander
+        self._parent = parent  # colour of the call that the loop continues
+        self._iteration = 0  # colour of the loop
+        self._steps: dict[Step, _LoopStep] = {}  # from its first rows on
         self._level = level
         self._levels_in_turn = recursion.levels if recursion is not None else None
         plan, self._once = routine.plan, None
@@ -88,7 +114,7 @@ class TailLoop:
         self._queue: deque[_Entry] = deque()
         self._early: dict[int, list[_Entry]] = {}  # by level: what came before its turn
         self._scheduled = False
-        self._blocked: list[asyncio.Future[None]] = []
+        self._room = Room()
         # These hold the readers while levels of other schemas may still come.
         self._anchors = [Outlet(targets, self._unread) for targets in outputs]
         completion.enter()
@@ -108,14 +134,15 @@ class TailLoop:
             self._schema = schema
         return self if self._schema.names == schema.names else Reordered(self, schema, self._schema)
 
-    def push(self, rows: Sequence[Row], full: list[Space]) -> None:
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._ended:
             return
         assert self._schema is not None
         self._add(_Entry(self._schema, rows, self._level))
         self._schedule()
         if len(self._queue) >= _WAITING_AT_MOST:
-            full.append(self)
+            self._room.is_full = True
+            full.append(self._room)
 
     def serves(self, reader: object) -> bool:
         return reader is self
@@ -130,15 +157,6 @@ class TailLoop:
         self._producers -= 1
         if not self._producers:
             self._schedule()
-
-    async def space(self) -> None:
-        while len(self._queue) >= _WAITING_AT_MOST and not self._ended:
-            await self.freed()
-
-    def freed(self) -> asyncio.Future[None]:
-        freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(freed)
-        return freed
 
     # --- the work -------------------------------------------------------------------------------
 
@@ -156,7 +174,7 @@ class TailLoop:
         if checkpoints is not None and not checkpoints.is_open:
             checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
             return
-        full: list[Space] = []
+        full: list[Room] = []
         self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
             if not self._queue or full or self.session.failure is not None:
@@ -174,7 +192,7 @@ class TailLoop:
             self._finish()
             return
         if len(self._queue) < _WAITING_AT_MOST:
-            self._unblock()
+            self._room.free()
 
     def _add(self, entry: _Entry) -> None:
         """Put rows where they wait for their level."""
@@ -192,7 +210,7 @@ class TailLoop:
         self._queue.extend(self._early.pop(level, ()))
         self._schedule()
 
-    def _run_level(self, full: list[Space]) -> None:
+    def _run_level(self, full: list[Room]) -> None:
         entry = self._queue.popleft()
         rows = entry.rows
         if entry.level > self._level:  # what the first call reads was looked at on its way here
@@ -215,8 +233,10 @@ class TailLoop:
             self.session.fail(too_deep(self._step))
         return ()
 
-    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Space]) -> None:
+    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Room]) -> None:
         self.session.calls += 1
+        if not self._iteration:
+            self._begin()
         level = self._levels.get(schema) or self._prepare(schema)
         if level is None:
             return
@@ -224,24 +244,42 @@ class TailLoop:
         values[self._routine.inputs[0]] = rows
         for work in level.works:
             given = values[work.source]
-            work.totals.activations += 1
+            step = work.step
+            step.totals.activations += 1
             if given:
                 function = work.bound.function
                 assert function is not None
                 try:
                     results = function(given)
                 except Exception as error:
-                    self.session.fail(batch_error(work.step.where, error, work.schema, function, given))
+                    failure = batch_error(step.step.where, error, work.schema, function, given)
+                    self.session.fail_step(step.step, self._iteration, failure)
                     return
                 values[work.result] = results
-                work.totals.rows_in += len(given)
-                work.totals.rows_out += len(results)
+                step.rows_in += len(given)
+                step.rows_out += len(results)
         for variable, outlet in level.outlets:
             if values[variable]:
                 outlet.pass_on(values[variable], full)
         for variable, next_schema in level.calls:
             if values[variable]:
                 self._add(_Entry(next_schema, values[variable], number + 1))
+
+    def _begin(self) -> None:
+        """Count the loop's statements from now on, and tell listeners that they have begun."""
+        session = self.session
+        self._iteration = session.calls
+        for number in self._routine.order:
+            step = self._routine.steps[number]
+            if step.outputs[0] is not None:
+                self._steps[step] = _LoopStep(step, self._iteration, session.totals_of(step))
+                session.active[self._steps[step]] = None
+        if session.listeners:
+            plan = self._routine.plan.name
+            started = CallStarted(session.now(), session.info.run_id, plan, self._iteration, self._parent)
+            session.publish(started)
+            for step in self._steps:
+                session.publish(StepStarted(*session.place(step, self._iteration)))
 
     def _prepare(self, schema: Schema) -> _Level | None:
         """Bind the steps of a level to the schema of its input."""
@@ -259,7 +297,7 @@ class TailLoop:
                 opened = bound.schemas[0]
                 assert opened is not None
                 schemas[result] = opened
-                works.append(_Work(step, bound, given, step.inputs[0], result, self.session.totals_of(step)))
+                works.append(_Work(self._steps[step], bound, given, step.inputs[0], result))
             level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
         except Exception as error:
             self.session.fail(operator_error(self._step.where, error, None, None))
@@ -285,7 +323,7 @@ class TailLoop:
 
     def _finish(self) -> None:
         self._ended = True
-        self._unblock()
+        self._room.free()
         for level in self._levels.values():
             for _, outlet in level.outlets:
                 outlet.end()
@@ -293,17 +331,27 @@ class TailLoop:
             anchor.end(dead=True)  # as the last call, which does not unfold; what levels gave ended above
         for step in self._routine.steps:
             if not step.is_call:
-                self._report(step)
+                totals = self.session.totals_of(step)
+                totals.ended = max(totals.ended, 1)
+        self._report()
         self._completion.leave()
 
-    def _report(self, step: Step) -> None:
-        totals = self.session.totals_of(step)
-        totals.ended = max(totals.ended, 1)
+    def _report(self) -> None:
+        session = self.session
         for level in self._levels.values():
             for work in level.works:
-                if work.step is step:
-                    for counted in work.bound.counted:
-                        totals.counters.update(counted.take())
+                for counted in work.bound.counted:
+                    work.step.totals.counters.update(counted.take())
+        for step in self._steps.values():
+            step.totals.rows_in += step.rows_in
+            step.totals.rows_out += step.rows_out
+            session.active.pop(step, None)
+            if session.listeners:
+                place = session.place(step.step, self._iteration)
+                session.publish(StepEnded(*place, step.rows_in, step.rows_out))
+        if session.listeners and self._iteration:
+            plan = self._routine.plan.name
+            session.publish(CallEnded(session.now(), session.info.run_id, plan, self._iteration))
 
     def mark_left(self, outlets: Sequence[Outlet]) -> None:
         """Readers may have left between the call's beginning and its unfolding."""
@@ -329,9 +377,3 @@ class TailLoop:
         if self._levels_in_turn is not None:
             for entry in waiting:
                 self._levels_in_turn.leave(entry.level)
-
-    def _unblock(self) -> None:
-        for freed in self._blocked:
-            if not freed.done():
-                freed.set_result(None)
-        self._blocked.clear()
