@@ -35,6 +35,28 @@ class RunEnded(Event):
 
 
 @dataclass(frozen=True)
+class RunCommitted(Event):
+    """Writes and messages of a run became durable, for the first, second, … time; nothing is delivered yet.
+
+    A run that ends well commits once, and before that at each of its checkpoints if its plan says COMMIT:
+    batch. A run that fails, or has nothing to make durable, does not commit at its end.
+    """
+
+    plan: str
+    number: int = 1
+
+
+@dataclass(frozen=True)
+class MessagesDelivered(Event):
+    """The outbox was worked on after a commit. The figures include messages of earlier runs."""
+
+    plan: str
+    sent: int = 0
+    failed: int = 0  # given up: they are not tried again
+    waiting: int = 0  # tried again later
+
+
+@dataclass(frozen=True)
 class CallStarted(Event):
     """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's.
 

@@ -1,4 +1,4 @@
-"""What happens in runs as lines of the log `aioflow.engine`, for whoever has that show DEBUG."""
+"""The events of runs as lines of the log `aioflow.engine`, at the level DEBUG."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from aioflow.runtime.events import (
     Event,
     FiringEnded,
     FiringStarted,
+    MessagesDelivered,
+    RunCommitted,
     RunEnded,
     RunStarted,
     StepEnded,
@@ -24,12 +26,12 @@ from aioflow.runtime.events import (
 from aioflow.values.quantities import count_text, duration_text
 
 _LOG: Final = logging.getLogger("aioflow.engine")
-# A logger of their own, for whoever shows the warnings of a run in another way.
+# Warnings have a logger of their own, for programs that show them in another way.
 _WARNINGS: Final = logging.getLogger("aioflow.engine.warnings")
 
 
 def is_wanted() -> bool:
-    """Whether anybody wants to see it."""
+    """Return whether the log shows events."""
     return _LOG.isEnabledFor(logging.DEBUG)
 
 
@@ -45,7 +47,7 @@ def log_event(event: Event) -> None:
 
 
 def _place(event: StepEvent) -> str:
-    """`plan:line operator `, with the call if it is not the first."""
+    """Return `plan:line operator `, with the call if it is not the first."""
     line = "" if event.line is None else f":{event.line}"
     call = f" (call {event.iteration})" if event.iteration > 1 else ""
     return f"{event.plan}{line} {event.operator}{call} "
@@ -66,6 +68,18 @@ def _firing_ended(event: FiringEnded) -> str:
     return f"failed: {event.error}" if event.error else ""
 
 
+def _run_committed(event: RunCommitted) -> str:
+    again = f" (commit {event.number})" if event.number > 1 else ""
+    return f"run {event.run_id} of {event.plan} has committed{again}"
+
+
+def _messages_delivered(event: MessagesDelivered) -> str:
+    figures = (
+        f"{count_text(event.sent, 'message')} sent, {event.failed:,} given up, {event.waiting:,} waiting"
+    )
+    return f"run {event.run_id} of {event.plan} has delivered: {figures}"
+
+
 def _run_ended(event: RunEnded) -> str:
     verb = "was" if event.outcome in ("interrupted", "stopped") else "has"
     why = f": {event.error}" if event.error else ""
@@ -74,6 +88,8 @@ def _run_ended(event: RunEnded) -> str:
 
 _WORDS: Final[Mapping[type[Event], Callable[[Any], str]]] = {
     RunStarted: lambda event: f"run {event.run_id} of {event.plan} begins",
+    RunCommitted: _run_committed,
+    MessagesDelivered: _messages_delivered,
     RunEnded: _run_ended,
     CallStarted: lambda event: f"call {event.iteration} of {event.plan}, from call {event.parent}",
     CallEnded: lambda event: f"call {event.iteration} of {event.plan} has ended",

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from aioflow.errors import BEING_READ, InputError
 from aioflow.relation import Record, Schema
 from aioflow.runtime.account import RunAccount
-from aioflow.runtime.run import Run
+from aioflow.runtime.run import Run, RunState
 from aioflow.runtime.statistics import RunStatistics
 
 T = TypeVar("T")
@@ -128,6 +128,11 @@ class RunStream:
 
     def __del__(self) -> None:
         self._run.abandon()
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run, such as RUNNING, COMMITTING or DELIVERING."""
+        return self._run.state
 
     @property
     def is_ending(self) -> bool:

@@ -1,14 +1,15 @@
-"""A run from its first step to the release of everything that it held.
+"""A run: its inputs are fed, its steps connected, and its end is reached state by state.
 
-Feeds the rows that a user gave into an input of the main plan.
+A run that ends well commits what its services hold and delivers its messages before everything is released.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from enum import StrEnum
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,7 @@ from aioflow.plan import InputDeclaration
 from aioflow.relation import Relation, Row, Schema
 from aioflow.runtime.account import OutputAccount, RunAccount
 from aioflow.runtime.calls import Call, CallScope, Entrance
-from aioflow.runtime.checkpoints import Checkpoints
+from aioflow.runtime.checkpoints import Checkpoints, CommitPoints
 from aioflow.runtime.events import Outcome, RunEnded, RunStarted
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.outputs import OutputQueue, Port
@@ -37,6 +38,18 @@ from aioflow.runtime.stream import Stream
 from aioflow.values.coercion import Intake, RowsIn, batches_of
 
 _BATCH_ROWS = 256
+
+
+class RunState(StrEnum):
+    """The states of a run, in their order. Only a run that ended well passes COMMITTING and DELIVERING."""
+
+    NOT_STARTED = "not started"
+    RUNNING = "running"
+    STOPPING = "stopping"  # its tasks are cancelled, if any are left
+    COMMITTING = "committing"  # its writes and messages become durable
+    DELIVERING = "delivering"  # the commit is certain; messages leave
+    CLOSING = "closing"  # its services release what they hold
+    CLOSED = "closed"
 
 
 class Feed:
@@ -188,7 +201,7 @@ class Run:
         self.output = output
         self.outputs = [variable.name for variable in session.graph.program.main.outputs]
         self.mailbox = OutputQueue(session.capacity_rows)
-        self.is_over = False
+        self.state = RunState.NOT_STARTED
         self._inputs = inputs
         self._timeout = timeout_seconds
         self._under_way = under_way
@@ -201,6 +214,9 @@ class Run:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._was_interrupted = False
+        self._ended_well = False
+        self._commit_points = CommitPoints(session)
+        self._checkpoints: Checkpoints | None = None  # of a plan that commits as it streams
 
     @property
     def has_started(self) -> bool:
@@ -208,7 +224,11 @@ class Run:
 
     @property
     def is_ending(self) -> bool:
-        return self.is_over or self._stopping is not None
+        return self.state not in (RunState.NOT_STARTED, RunState.RUNNING)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state is RunState.CLOSED
 
     @property
     def is_complete(self) -> bool:
@@ -216,7 +236,7 @@ class Run:
         session = self.session
         return (
             self.is_over
-            and session.services.ended_well
+            and self._ended_well
             and session.failure is None
             and not (self.mailbox.rows or self.mailbox.was_cut)
         )
@@ -229,6 +249,7 @@ class Run:
         self._under_way.add(self)
         self._loop = asyncio.get_running_loop()
         self._started_at = session.now()
+        self.state = RunState.RUNNING
         session.on_failure = self._failed
         session.emit = self._emit
         if self._timeout is not None:
@@ -237,9 +258,8 @@ class Run:
         if session.listeners:
             session.publish(RunStarted(self._started_at, session.info.run_id, session.graph.program.name))
         if session.graph.program.main.commits_in_batches:
-            checkpoints = Checkpoints(session)
-            session.checkpoints = checkpoints
-            session.spawn(checkpoints.keep())
+            self._checkpoints = session.checkpoints = Checkpoints(session, self._commit_points)
+            session.spawn(self._checkpoints.keep())
         self._open_main_plan()
 
     def _open_main_plan(self) -> None:
@@ -303,7 +323,7 @@ class Run:
     async def stop(self, *, interrupted: bool = False) -> None:
         """End what is still under way and release everything that the run holds.
 
-        Whoever is `interrupted`, or cancels this, does not wait for what services can leave to others.
+        If the reader is `interrupted`, or this is cancelled, services leave for later what can be done later.
         """
         self._begin_stop()
         interrupt = self.session.services.interrupt
@@ -324,7 +344,7 @@ class Run:
 
     def _bury(self) -> None:
         """Release what can be released of a run that was never begun, or whose loop was closed before it."""
-        self.is_over = True
+        self.state = RunState.CLOSED
         self.mailbox.close(discard=True)
         self._under_way.discard(self)
         self.session.memory.close()
@@ -339,35 +359,72 @@ class Run:
         if self._loop is None:
             self._bury()
         elif self._stopping is None:
+            self.state = RunState.STOPPING
             self.session.stopping = True
             self.mailbox.close(discard=True)
             self._stopping = self._loop.create_task(self._stop())
 
     def _completed(self) -> None:
         """Every statement has ended."""
-        self.session.services.ended_well = self.session.failure is None
+        self._ended_well = self.session.failure is None
         self.mailbox.close()
 
     async def _stop(self) -> None:
+        """Go through the states of the end. An error fails the run; everything is released in any case."""
+        try:
+            with self._failing():
+                await self._stop_tasks()
+                if self._ended_well:
+                    await self._commit()
+                    await self._deliver()
+        finally:
+            try:
+                with self._failing():
+                    await self._close_services()
+            finally:
+                self._close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Have the run fail with an error of this block, unless it has failed before."""
+        try:
+            yield
+        except Exception as error:
+            self.session.failure = self.session.failure or error
+
+    async def _stop_tasks(self) -> None:
         session = self.session
         try:
-            await session.stop()
-            session.warn_of_skipped()
-            session.warn_of_cuts()
-            self._warn_of_marks()
-            if session.failure is None:
-                session.look_for_silence()
-            session.services.ended_well &= session.failure is None
-            await session.services.close()
-        except Exception as error:
-            session.failure = session.failure or error
+            if self._ended_well and self._checkpoints is not None:
+                await self._checkpoints.finish()
         finally:
-            self.is_over = True
-            self._under_way.discard(self)
-            self._release()
+            await session.stop()
+        session.warn_of_skipped()
+        session.warn_of_cuts()
+        self._warn_of_marks()
+        if session.failure is None:
+            session.look_for_silence()
+        self._ended_well &= session.failure is None
+
+    async def _commit(self) -> None:
+        self.state = RunState.COMMITTING
+        await self._commit_points.commit_end()
+
+    async def _deliver(self) -> None:
+        self.state = RunState.DELIVERING
+        await self._commit_points.deliver()
+
+    async def _close_services(self) -> None:
+        self.state = RunState.CLOSING
+        await self.session.services.close()
+
+    def _close(self) -> None:
+        self.state = RunState.CLOSED
+        self._under_way.discard(self)
+        self._release()
 
     def _warn_of_marks(self) -> None:
-        """Nobody is to take an output for more than it is."""
+        """Warn of outputs that lack rows, or have wrong ones."""
         names: dict[str, list[str]] = {}
         for port in self._ports:
             if port.marks.doubtful:
@@ -379,14 +436,14 @@ class Run:
             self.session.warn(f"{noun} {', '.join(outputs)} {what}")
 
     def abandon(self) -> None:
-        """Nobody reads the results any more: stop in the background. A closing engine waits for it."""
+        """Stop in the background, since the results have lost their reader. A closing engine waits for it."""
         if self.is_over or self._loop is None or self._loop.is_closed() or self._stopping is not None:
             return
         with suppress(RuntimeError):  # the loop was closed in this moment
             self._loop.call_soon_threadsafe(self._begin_stop)  # objects are forgotten in any thread
 
     def raise_failure(self) -> None:
-        """Raise what the run failed with, if it did."""
+        """Raise the error that the run failed with, if it did."""
         if self.session.failure is not None:
             raise self.session.failure
         if self.mailbox.was_cut:
@@ -420,7 +477,7 @@ class Run:
             return "running" if self.has_started else "not started"
         if self.session.failure is not None:
             return "failed"
-        if self.session.services.ended_well:
+        if self._ended_well:
             return "ended"
         return "interrupted" if self._was_interrupted else "stopped"
 

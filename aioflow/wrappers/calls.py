@@ -74,7 +74,6 @@ class WrapperSession:
         self.settings = settings
         self.cookies = cookies
         self.pauses = LoopPauses()
-        self._host = host
         assert host.run is not None, "a session belongs to a run"
         self.watching = Watching(host, host.run, is_kept=_keeps_health(settings, host, host.run))
         self._secrets = Secrets()
@@ -95,10 +94,12 @@ class WrapperSession:
             return Secret(name, MASK).reveal()
         return self._secrets.get(name).reveal()
 
+    async def conclude(self) -> None:
+        """Compare a run that has ended well with those before it."""
+        await self.watching.conclude()
+
     async def close(self) -> None:
-        """Compare a run that came to its end with those before it."""
-        if self._host.ended_well:
-            await self.watching.conclude()
+        """The client belongs to the engine, and the rest needs no release."""
 
 
 def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bool:

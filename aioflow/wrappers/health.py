@@ -316,7 +316,7 @@ class Watching:
         self._watches: dict[str, WrapperWatch] = {}
         self._reading = asyncio.Lock()
         if is_kept and run.writes:
-            # Opened before this: so it is closed, and commits, after this has concluded.
+            # Opened before this: so it takes all writes as complete after this has staged its figures.
             from aioflow.state.transaction import Transaction
 
             host.service(Transaction)

@@ -106,6 +106,7 @@ def _become(environment: Mapping[str, str]) -> None:
 
 def _move_outbox_out_of_the_transaction() -> None:
     """Messages are written in a transaction of their own, after that of the run."""
+    from aioflow.authoring.services import Deliveries
     from aioflow.messages.outbox import service as outbox
     from aioflow.state.databases import Databases
     from aioflow.state.driver import Connection
@@ -124,10 +125,11 @@ def _move_outbox_out_of_the_transaction() -> None:
         def close(self) -> None:
             pass
 
-    deliver = outbox.Outbox._deliver
+    committed = outbox.Outbox.committed
 
-    async def deliver_late(self: outbox.Outbox) -> None:
-        assert self._address is not None
+    async def committed_late(self: outbox.Outbox) -> Deliveries | None:
+        if self._address is None:
+            return None
         connection = await self._host.service(Databases).connect(self._address)
         try:
             async with connection.transaction("write"):
@@ -135,10 +137,10 @@ def _move_outbox_out_of_the_transaction() -> None:
                 await self._posted.apply_late(connection)
         finally:
             await connection.close()
-        await deliver(self)
+        return await committed(self)
 
     outbox._Posted = Late  # type: ignore[misc]
-    outbox.Outbox._deliver = deliver_late  # type: ignore[method-assign]
+    outbox.Outbox.committed = committed_late  # type: ignore[method-assign]
 
 
 def _have_newer_tables() -> None:

@@ -24,6 +24,8 @@ from aioflow.runtime.events import (
     Event,
     FiringEnded,
     FiringStarted,
+    MessagesDelivered,
+    RunCommitted,
     RunStarted,
     StepEnded,
     StepEvent,
@@ -118,6 +120,11 @@ class Trace:
             yield self._instant(event, event.message, (0, 0), "g")
         elif isinstance(event, RunStarted):
             yield self._instant(event, f"run {event.run_id}: {event.plan}", (0, 0), "g")
+        elif isinstance(event, RunCommitted):
+            yield self._instant(event, f"commit {event.number}", (0, 0), "g")
+        elif isinstance(event, MessagesDelivered):
+            name = f"messages: {event.sent:,} sent, {event.failed:,} given up, {event.waiting:,} waiting"
+            yield self._instant(event, name, (0, 0), "g")
 
     def _begin(
         self, event: StepEvent, what: str, number: tuple[int, ...], details: dict[str, Any]

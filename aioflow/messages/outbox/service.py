@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from aioflow.authoring.context import RunInfo
-from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.authoring.services import AccountEntry, Deliveries, Scope, ServiceHost
 from aioflow.config.configuration import as_configuration
 from aioflow.messages.channels import Channels
 from aioflow.messages.outbox.courier import Courier, Report
@@ -55,7 +55,7 @@ class Outbox:
         return cls(host, host.run)
 
     async def close(self) -> None:
-        """What was posted belongs to the transaction, which closes later."""
+        """The messages that were posted belong to the transaction, which releases them."""
         self._is_closed = True
 
     def account(self) -> AccountEntry | None:
@@ -107,27 +107,32 @@ class Outbox:
             self._posted = _Posted()
             self._address = self._transaction.database_of(database)
         # Staged with every message: the transaction refuses another database.
-        self._transaction.stage(database, self._posted, after_commit=self._deliver)
+        self._transaction.stage(database, self._posted)
         return self._posted
 
-    async def _deliver(self) -> None:
-        """After a commit: what is due in the database, whoever posted it. What fails now is not the run."""
+    async def committed(self) -> Deliveries | None:
+        """Deliver what is due in the database, whichever run posted it; return what became of it.
+
+        None means that nothing was tried. A failure is a warning of the run, which has committed.
+        """
+        if self._address is None:
+            return None  # no statement has posted, or asked for deliveries
         self._is_committed = True
         if not self._settings.deliver_seconds:
-            return
-        assert self._address is not None
+            return None
         if self._address.path is not None and not self._address.path.exists():
-            return  # nobody has ever posted anything there, and to look would make it
+            return None  # the outbox was never used, and looking would make the file
         try:
             report = await self._delivered(self._address)
         except Exception as error:
             self._host.warn(f"messages wait to be delivered: {type(error).__name__}: {error}")
-            return
+            return None
         self._sent += report.sent
         self._dead += report.dead
         self._waiting = sum(each.count for each in report.waiting) + report.unnoted_count
         for warning in report_warnings(report, self._address, datetime.now(UTC)):
             self._host.warn(warning)
+        return Deliveries(report.sent, report.dead, self._waiting)
 
     async def _delivered(self, address: Address) -> Report:
         databases = self._host.service(Databases)
