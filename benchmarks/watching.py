@@ -14,9 +14,9 @@ from typing import Any
 
 import aioflow
 from aioflow import Engine, function
-from aioflow.bench import Bench, at_most, experiment
 from aioflow.benchmarks import fivestages
 from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.benchmarks.pipeline import MEMORY_BYTES, inside_engine
 from aioflow.plan import Program
 from aioflow.runtime.events import Event, StepEnded

@@ -32,7 +32,7 @@ from aioflow.benchmarks.harness.wording import (
     p_text,
     quantity,
 )
-from aioflow.cli.exit import FAILED, OK, tell
+from aioflow.cli.exit import FAILED, OK, print_message
 from aioflow.errors import InputError
 from aioflow.values.quantities import count_text
 
@@ -62,7 +62,9 @@ def run_and_keep(names: Sequence[str], output: str, *, quick: bool) -> int:
             _tell_finished(finished[-1] if finished else None, len(chosen), target)
             raise
     _show_results(results)
-    tell("note", f"the results are in {target}; `aioflow bench report {target}` makes a page of them")
+    print_message(
+        "note", f"the results are in {target}; `aioflow bench report {target}` makes a page of them"
+    )
     return _status(results)
 
 
@@ -92,19 +94,19 @@ def _ended_by_signals() -> Iterator[None]:
 
 def _tell_finished(results: Results | None, count: int, target: Path) -> None:
     if results is None:
-        tell("note", f"nothing was finished; {target} was not written")
+        print_message("note", f"nothing was finished; {target} was not written")
         return
     done = count_text(len(results.findings), "experiment")
-    tell("note", f"{done} of {count} finished: what they found is in {target}")
+    print_message("note", f"{done} of {count} finished: what they found is in {target}")
 
 
 def _status(results: Results) -> int:
     failed = [finding for finding in results.findings if finding.failure]
     for finding in failed:
-        tell("error", f"{finding.name} failed: {finding.failure}")
+        print_message("error", f"{finding.name} failed: {finding.failure}")
     disturbed = [finding.name for finding in results.findings if is_disturbed(finding)]
     if disturbed and not results.quick:
-        tell("warning", f"other programs were busy meanwhile, measure again: {', '.join(disturbed)}")
+        print_message("warning", f"other programs were busy meanwhile, measure again: {', '.join(disturbed)}")
     missed = has_missed_goals(results) and not results.quick
     return FAILED if failed or missed else OK
 
@@ -131,7 +133,7 @@ def write_report(results_file: str, output: str | None, *, as_markdown: bool | N
     target = output or ("bench-report.md" if as_markdown else "bench-report.html")
     (_write_markdown if as_markdown else _write_page)(results, target)
     if target != "-":
-        tell("note", f"the report is in {target}")
+        print_message("note", f"the report is in {target}")
 
 
 def _write_page(results: Results, target: str) -> None:
@@ -172,14 +174,14 @@ def compare_files(before: str, after: str, *, everything: bool, force: bool) -> 
     earlier, later = load(Path(before)), load(Path(after))
     found = compare(earlier, later, force=force)
     for reason in incomparable(earlier, later):
-        tell("warning", reason)
+        print_message("warning", reason)
     for file, results in ((before, earlier), (after, later)):
         if disturbed := disturbed_text(results):
-            tell("warning", f"{file}: {disturbed}")
+            print_message("warning", f"{file}: {disturbed}")
     works = {finding.name: finding.work for finding in earlier.findings}
     others = [each.name for each in later.findings if works.get(each.name, each.work) != each.work]
     if others:
-        tell("warning", f"not the same work before and after: {', '.join(others)}")
+        print_message("warning", f"not the same work before and after: {', '.join(others)}")
     changed = [change for change in found.changes if change.is_significant]
     shown = [each for each in found.changes if everything or each.is_significant]
     compared = count_text(len(found.changes), "figure")
@@ -191,7 +193,7 @@ def compare_files(before: str, after: str, *, everything: bool, force: bool) -> 
         print(title)
     for which, names in (("before", found.only_before), ("after", found.only_after)):
         if names:
-            tell("note", f"only {which}: {', '.join(names)}")
+            print_message("note", f"only {which}: {', '.join(names)}")
     return FAILED if found.is_worse else OK
 
 
@@ -225,9 +227,9 @@ def profile_experiments(names: Sequence[str], output: str | None, *, quick: bool
                 _show_profile(each.name, profile)
             if not profiles and not finding.failure:
                 more = "; a run that is not quick does more" if quick else ""
-                tell("note", f"{each.name} computed too little to tell what is hot{more}")
+                print_message("note", f"{each.name} computed too little to print_message what is hot{more}")
             if finding.failure:
-                tell("error", f"{each.name} failed: {finding.failure}")
+                print_message("error", f"{each.name} failed: {finding.failure}")
                 status = FAILED
     return status
 
