@@ -126,12 +126,12 @@ async def email(
 
     draft = EmailDraft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
     account = context.service(EmailAccounts).find(via)
-    letters = EmailContent(draft, account, ValueEncoding(cell, json_text), context.run.plan)
+    content = EmailContent(draft, account, ValueEncoding(cell, json_text), context.run.plan)
     post = poster("email", account.name, delivery, db, context)
     passed = (
-        told_together((rel, *more), letters, post, even_if_empty, context)
+        told_together((rel, *more), content, post, even_if_empty, context)
         if more
-        else told(rel, letters, post, each, even_if_empty, context)
+        else told(rel, content, post, each, even_if_empty, context)
     )
     async with aclosing(passed) as batches:
         async for batch in batches:

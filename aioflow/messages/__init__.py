@@ -1,4 +1,4 @@
-"""What a plan tells people: channels that deliver the messages of an outbox, and what they look like.
+"""Messages to people: their content, the outbox that holds them, and the channels that deliver them.
 
 Names are loaded when they are first used.
 """

@@ -1,6 +1,7 @@
-"""Accounts: the tables `[KIND.NAME]` of the configuration, of which a statement names one or none.
+"""Accounts of channels: the tables `[KIND.NAME]` of the configuration. A statement names one or none.
 
-Addresses of services: URLs with the values of secrets in them, of which nothing is shown later.
+The addresses in them may refer to secrets. Here these are filled in, and parts that give them away are
+masked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A process of its own in which apprise sends: `python -m aioflow.messages.apprise_child`.
+"""A process of its own in which apprise sends: `python -m aioflow.messages.chat.apprise_child`.
 
-Its services block on threads that nothing can stop, and take most of a second to load; a process is killed.
-A request is a line of JSON on stdin, the answer one on stdout. What it leaves to others: secrets, retries.
+Services of apprise block on threads that nothing can stop, and take most of a second to load; a process can
+be killed. A request is a line of JSON on stdin, the answer one on stdout. Secrets and retries are left to the
+parent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files that go with a message: all tuples of a relation as CSV, JSON or XML.
 
-How values are written is said by who attaches, since files of plans are written in the same way.
+The caller says how values are written, since plans write files in the same way.
 """
 
 from __future__ import annotations

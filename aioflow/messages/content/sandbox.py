@@ -1,6 +1,6 @@
-"""Where templates run: nothing but the data of a message is within their reach, and they end.
+"""The sandbox of templates: they reach nothing but the data of a message, and they end.
 
-It imports jinja2, and so is imported only when a plan has a template.
+This imports jinja2, and so is imported only when a plan has a template.
 """
 
 from __future__ import annotations

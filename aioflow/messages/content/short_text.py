@@ -1,6 +1,6 @@
-"""Short messages about tuples, as the outbox keeps them: notices for services, texts for phones.
+"""Short messages about tuples, as the outbox holds them: notices for chat services, and texts for phones.
 
-What short messages say of tuples: a line for each, or the text of a template.
+A message has a line for each tuple, or the text of a template.
 """
 
 from __future__ import annotations

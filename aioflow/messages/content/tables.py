@@ -1,8 +1,7 @@
-"""What a message says of tuples when no template does: a table, as text and as HTML.
+"""The content of a message without a template: a table of tuples, as text and as HTML.
 
-Tuples that have changed, as `diff` gives them: which attributes have, and how texts differ by words.
-
-What a message says of rows that may be wrong: in its subject and in its first line.
+Tuples that have changed, as `diff` gives them, show which attributes have changed, and how texts differ by
+words. A message about rows that may be wrong says so in its subject and in its first line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Templates of messages (Jinja2): the settings BODY and BODY_HTML, whose mistakes are found before a run.
 
-How a template is kept from doing harm is for `sandbox`.
+`sandbox` keeps templates from doing harm.
 """
 
 from __future__ import annotations

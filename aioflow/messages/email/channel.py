@@ -1,6 +1,6 @@
-"""The channel of mail: takes messages of the outbox to the servers and Maildirs of the accounts.
+"""The mail channel: takes messages of the outbox to the servers and Maildirs of the accounts.
 
-Mail into a Maildir: a folder of messages that mail programs read, and no server is needed for.
+A Maildir is a folder of messages that mail programs read; it needs no server.
 """
 
 from __future__ import annotations

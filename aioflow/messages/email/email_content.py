@@ -1,8 +1,7 @@
-"""Letters: the content of mails, made of a statement's draft and its tuples when it fires.
+"""The content of mails: made of a statement's draft and its tuples when the statement fires.
 
-Drafts: what a statement says of its mails, checked before it runs.
-
-Subjects of mails: with `{count}` or attributes in braces, or templates of Jinja2 as bodies are.
+A draft is all that a statement says of its mails, and is checked before the run. Subjects have `{count}` or
+attributes in braces, or are templates of Jinja2, as bodies are.
 """
 
 from __future__ import annotations
@@ -220,7 +219,7 @@ class EmailContent:
             _File(self._stem if single else name, schema, rows.batches)
             for name, (schema, rows) in zip(self._draft.names, relations, strict=True)
         ]
-        return [self._letter(excerpts, COUNT, (count,), variables, files, {})]
+        return [self._content(excerpts, COUNT, (count,), variables, files, {})]
 
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[dict[str, Any]]:
         """The one message for all tuples of a relation."""
@@ -230,7 +229,7 @@ class EmailContent:
         """The message for one tuple; an AddressError, TemplateError or TooLargeError says why not."""
         excerpt = Excerpt(schema, [row], 1, bool(self._draft.attach), self._plan, is_tuple=True)
         variables, file = _tuple_variables(schema, row), _File(self._stem, schema, lambda: [[row]])
-        return [self._letter([excerpt], schema, row, variables, [file], self._from_data(row))]
+        return [self._content([excerpt], schema, row, variables, [file], self._from_data(row))]
 
     @property
     def _stem(self) -> str:
@@ -241,7 +240,7 @@ class EmailContent:
         attached, heading = bool(self._draft.attach), self._draft.heading(place)
         return Excerpt(schema, shown, len(rows), attached, self._plan, heading=heading)
 
-    def _letter(
+    def _content(
         self,
         excerpts: Sequence[Excerpt],
         named: Schema,

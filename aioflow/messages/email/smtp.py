@@ -1,7 +1,7 @@
-"""The dialogue with a mail server, step by step; a crash between any two of them makes no difference.
+"""The dialogue with a mail server, step by step; a crash between any two steps makes no difference.
 
-What the server says of each recipient is an Answer; what concerns the whole message or the connection is
-a DeliveryError.
+The reply about one recipient is an SmtpReply. A failure of the whole message or of the connection is a
+DeliveryError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One attempt to deliver a message that was claimed: the call of its channel, and the note of its outcome.
 
-What becomes of a message after an attempt that failed: when it is tried again, or why it is not.
+After a failed attempt it is decided here when the message is tried again, or why it is not.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _tell(message: Message, outcome: DeliveryOutcome) -> None:
 class Attempt:
     """An attempt for one message. The outcome is noted in any case, also when it is cut short."""
 
-    def __init__(self, desk: DeliveryContext, key: str) -> None:
-        self._desk = desk
+    def __init__(self, context: DeliveryContext, key: str) -> None:
+        self._context = context
         self._key = key
         self._message: Message | None = None  # once the channel is called with it
         self._outcome: DeliveryOutcome | None = None
@@ -146,9 +146,9 @@ class Attempt:
     async def make(self, channel: Channel) -> DeliveryOutcome | None:
         """Deliver, and note what became of it; None when it could not be noted."""
         try:
-            message = await self._desk.table.read(self._key, self._desk.owner)
+            message = await self._context.table.read(self._key, self._context.owner)
         except DamageError as error:
-            self._outcome = DeliveryOutcome("dead", self._desk.now(), shown(f"{DAMAGED}: {error}"))
+            self._outcome = DeliveryOutcome("dead", self._context.now(), shown(f"{DAMAGED}: {error}"))
             return await self._note(self._outcome)
         if message is None:
             return None  # the lease has expired already
@@ -172,17 +172,19 @@ class Attempt:
         else:
             with suppress(StateError, TimeoutError):
                 async with asyncio.timeout(_LAST_NOTE_SECONDS):
-                    await self._desk.table.release(self._key, self._desk.owner)
+                    await self._context.table.release(self._key, self._context.owner)
 
     # --- the channel ------------------------------------------------------------------------------
 
     async def _deliver(self, channel: Channel, message: Message) -> DeliveryOutcome:
         error = DeliveryError("", uncertain=True)
-        seconds = self._desk.settings.delivery_seconds
-        cutoff = self._desk.cutoff
+        seconds = self._context.settings.delivery_seconds
+        cutoff = self._context.cutoff
         try:
             async with cutoff.within(seconds) as bound:
-                return DeliveryOutcome("sent", self._desk.now(), answer=shown(await channel.deliver(message)))
+                return DeliveryOutcome(
+                    "sent", self._context.now(), answer=shown(await channel.deliver(message))
+                )
         except DeliveryError as failure:
             error = failure
         except asyncio.CancelledError:
@@ -208,16 +210,20 @@ class Attempt:
     ) -> DeliveryOutcome:
         said = told(cut)
         if isinstance(said, str):
-            return DeliveryOutcome("sent", self._desk.now(), answer=shown(said))
+            return DeliveryOutcome("sent", self._context.now(), answer=shown(said))
         return self._judged(_cut_error(said, reason), seconds)
 
     def _judged(self, error: DeliveryError, seconds: float | None = None) -> DeliveryOutcome:
         assert self._message is not None
         verdict = judge(
-            self._message, error, self._desk.settings, self._desk.random, is_whole=not self._is_cut_short
+            self._message,
+            error,
+            self._context.settings,
+            self._context.random,
+            is_whole=not self._is_cut_short,
         )
         wait = verdict.seconds if seconds is None or error.retry_after_seconds else seconds
-        due = self._desk.now() + timedelta(seconds=wait)
+        due = self._context.now() + timedelta(seconds=wait)
         state: Literal["dead", "waiting"] = "dead" if verdict.dead else "waiting"
         unreachable = error.unreachable
         return DeliveryOutcome(
@@ -231,9 +237,9 @@ class Attempt:
 
         A database that fails is tried for as long as the lease lasts.
         """
-        patience = LockWait(self._desk.address, math.inf, self._desk.warn)
-        expires = self._desk.now() + timedelta(
-            seconds=self._desk.settings.lease_seconds - self._desk.settings.delivery_seconds
+        patience = LockWait(self._context.address, math.inf, self._context.warn)
+        expires = self._context.now() + timedelta(
+            seconds=self._context.settings.lease_seconds - self._context.settings.delivery_seconds
         )
         while True:
             try:
@@ -241,8 +247,8 @@ class Attempt:
             except BusyError as error:
                 await patience.pause(error)
             except StateError as error:
-                if self._desk.now() >= expires:
-                    self._desk.warn(self._unnoted(outcome, error))
+                if self._context.now() >= expires:
+                    self._context.warn(self._unnoted(outcome, error))
                     return None
                 await patience.pause(error)
 
@@ -262,15 +268,15 @@ class Attempt:
 
     async def _mark(self, outcome: DeliveryOutcome) -> bool:
         if outcome.state == "sent":
-            return await self._desk.table.mark_sent(
-                self._key, self._desk.owner, outcome.answer, self._desk.now()
+            return await self._context.table.mark_sent(
+                self._key, self._context.owner, outcome.answer, self._context.now()
             )
         if outcome.state == "dead":
-            return await self._desk.table.mark_dead(
-                self._key, self._desk.owner, outcome.error, outcome.progress
+            return await self._context.table.mark_dead(
+                self._key, self._context.owner, outcome.error, outcome.progress
             )
-        return await self._desk.table.mark_waiting(
-            self._key, self._desk.owner, outcome.due, outcome.error, outcome.progress or {}
+        return await self._context.table.mark_waiting(
+            self._key, self._context.owner, outcome.due, outcome.error, outcome.progress or {}
         )
 
 

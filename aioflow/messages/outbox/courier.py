@@ -1,8 +1,9 @@
-"""Delivers what waits in an outbox: claims messages, hands them to channels and notes what became of them.
+"""The courier claims messages of an outbox, hands them to channels and notes what became of them.
 
-Any number of couriers may work on one outbox, in any number of processes. A claim is a lease: who dies while
-delivering is followed by another, unless the message must not be sent twice. Leases go by the database's
-clock, which all of them share; between two looks at it time passes as on the loop's own.
+Any number of couriers may work on one outbox, in any number of processes. A claim is a lease: when a courier
+dies while it delivers, another one takes the message over, unless it must not be sent twice. Leases go by the
+clock of the database, which all couriers share. Between two readings of that clock the time of the loop
+counts.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class Courier:
     ) -> None:
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._cutoff = Cutoff()
-        self._desk = DeliveryContext(table, settings, address, warn, owner, self._now, random, self._cutoff)
+        self._context = DeliveryContext(
+            table, settings, address, warn, owner, self._now, random, self._cutoff
+        )
         self._table = table
         self._channels = channels
         self._settings = settings
@@ -140,8 +143,8 @@ class Courier:
             await self._set_clock()
             await self._work()
             self.report.waiting = await self._table.waiting(self._now())
-            self.report.held = await self._table.held(self._now(), self._desk.owner)
-            self.report.unnoted = await self._table.held_by(self._now(), self._desk.owner)
+            self.report.held = await self._table.held(self._now(), self._context.owner)
+            self.report.unnoted = await self._table.held_by(self._now(), self._context.owner)
         except StateError as error:
             self.report.troubles.append(str(error))
         return self.report
@@ -175,7 +178,7 @@ class Courier:
             trouble = self.report.troubles.pop() if self.report.troubles else ""
             self.report.troubles.clear()
             if trouble and trouble != told:
-                self._desk.warn(f"{trouble}; trying again until it works")
+                self._context.warn(f"{trouble}; trying again until it works")
                 told = trouble
             if trouble and not self._is_stopped:
                 self._changed.clear()
@@ -335,7 +338,7 @@ class Courier:
 
     async def _deliver_one(self, account: OutboxAccount, key: str) -> bool:
         """Claim and deliver a message; False when somebody else was faster."""
-        attempt = Attempt(self._desk, key)
+        attempt = Attempt(self._context, key)
         self._again.pop(key, None)
         try:
             if not await self._claim(key):
@@ -371,14 +374,14 @@ class Courier:
 
     async def _claim(self, key: str) -> bool:
         patience = LockWait(
-            self._desk.address, self._until - asyncio.get_running_loop().time(), self._desk.warn
+            self._context.address, self._until - asyncio.get_running_loop().time(), self._context.warn
         )
         while True:
             _CLAIMING()
             now = self._now()
             try:
                 claimed = await self._table.claim(
-                    key, self._desk.owner, now, self._lease_end(now), everything=self._everything
+                    key, self._context.owner, now, self._lease_end(now), everything=self._everything
                 )
                 return claimed or await self._take_over(key, patience)
             except BusyError as error:
@@ -405,7 +408,7 @@ class Courier:
             try:
                 if free == _NOTICES - 1:
                     until = self._lease_end(self._now())
-                    return await self._table.take_over(key, given, self._desk.owner, until)
+                    return await self._table.take_over(key, given, self._context.owner, until)
                 until = self._notice_end()
                 has_notice = await self._table.repeat_notice(key, given, until)
                 given, free = until, free + 1

@@ -1,9 +1,7 @@
-"""A message as the outbox keeps it, and what a channel must be able to do with it.
+"""A message as the outbox holds it, the protocol of channels, and deliveries that are cut short.
 
-Deliveries that are cut short: the moment when that happens, and what a channel can say of one.
-
-Time is over or somebody interrupts, and a receiver hangs. Whether it may have the message nevertheless
-decides whether a copy can come of it, and only the channel knows.
+A delivery is cut short when its time is over or the run is interrupted while a receiver hangs. If the
+receiver may have the message nevertheless, another attempt may make a copy. Only the channel can tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rows of the outbox as values, also those that a person, a program or a disk has damaged.
 
-A message is read strictly: what is not as it was posted is a DamageError in words. Lists are read so that
-they show every row.
+A message is read strictly: a row that is not as it was posted raises a DamageError. Lists show every row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The table of messages in a database: every statement about it, each atomic by itself.
 
 A message is `waiting`, or `sending` under a lease that ends some time, then `sent`, `dead` or `dropped`.
-Every change says what it expects to find, so that of several processes one succeeds, and the others learn of
-it by the number of rows. None of them needs a transaction: they wait for nobody but a run that is writing.
+Every change says which state it expects, so of several processes one succeeds, and the others learn that by
+the number of rows. No change needs a transaction: it waits only for a run that is writing.
 """
 
 from __future__ import annotations
