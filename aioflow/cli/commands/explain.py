@@ -1,4 +1,4 @@
-"""`aioflow explain`: a plan as it will run, step by step; with `--analyze` also what a run of it did."""
+"""`aioflow explain`: shows how a plan will run, step by step; with `--analyze` also how a run of it went."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def explain(
 
 
 def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool) -> None:
-    """Print how a plan will run, and on request how it did."""
+    """Print how a plan will run; with `analyze` run it, and print how that went."""
     program, registry = load_checked(options.plan_path, options.plan, settings.ops)
     arguments = stream_arguments(options, program) if analyze else None
     parameters = read_parameters(options.parameters, program.main, all_needed=analyze)
@@ -85,7 +85,7 @@ def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool)
     try:
         print("\n".join(_explain(graph, limits)))
     except SettingError:
-        # Some settings decide how a statement runs: without their parameters nothing can be said.
+        # Some settings decide how a statement runs: the parameters that they need are asked for.
         read_parameters(options.parameters, program.main)
         raise
     if arguments is not None:
@@ -118,7 +118,7 @@ def _explain(graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
     )
     explained: set[str] = set()
     for activation in reachable([root]):
-        # A plan called with other parameters or schemas runs alike: its first call stands for all.
+        # Calls with other parameters or schemas run alike: the first call stands for all.
         if activation.plan.key not in explained:
             explained.add(activation.plan.key)
             yield ""
