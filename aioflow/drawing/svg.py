@@ -1,6 +1,6 @@
 """Diagrams as SVG, for papers: plain boxes, one label for each variable, nothing overlapping.
 
-How wide a text will be, without asking for the font: the widths of Helvetica, with a reserve.
+The font is not asked for the width of a text: the widths of Helvetica are used, with a reserve.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`aioflow check`: every mistake and warning of plan files."""
+"""`aioflow check`: shows every mistake and warning of plan files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aioflow.cli.exit import BAD_INPUT, OK, guarded, report, show_diagnostics
 from aioflow.cli.options import Modules
 from aioflow.cli.output.colour import print_json
 from aioflow.cli.program import load_modules, load_program
+from aioflow.compiler.check import check as find_mistakes
 from aioflow.config.secrets import Secrets
 from aioflow.errors import Diagnostic, InputError, PlanError
 
@@ -32,7 +33,7 @@ def check(
 
 
 def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) -> int:
-    """Report on all files; returns the exit code."""
+    """Report on all files; return the exit code."""
     registry = load_modules(modules)
     mistakes = False
     for path in paths:
@@ -54,10 +55,8 @@ def check_files(paths: Sequence[str], *, as_json: bool, modules: Sequence[str]) 
 
 
 def _check_file(path: str, registry: Registry) -> list[Diagnostic]:
-    from aioflow.compiler.check import check
-
     # A file of plans for others to use need not have a main plan: all of its plans are checked.
-    return check(load_program(path, None, registry, any_plan=True), registry)
+    return find_mistakes(load_program(path, None, registry, any_plan=True), registry)
 
 
 def _print_json(path: str, found: Sequence[Diagnostic]) -> None:

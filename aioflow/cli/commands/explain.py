@@ -1,4 +1,4 @@
-"""`aioflow explain`: a plan as it will run, step by step; with `--analyze` also what a run of it did."""
+"""`aioflow explain`: shows how a plan will run, step by step; with `--analyze` also how a run of it went."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def explain_plan(options: RunOptions, settings: Configuration, *, analyze: bool)
     try:
         print("\n".join(_explain(graph, limits)))
     except SettingError:
-        # Some settings decide how a statement runs: without their parameters nothing can be said.
+        # Some settings decide how a statement runs: the parameters that they need are asked for.
         read_parameters(options.parameters, program.main)
         raise
     if arguments is not None:

@@ -1,4 +1,4 @@
-"""`aioflow fetch`: one request as a plan would make it, and all that can be said about its answer."""
+"""`aioflow fetch`: makes one request as a plan would, and reports on its answer."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from aioflow.web.errors import RequestRefusedError, WebError
 from aioflow.web.http import SAFE_METHODS, Request, Response
 from aioflow.web.settings import WebSettings, web_settings
 from aioflow.web.urls import without_userinfo
+from aioflow.wrappers.charsets import detect
 from aioflow.wrappers.media import medium_of
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): *([^\r\n\0]*)")
@@ -82,7 +83,7 @@ def fetch(
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """What the command line says about one request."""
+    """The options of one request."""
 
     url: str
     method: str | None = None
@@ -95,21 +96,21 @@ class FetchOptions:
 
     @property
     def destination(self) -> str | None:
-        """Where the body goes, if anywhere; - is stdout."""
+        """The file that the body goes to, if any; - is stdout."""
         return self.output or ("-" if self.body else None)
 
 
 def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
-    """Make a request and report on it; returns the exit code."""
+    """Make a request and report on its answer; return the exit code."""
     request = request_of(options)
     settings = web_settings(configuration)
-    # The body has stdout for itself.
+    # A body on stdout stands there alone.
     report = sys.stderr if options.destination == "-" else sys.stdout
-    # A file that cannot be written is found out before anything is sent.
+    # A file that cannot be written is noticed before the request is sent.
     destination = OutputDestination(overwrite=options.destination) if options.destination else None
     try:
         response, body = run_interruptibly(_response(request, settings))
-        # Whoever reads the report may leave in the middle of it; the file is there by then.
+        # The reader of the report may leave before its end: the file is written first.
         if destination is not None and destination.name is not None:
             _write(_for_output(response, body, destination), destination)
         _tell(request, response, body, report, as_json=options.as_json, offline=settings.http.offline)
@@ -125,7 +126,7 @@ def fetch_url(options: FetchOptions, configuration: Configuration) -> int:
 
 
 def request_of(options: FetchOptions) -> Request:
-    """The request that the options ask for."""
+    """Return the request that the options ask for."""
     if not options.url.lower().startswith(("http://", "https://")):
         raise InputError(f"{options.url!r} is no http:// or https:// address")
     by_default = "HEAD" if options.head else "GET" if options.data is None else "POST"
@@ -147,7 +148,8 @@ def request_of(options: FetchOptions) -> Request:
 
 
 async def _response(request: Request, settings: WebSettings) -> tuple[Response, bytes]:
-    """The answer to one request, with its body."""
+    """Return the answer to one request, and its body."""
+    # Other commands import this module, and make no requests.
     from aioflow.web.client import Client
 
     client = Client.open(settings)
@@ -180,11 +182,9 @@ def _data(text: str | None) -> bytes | None:
 
 
 def _for_output(response: Response, body: bytes, destination: OutputDestination) -> bytes:
-    """Return the body as it is or, for a terminal, as the text that it is, of which nothing is obeyed."""
+    """Return the body as it is or, for a terminal, as text without control sequences."""
     if not os.isatty(destination.descriptor):
         return body
-    from aioflow.wrappers.charsets import detect
-
     content_type = response.headers.get("Content-Type", "")
     found = detect(body, content_type, markup="html" in content_type or "xml" in content_type)
     return visible_lines(body.decode(found.codec, "backslashreplace")).encode()
@@ -196,13 +196,13 @@ def _write(body: bytes, destination: OutputDestination) -> None:
             file.write(body)
         destination.commit()
     except OSError as error:
-        # The system knows a descriptor only.
+        # The system knows only the descriptor, not the name.
         error.filename = destination.name
         raise
 
 
 def _write_out(response: Response, body: bytes, destination: OutputDestination) -> None:
-    """Write to stdout, but nothing to a terminal that would show it as anything but itself."""
+    """Write the body to stdout; a body that is no text is not written to a terminal."""
     if sys.stdout.isatty() and _kind_of(response, body) is not None:
         print_message("note", "the body is not shown, since it is no text; -o FILE saves it")
     else:
@@ -291,7 +291,7 @@ def shown_url(url: str) -> str:
 def _origin(response: Response, offline: bool) -> str:
     age = response.headers.get("Age", "")
     if offline and response.stored == "cache" and age.isdecimal():
-        # Fresh or not, it is all there is.
+        # Offline, an answer is used whether it is fresh or not.
         old = f"{age} s" if int(age) < 60 else duration_text(int(age))
         return f"from the cache, {old} old; the server was not asked"
     return _ORIGINS.get(response.stored, str(response.stored))
@@ -322,7 +322,7 @@ def _body_text(response: Response, body: bytes) -> str:
 
 
 def sent_bytes(response: Response, body: bytes) -> int | None:
-    """How much crossed the network; None where nothing tells."""
+    """Return how many bytes crossed the network; None if the answer does not say."""
     said = response.headers.get("Content-Length", "")
     if said.isdecimal():
         return int(said)
@@ -330,9 +330,7 @@ def sent_bytes(response: Response, body: bytes) -> int | None:
 
 
 def charset_of(response: Response, body: bytes) -> str | None:
-    """How a text is encoded, and who says so; None for what is no text."""
-    from aioflow.wrappers.charsets import detect
-
+    """Return the encoding of a text and its origin; None for a body that is no text."""
     content_type = response.headers.get("Content-Type", "")
     if medium_of(body, content_type) is not None:
         return None
@@ -346,7 +344,7 @@ def charset_of(response: Response, body: bytes) -> str | None:
 
 
 def _kind_of(response: Response, body: bytes) -> str | None:
-    """The media type of what is no text."""
+    """Return the media type of a body that is no text; None for text."""
     medium = medium_of(body, response.headers.get("Content-Type", ""))
     return None if medium is None else medium.type
 

@@ -1,9 +1,7 @@
-"""`aioflow fmt`: plans in their one form.
+"""`aioflow fmt`: formats plans, or shows as a unified difference what formatting would change.
 
-What formatting changes in a text, as a unified difference.
-
-difflib alone takes time with the square of a text whose lines repeat, as those of plans do. Here a text and
-its formatted form are compared statement by statement: both have the same ones, in the same order.
+difflib alone takes quadratic time for a text whose lines repeat, as those of plans do. Here a text and its
+formatted form are compared statement by statement: both have the same statements, in the same order.
 """
 
 from __future__ import annotations
@@ -19,7 +17,9 @@ import typer
 from aioflow.cli.exit import BAD_INPUT, FAILED, OK, for_terminal, guarded, has_colours, report
 from aioflow.cli.output.destination import replace_file
 from aioflow.errors import AioflowError
+from aioflow.language import format_text
 from aioflow.language.decoding import plain_text
+from aioflow.language.loader import read_plan_file
 from aioflow.language.parser import read_text
 from aioflow.plan import Plan
 
@@ -38,7 +38,7 @@ def fmt(
 
 
 def format_files(paths: Sequence[str], *, check_only: bool) -> int:
-    """Format files in place, or show what would change; returns the exit code."""
+    """Format files in place, or show what would change; return the exit code."""
     changed = mistakes = False
     for path in paths:
         try:
@@ -50,9 +50,6 @@ def format_files(paths: Sequence[str], *, check_only: bool) -> int:
 
 
 def _format_file(path: str, *, check_only: bool) -> bool:
-    from aioflow.language import format_text
-    from aioflow.language.loader import read_plan_file
-
     content = sys.stdin.buffer.read() if path == "-" else read_plan_file(path)
     after = format_text(content, "<stdin>" if path == "-" else path)
     before = content.decode()
@@ -67,8 +64,6 @@ def _format_file(path: str, *, check_only: bool) -> bool:
 
 
 def _show_difference(path: str, before: str, after: str) -> None:
-    from aioflow.cli.commands.fmt import unified_difference
-
     codes = {"+": "32", "-": "31", "@": "36"}
     lines = list(unified_difference(before, after, path, f"{path} (formatted)"))
     for each in lines or [f"{path}: only its line ends, or a byte order mark, would change"]:
@@ -83,7 +78,7 @@ _TAGS: tuple[Tag, ...] = ("equal", "replace", "equal")
 
 
 def unified_difference(before: str, after: str, name: str, new_name: str) -> Iterator[str]:
-    """The lines of the difference between a text and its formatted form."""
+    """Yield the lines of the difference between a text and its formatted form."""
     before = plain_text(before)
     old, new = _split(before), _split(after)
     groups = list(_Aligned(old, new, _anchors(before, after)).get_grouped_opcodes())
@@ -102,20 +97,20 @@ def unified_difference(before: str, after: str, name: str, new_name: str) -> Ite
 
 
 def _split(text: str) -> list[str]:
-    """The lines of a text as an editor counts them; `str.splitlines` knows more kinds of line ends."""
+    """Return the lines of a text as an editor counts them; `str.splitlines` knows more line ends."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def _range(start: int, end: int) -> str:
-    """Lines as the format counts them: from 1, and an empty range after the line before it."""
+    """Return a range as a unified difference writes it: from 1, an empty one after the line before it."""
     return f"{start + (end > start)},{end - start}"
 
 
 def _anchors(before: str, after: str) -> list[tuple[int, int]]:
-    """Lines, counted from 0, on which the same item or statement begins in both texts."""
+    """Return the lines, counted from 0, on which the same item or statement begins in both texts."""
     found = [(0, 0)]
     for here, there in zip(_lines(before), _lines(after), strict=True):
-        # Of several on one line the first counts; a comment may have moved from behind one to before it.
+        # Of several on one line the first counts. A comment may have moved to before its statement.
         if here > found[-1][0] and there > found[-1][1]:
             found.append((here, there))
     return found
@@ -131,7 +126,7 @@ def _lines(text: str) -> list[int]:
 
 
 class _Aligned(SequenceMatcher[str]):
-    """Two lists of lines, cut at the same places; the standard library groups what differs."""
+    """Two lists of lines, cut at the same statements; the standard library groups the differences."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], cuts: Sequence[tuple[int, int]]) -> None:
         super().__init__(None, [], [])
@@ -153,13 +148,13 @@ class _Aligned(SequenceMatcher[str]):
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines are the same at the beginning."""
+    """Return how many lines are the same at the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _append(found: list[Opcode], code: Opcode) -> None:
-    """Add a stretch, as one with the last if it is of the same kind."""
+    """Add a stretch of lines; join it with the last one if both are of the same kind."""
     if found and found[-1][0] == code[0]:
         _, start, _, new_start, _ = found.pop()
         code = (code[0], start, code[2], new_start, code[4])

@@ -1,4 +1,4 @@
-"""`aioflow graph`: a plan as a drawing, to stdout or a file."""
+"""`aioflow graph`: draws a plan, to stdout or a file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aioflow.cli.exit import guarded
 from aioflow.cli.options import DrawingName, Modules, PlanName, PlanPath
 from aioflow.cli.output.destination import replace_file
 from aioflow.cli.program import load_checked
+from aioflow.drawing import draw
 from aioflow.errors import InputError
 
 _BY_ENDING = {

@@ -1,4 +1,4 @@
-"""`aioflow notify test NAME`: a sample through an account, at once and without an outbox."""
+"""`aioflow notify test NAME`: sends a sample through an account, at once and without an outbox."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _now() -> Any:
     return datetime.now(UTC)
 
 
-# --- what is sent -------------------------------------------------------------------------------
+# --- samples ------------------------------------------------------------------------------------
 
 
 def _notify_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:

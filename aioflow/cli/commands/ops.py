@@ -1,4 +1,4 @@
-"""`aioflow ops`: what operators there are, from their signatures and docstrings."""
+"""`aioflow ops`: lists the operators and shows their reference, from signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def show_operators(name: str | None, *, markdown: bool, modules: Sequence[str]) 
 
 
 def by_family() -> dict[str, list[Operator]]:
-    """All operators, in families as their modules divide them."""
+    """Return all operators by family, which is the module that they stand in."""
     families: dict[str, list[Operator]] = defaultdict(list)
     for described in registry:
         families[described.family].append(described)
@@ -70,7 +70,7 @@ def by_family() -> dict[str, list[Operator]]:
 
 
 def form(described: Operator) -> str:
-    """How a statement with the operator is written: `join (left, right, where : out)`."""
+    """Return the form of a statement with the operator: `join (left, right, where : out)`."""
     inputs = [port.name + (", …" if port.variadic else "") for port in described.inputs if not port.optional]
     inputs += [
         f"{port.name}, …" if port.variadic else f"[{port.name}]" for port in described.inputs if port.optional
@@ -81,7 +81,7 @@ def form(described: Operator) -> str:
 
 
 def summary(described: Operator) -> str:
-    """The first sentence of the documentation, on one line."""
+    """Return the first paragraph of the documentation, on one line."""
     return " ".join(described.doc.split("\n\n")[0].split())
 
 

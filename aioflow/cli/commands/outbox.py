@@ -119,7 +119,7 @@ def outbox_deliver(
 
 @asynccontextmanager
 async def _outbox(choice: DatabaseChoice, *, to_change: bool) -> AsyncIterator[OutboxTable | None]:
-    """The messages of a database; None when no plan has ever written to it."""
+    """Open the outbox of a database; it is None if no plan has ever written to the database."""
     databases, address = choice.databases, choice.address
     table = OutboxTable(lambda: databases.connect(address))
     connection = await databases.connect(address)
@@ -148,7 +148,7 @@ def _warn(message: str) -> None:
 
 
 def list_messages(db: str | None, plan_path: str | None, *, everything: bool, as_json: bool) -> None:
-    """Show messages, the oldest first; nothing is changed."""
+    """Print messages, the oldest first. Nothing is changed."""
     run_interruptibly(_list(find_database(db, plan_path), everything, as_json))
 
 
@@ -177,7 +177,7 @@ class _Json:
 
 
 class _Lines:
-    """A table whose columns are as wide as the first rows need them."""
+    """A table whose column widths are those of the first rows."""
 
     def __init__(self) -> None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -251,7 +251,7 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def retry_messages(db: str | None, plan_path: str | None, keys: Sequence[str], *, all_dead: bool) -> int:
-    """Have messages tried again; returns the exit code."""
+    """Have messages tried again; return the exit code."""
     if bool(keys) == all_dead:
         raise InputError("name the messages by their keys, or say --all-dead")
     choice = find_database(db, plan_path)
@@ -259,19 +259,19 @@ def retry_messages(db: str | None, plan_path: str | None, keys: Sequence[str], *
 
 
 def drop_messages(db: str | None, plan_path: str | None, keys: Sequence[str]) -> int:
-    """Have messages never tried again; returns the exit code."""
+    """Have messages never tried again; return the exit code."""
     return run_interruptibly(_change(find_database(db, plan_path), keys, "drop"))
 
 
 async def _retry_all_dead(choice: DatabaseChoice) -> int:
     async with _outbox(choice, to_change=True) as table:
-        count = 0 if table is None else await _patiently(choice, table.retry_dead)
+        count = 0 if table is None else await _when_unlocked(choice, table.retry_dead)
     print(f"{count_text(count, 'message')} will be tried again")
     return OK
 
 
 async def _change(choice: DatabaseChoice, prefixes: Sequence[str], what: str) -> int:
-    """Do something to messages, or to none of them when one of the keys is wrong."""
+    """Retry or drop messages; if one of the keys is wrong, none of them."""
     async with _outbox(choice, to_change=True) as table:
         if table is None:
             raise InputError(f"there are no messages in {choice.address.shown}")
@@ -281,7 +281,7 @@ async def _change(choice: DatabaseChoice, prefixes: Sequence[str], what: str) ->
         done = "will be tried again" if what == "retry" else "dropped"
         code = OK
         for key in keys:
-            if await _patiently(choice, lambda key=key: change(key, now)):  # type: ignore[misc]
+            if await _when_unlocked(choice, lambda key=key: change(key, now)):  # type: ignore[misc]
                 print(f"{key[:SHORT_KEY]} {done}")
             else:
                 ((_, state),) = await table.matching(key)
@@ -301,24 +301,21 @@ async def _key(table: OutboxTable, prefix: str) -> str:
     return found[0][0]
 
 
-async def _patiently(choice: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
-    """Wait while a run is writing to the database."""
-    from aioflow.state.errors import BusyError
-    from aioflow.state.lock_wait import LockWait
-
-    patience = LockWait(choice.address, choice.databases.settings(choice.address.name).wait_seconds, _warn)
+async def _when_unlocked(choice: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
+    """Do work on the database, after a run that is writing to it."""
+    lock = LockWait(choice.address, choice.databases.settings(choice.address.name).wait_seconds, _warn)
     while True:
         try:
             return await work()
         except BusyError as error:
-            await patience.pause(error)
+            await lock.pause(error)
 
 
 # --- deliver --------------------------------------------------------------------------------------
 
 
 def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
-    """Deliver all that waits, or on and on what becomes due; returns the exit code."""
+    """Deliver all messages that wait, or with `watch` those that become due; return the exit code."""
     return run_interruptibly(_deliver(find_database(db, plan_path), watch))
 
 
@@ -348,7 +345,7 @@ def _tell_outcome(key: str, account: OutboxAccount, outcome: DeliveryOutcome) ->
 
 
 def _tell_report(report: Report, address: Address) -> int:
-    """Say what was done and what is left; returns the exit code."""
+    """Print what was done and what is left; return the exit code."""
     now = datetime.now(UTC)
     for trouble in dict.fromkeys(report.troubles):
         print_message("error", trouble)

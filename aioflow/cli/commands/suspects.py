@@ -77,7 +77,7 @@ async def _suspects(choice: DatabaseChoice, connection: Connection) -> list[Susp
 
 
 def list_suspects(db: str | None, plan_path: str | None, *, as_json: bool) -> None:
-    """Show what is held back, by table; nothing is changed."""
+    """Print what is held back, by table. Nothing is changed."""
     choice = find_database(db, plan_path)
     found = run_interruptibly(_list(choice))
     if as_json:
@@ -152,10 +152,10 @@ def forget(db: str | None, plan_path: str | None, table: str) -> None:
 async def _change(
     choice: DatabaseChoice, table: str, change: Callable[[Connection], Awaitable[None]]
 ) -> Suspect:
-    """Change what is held back of a table; return it as it was."""
+    """Change what is held back of a table; return it as it was before."""
     address, databases = choice.address, choice.databases
     wait_seconds = databases.settings(address.name).wait_seconds
-    patience = LockWait(address, wait_seconds, lambda message: print_message("warning", message))
+    lock = LockWait(address, wait_seconds, lambda message: print_message("warning", message))
     connection = await databases.connect(address)
     try:
         found = {suspect.table: suspect for suspect in await _suspects(choice, connection)}
@@ -165,7 +165,7 @@ async def _change(
                 f"nothing is held back from the table {table!r}{suggestion(table, found)} (suspect: {known})"
             )
         async with AsyncExitStack() as stack:
-            await patience.enter(connection, stack)
+            await lock.enter(connection, stack)
             await change(connection)
         return found[table]
     finally:

@@ -1,4 +1,4 @@
-"""Which wrappers a plan file has: `aioflow wrapper list`, and the file that defines a wrapper."""
+"""`aioflow wrapper list`: lists the wrappers of plan files; finds the file that defines a wrapper."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def wrapper_list(
 
 
 def load_wrappers(path: str) -> Program:
-    """A file with all that it uses; unlike a program that is run it need not have a plan."""
+    """Load a file with all that it uses; unlike a program that is run, it need not have a plan."""
     return load(path, any_plan=True)
 
 
 def file_of(name: str) -> str:
-    """The only plan file of the current folder that defines a wrapper."""
+    """Return the one plan file of the current folder that defines a wrapper."""
     defined = _defined_here()
     files = [file for file, names in defined.items() if name.lower() in names]
     if len(files) == 1:
@@ -61,7 +61,7 @@ def file_of(name: str) -> str:
 
 
 def in_python(wrapper: PythonWrapper) -> InputError:
-    """That a wrapper cannot be shown a page, for it has none."""
+    """Return the error that a wrapper written in Python cannot be tried on a page."""
     return InputError(
         f"wrapper {wrapper.name!r} is written in Python ({_place(wrapper)}) and fetches its pages itself: "
         "run a plan that uses it instead"
@@ -73,7 +73,7 @@ def _place(wrapper: PythonWrapper) -> str:
 
 
 def _defined_here() -> dict[str, list[str]]:
-    """The names of wrappers, in lower case, by plan file of the current folder."""
+    """Return the names of wrappers, in lower case, by plan file of the current folder."""
     found = {}
     for file in sorted(Path().glob(f"*{SUFFIX}")):
         try:
@@ -86,7 +86,7 @@ def _defined_here() -> dict[str, list[str]]:
 
 
 def find(name: str, program: Program) -> AnyWrapper:
-    """The wrapper of a program, or one that is registered in Python, without mistakes."""
+    """Return a wrapper of a program, or one that is registered in Python, if it has no mistakes."""
     registered = python_wrapper(name)
     if program.item("wrapper", name) is None and registered is not None:
         return registered
@@ -97,7 +97,7 @@ def find(name: str, program: Program) -> AnyWrapper:
 
 
 def list_wrappers(path: str | None, *, as_json: bool, modules: Sequence[str]) -> None:
-    """The wrappers of a file and of those that it uses, or of all files here, and of the user's modules."""
+    """Print the wrappers of a file and the files it uses, or of this folder, and of the user's modules."""
     load_modules(modules)
     mistakes: list[Diagnostic] = []
     listed = list(_of_program(load_wrappers(path), mistakes) if path else _of_folder(mistakes))
@@ -116,7 +116,7 @@ def list_wrappers(path: str | None, *, as_json: bool, modules: Sequence[str]) ->
 def _of_program(
     program: Program, mistakes: list[Diagnostic], only: str | None = None
 ) -> Iterator[tuple[AnyWrapper, str | None]]:
-    """Wrappers and the files that they stand in; `only` those of one file."""
+    """Yield wrappers and the files that they stand in; with `only`, those of one file."""
     for item in program.items:
         file = item.span.source.name if item.span else None
         if item.kind.lower() != "wrapper" or (only is not None and file != only):
@@ -136,7 +136,7 @@ def _of_folder(mistakes: list[Diagnostic]) -> Iterator[tuple[AnyWrapper, str | N
         except PlanError as error:
             mistakes += error.diagnostics
             continue
-        # Those of the files that it uses are listed with them.
+        # Wrappers of the files that it uses are listed with those files.
         yield from _of_program(program, mistakes, only=name)
 
 

@@ -56,9 +56,10 @@ from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.calls import accepted
 from aioflow.wrappers.definition import Paging, RequestTemplate, Wrapper
 from aioflow.wrappers.readers.reader import Found
+from aioflow.wrappers.requests import Pages, RequestMaker
 from aioflow.wrappers.wrapper_item import AnyWrapper
 
-# What stands before the first input in the address of a wrapper, if that is a host and more.
+# The part of a wrapper's address before its first input, if it is a host and more.
 _SURE_BEGINNING = re.compile(r"https?://[^/{}]+/[^{}?#]*", re.IGNORECASE)
 
 
@@ -103,8 +104,8 @@ def wrapper_test(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A page, or why there is none, and the request it answers."""
+class TestedPage:
+    """A page, or the error in its place, and its request."""
 
     page: FetchedPage | None
     request: Request | None = None
@@ -113,22 +114,20 @@ class Asked:
 
 def pages_of(
     wrapper: Wrapper, browser: Browser, inputs: Sequence[str], url: str | None, file: str | None
-) -> Iterator[Asked]:
-    """The page that was saved or is named, or else those that the inputs ask for."""
+) -> Iterator[TestedPage]:
+    """Yield the page that was saved or that has this URL, or else the pages that the inputs ask for."""
     if file is not None:
-        yield Asked(saved_page(file, url or _own_url(wrapper, inputs)))
+        yield TestedPage(saved_page(file, url or _own_url(wrapper, inputs)))
         return
     named = None if url is None else [Request(url, robots=wrapper.request.robots)]
     for request in named or _requests(wrapper, inputs):
         try:
-            yield Asked(browser.fetch(request), request)
+            yield TestedPage(browser.fetch(request), request)
         except WebError as error:
-            yield Asked(None, request, error)
+            yield TestedPage(None, request, error)
 
 
 def _requests(wrapper: Wrapper, given: Sequence[str]) -> list[Request]:
-    from aioflow.wrappers.requests import RequestMaker
-
     secrets = Secrets()
     maker = RequestMaker(wrapper, secret=lambda name: secrets.get(name).reveal())
     requests = []
@@ -145,11 +144,9 @@ def _requests(wrapper: Wrapper, given: Sequence[str]) -> list[Request]:
 
 
 def _own_url(wrapper: Wrapper, given: Sequence[str]) -> str | None:
-    """Where a wrapper would have found a page that was saved; None if its inputs are needed to tell."""
-    from aioflow.wrappers.requests import RequestMaker
-
+    """Return the URL at which a wrapper would find a saved page; None if that depends on its inputs."""
     rows = input_rows(given, wrapper)
-    # Neither a body nor credentials are needed for that.
+    # The URL depends on neither the body nor credentials.
     bare = replace(wrapper, request=RequestTemplate(url=wrapper.request.url))
     with suppress(SettingError, WebError):
         request = RequestMaker(bare).make({name: value_of(value) for name, value in rows[0].items()})
@@ -160,7 +157,7 @@ def _own_url(wrapper: Wrapper, given: Sequence[str]) -> str | None:
 
 
 def input_rows(given: Sequence[str], wrapper: AnyWrapper) -> list[Mapping[str, Any]]:
-    """The tuples that `--input` gives: JSON objects or arrays of them; all NAME=VALUE together are one."""
+    """Return the tuples of `--input`: JSON objects or arrays; all NAME=VALUE together are one tuple."""
     names = [each.name for each in wrapper.inputs]
     rows: list[Mapping[str, Any]] = []
     single: list[tuple[str, str]] = []
@@ -190,19 +187,17 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
 # --- the next page ------------------------------------------------------------------------------
 
 
-def next_page(wrapper: Wrapper, asked: Asked, found: Extracted) -> str | None:
-    """Where a wrapper that pages by itself would go on: an address, or as much of it as is known."""
-    from aioflow.wrappers.requests import Pages
-
-    assert asked.page is not None
-    url = asked.page.head.url
+def next_page(wrapper: Wrapper, tested: TestedPage, found: Extracted) -> str | None:
+    """Return the address of the next page of a wrapper with paging, or the part of it that is known."""
+    assert tested.page is not None
+    url = tested.page.head.url
     if wrapper.paging is None:
         return None
     if not url.startswith(("http://", "https://")):
         if wrapper.paging.kind == "next":
             return None if found.next_page is None else cell(found.next_page)
         url = ""
-    request = asked.request or Request(url)
+    request = tested.request or Request(url)
     pages = Pages(wrapper)
     pages.pages = _number_of(request.url, wrapper.paging)
     following = pages.following(request, url, found.next_page, len(found.rows))
@@ -210,12 +205,12 @@ def next_page(wrapper: Wrapper, asked: Asked, found: Extracted) -> str | None:
 
 
 def _number_of(url: str, paging: Paging) -> int:
-    """Which of its pages this is, for a wrapper that counts them."""
+    """Return the number of a page, for a wrapper that counts its pages."""
     said = parse_qs(urlsplit(url).query).get(paging.parameter or "", ("",))[-1]
     return max(1, (int(said) - paging.start) // paging.step + 1) if said.isdecimal() else 1
 
 
-# So many rows are shown, and for so many it is told where their values came from, unless more are asked for.
+# Rows that are shown, rows whose values are shown with their origin, and origins for each value.
 SHOWN_ROWS = 10
 EXPLAINED_ROWS = 3
 SHOWN_PLACES = 3
@@ -223,7 +218,7 @@ SHOWN_PLACES = 3
 
 @dataclass(frozen=True)
 class WrapperTest:
-    """What the command line says about one test."""
+    """The options of one test."""
 
     target: Sequence[str]
     plan_file: str | None = None
@@ -234,7 +229,7 @@ class WrapperTest:
     as_json: bool = False
 
     def plan_and_name(self) -> tuple[str | None, str]:
-        """`NAME`, or `PLAN NAME`."""
+        """Return the plan file, if it is given, and the name of the wrapper."""
         if len(self.target) == 2 and self.plan_file is None:
             return self.target[0], self.target[1]
         if len(self.target) != 1:
@@ -243,7 +238,7 @@ class WrapperTest:
 
 
 def run_test(test: WrapperTest, settings_for: Callable[[str | None], Configuration]) -> int:
-    """Report on one wrapper and page after page; returns the exit code."""
+    """Report on a wrapper, page by page; return the exit code."""
     path, name = test.plan_and_name()
     if path is None:
         load_modules(settings_for(None).ops)
@@ -256,10 +251,10 @@ def run_test(test: WrapperTest, settings_for: Callable[[str | None], Configurati
     browser = Browser(web_settings(configuration))
     failed = False
     try:
-        for number, asked in enumerate(pages_of(wrapper, browser, test.inputs, test.url, test.file)):
+        for number, tested in enumerate(pages_of(wrapper, browser, test.inputs, test.url, test.file)):
             if number and not test.as_json:
                 print()
-            failed = not _show_page(wrapper, asked, test) or failed
+            failed = not _show_page(wrapper, tested, test) or failed
     finally:
         browser.close()
     return FAILED if failed else OK
@@ -268,45 +263,45 @@ def run_test(test: WrapperTest, settings_for: Callable[[str | None], Configurati
 # --- the report ---------------------------------------------------------------------------------
 
 
-def _show_page(wrapper: Wrapper, asked: Asked, test: WrapperTest) -> bool:
-    """Report on one page; whether it could be read."""
+def _show_page(wrapper: Wrapper, tested: TestedPage, test: WrapperTest) -> bool:
+    """Report on one page; return whether it could be read."""
     paint = Colour()
-    if asked.request is not None and not test.as_json:
-        print(f"{paint('bold', asked.request.method)} {shown_url(asked.request.url)}")
-    if asked.page is None:
-        _tell_failure(asked, asked.error, test)
+    if tested.request is not None and not test.as_json:
+        print(f"{paint('bold', tested.request.method)} {shown_url(tested.request.url)}")
+    if tested.page is None:
+        _tell_failure(tested, tested.error, test)
         return False
     if not test.as_json:
-        print(_answer_text(asked.page, paint))
+        print(_answer_text(tested.page, paint))
     try:
-        found, places = _read(wrapper, asked.page)
+        found, places = _read(wrapper, tested.page)
     except WebError as error:
-        _tell_failure(asked, error, test)
+        _tell_failure(tested, error, test)
         return False
     if test.as_json:
-        _print_json(wrapper, asked, found, places)
+        _print_json(wrapper, tested, found, places)
         return True
-    print(mask("\n".join(_report(wrapper, asked, found, places, test.rows, paint))))
+    print(mask("\n".join(_report(wrapper, tested, found, places, test.rows, paint))))
     return True
 
 
 def _report(
-    wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found], rows: int, paint: Colour
+    wrapper: Wrapper, tested: TestedPage, found: Extracted, places: Sequence[Found], rows: int, paint: Colour
 ) -> Iterator[str]:
-    assert asked.page is not None
+    assert tested.page is not None
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     yield ""
-    yield from _table(wrapper, asked.page, found, max(rows, SHOWN_ROWS), width)
+    yield from _table(wrapper, tested.page, found, max(rows, SHOWN_ROWS), width)
     if rows:
         yield from _places(places, rows, paint, width or 160)
     yield from _fields(wrapper, found, places, paint)
-    if (following := next_page(wrapper, asked, found)) is not None:
+    if (following := next_page(wrapper, tested, found)) is not None:
         yield ""
         yield f"next page: {visible(following)}"
 
 
 def _read(wrapper: Wrapper, page: FetchedPage) -> tuple[Extracted, list[Found]]:
-    """What a plan would read; as there, an error status is an error unless it means no result."""
+    """Read a page as a plan would: an error status is an error, unless EMPTY says that it means no result."""
     if page.head.status in wrapper.request.empty:
         return Extracted([], is_proven_empty=True), []
     if page.response is not None:
@@ -314,10 +309,10 @@ def _read(wrapper: Wrapper, page: FetchedPage) -> tuple[Extracted, list[Found]]:
     return extract(wrapper.extraction, page), explain(wrapper.extraction, page)
 
 
-def _tell_failure(asked: Asked, error: WebError | None, test: WrapperTest) -> None:
+def _tell_failure(tested: TestedPage, error: WebError | None, test: WrapperTest) -> None:
     if test.as_json:
         described = {"error": str(error), "error-kind": type(error).__name__}
-        url = {"url": without_userinfo(asked.request.url)} if asked.request else {}
+        url = {"url": without_userinfo(tested.request.url)} if tested.request else {}
         print_json({**url, **described})
     else:
         print_message("error", visible(str(error)))
@@ -372,7 +367,7 @@ def _places(places: Sequence[Found], most: int, paint: Colour, width: int) -> It
         shown += 1
         yield ""
         yield paint("bold", f"row {number + 1}")
-        # A field that takes all of its matches has as many places.
+        # A field that takes all of its matches has a place for each.
         for field, of_field in groupby(of_row, lambda found: (found.field, found.value)):
             yield from _places_of_field(field[0], list(of_field), paint, width)
     left = len({found.row for found in places}) - shown
@@ -387,7 +382,7 @@ def _places_of_field(name: str, places: Sequence[Found], paint: Colour, width: i
     yield f"  {paint('cyan', name)} = {paint('red' if value is None else 'green', text)}"
     for found in places[:SHOWN_PLACES]:
         if found.path:
-            # The end of a path says more than its beginning.
+            # The end of a path tells more than its beginning.
             yield f"    {paint('dim', shortened(visible(found.path), width - 4, keep_end=True))}"
         if found.excerpt:
             yield f"    {highlighted(found, paint, width - 4)}"
@@ -396,7 +391,7 @@ def _places_of_field(name: str, places: Sequence[Found], paint: Colour, width: i
 
 
 def highlighted(found: Found, paint: Colour, width: int) -> str:
-    """The text of the page around a value, the value itself in colour."""
+    """Return the text of the page around a value, with the value in colour."""
     excerpt = shortened(visible(found.excerpt), width)
     place = _place_of(found.value, excerpt)
     if place is None:
@@ -406,7 +401,7 @@ def highlighted(found: Found, paint: Colour, width: int) -> str:
 
 
 def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
-    """Where a value stands, which may be written otherwise: with other signs in a number, a link in short."""
+    """Return start and end of a value; its number may be written with other signs, its link in short."""
     if value is None:
         return None
     text = visible(cell(value))
@@ -425,7 +420,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Health:
-    """How often a field was null or empty, of how many, and how often because it could not be read."""
+    """How many values of a field there are, and how many are null or empty or could not be read."""
 
     field: str
     type: str
@@ -444,7 +439,7 @@ def _health(wrapper: Wrapper, found: Extracted, places: Sequence[Found]) -> Iter
         yield _Health(name, "" if kind is None else str(kind), len(found.rows), missing, unreadable)
         for inner, count in embedded.items():
             if inner.startswith(f"{name}."):
-                # Readers count these by the name inside of the relation.
+                # Readers count these by their name inside of the relation.
                 own = inner.rpartition(".")[2]
                 unreadable = 0 if own in schema else found.unreadable.get(own, 0)
                 yield _Health(inner, "", count, nulls[inner], unreadable)
@@ -465,15 +460,15 @@ def _fields(wrapper: Wrapper, found: Extracted, places: Sequence[Found], paint: 
         yield f"{each.field:<{width}}  {each.type:<8}  {paint(style, text)}"
 
 
-def _print_json(wrapper: Wrapper, asked: Asked, found: Extracted, places: Sequence[Found]) -> None:
-    assert asked.page is not None
+def _print_json(wrapper: Wrapper, tested: TestedPage, found: Extracted, places: Sequence[Found]) -> None:
+    assert tested.page is not None
     described = {
-        "method": asked.request.method if asked.request else None,
-        "url": without_userinfo(asked.page.head.url),
-        "status": asked.page.head.status,
+        "method": tested.request.method if tested.request else None,
+        "url": without_userinfo(tested.page.head.url),
+        "status": tested.page.head.status,
         "rows": [dict(zip(wrapper.schema.names, map(_json_value, row), strict=True)) for row in found.rows],
         "proven-empty": found.is_proven_empty,
-        "next-page": next_page(wrapper, asked, found),
+        "next-page": next_page(wrapper, tested, found),
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
         "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
     }
