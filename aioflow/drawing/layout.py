@@ -1,6 +1,7 @@
 """The layout of a drawing: places for the nodes of a layered graph, and the lines between them.
 
-Graphviz, through pygraphviz, was considered: it takes 0.28 s for one of our plans, and its pictures are plainer.
+Graphviz, through pygraphviz, was considered: it takes 0.28 s for one of our plans, and its pictures are
+plainer.
 fast-sugiyama ranks the nodes, breaks long edges into links and orders each layer so that few edges cross. It
 knows no sizes, so the coordinates are found here: each layer in turn moves towards the positions of its
 neighbours, as near as the widths allow.

@@ -39,7 +39,8 @@ from aioflow.relation import Record, Row, Schema
 from aioflow.runtime.shielded import run_shielded
 from aioflow.state.databases import DEFAULT
 from aioflow.state.driver import Address
-from aioflow.state.errors import VersionError
+from aioflow.state.errors import BusyError, VersionError
+from aioflow.state.lock_wait import LockWait
 from aioflow.state.system_tables import OWN_TABLES, found_version
 from aioflow.values.quantities import count_text, duration_text
 
