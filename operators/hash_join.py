@@ -2,8 +2,6 @@
 
 Both sides are remembered in tables that spill. Once an input has ended, the other's rows need not be
 remembered: a short input joined to an endless one takes no more memory than the short one.
-
-The rows of one side of a join by key, made for speed: most keys have one row, which needs no list.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from aioflow import Row, Stream
 from aioflow.operators.keyed import Favouring, Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
 from aioflow.runtime.memory import MemoryBudget, batch_size
-from aioflow.runtime.spill import KeyedRows, KeySet
+from aioflow.runtime.spill import KeyedRows, KeySet, walk
 
 _KEY_BYTES = 80  # a key and its slot in a dict
 
@@ -24,13 +22,20 @@ Found: TypeAlias = Row | list[Row] | None
 
 
 class JoinTable:
-    """Rows by key; those that memory has no place for are on disk."""
+    """The rows of one side by key; those that do not fit in memory are on disk.
+
+    Most keys have one row, which is stored without a list around it.
+    """
 
     def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._reserved = 0
         self._rows: dict[Hashable, Row | list[Row]] = {}
         self._others: KeyedRows | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._others is not None and self._others.is_on_disk
 
     def add_all(self, keys: Sequence[Hashable], rows: Sequence[Row]) -> None:
         """Add rows, one for each key."""
@@ -53,7 +58,7 @@ class JoinTable:
                 table[key] = [known, row]  # type: ignore[list-item]  # it is a row
 
     def get_all(self, keys: Sequence[Hashable]) -> Iterable[Found]:
-        """What there is for each key."""
+        """Return the rows of each key."""
         if self._others is None:
             return map(self._rows.get, keys)
         return [
@@ -67,7 +72,7 @@ class JoinTable:
         return [*as_rows(known), *stored]
 
     def items(self) -> Iterator[tuple[Hashable, Batch]]:
-        """Each key with its rows; a key that has some in memory and some on disk comes twice."""
+        """Give each key with its rows; a key that has some in memory and some on disk comes twice."""
         for key, known in self._rows.items():
             yield key, as_rows(known)
         if self._others is not None:
@@ -83,7 +88,7 @@ class JoinTable:
 
 
 def as_rows(found: Found) -> Batch:
-    """What was found, always as a list."""
+    """Return the rows that were found, always as a list."""
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
@@ -95,7 +100,7 @@ _PIECE_ROWS = 4096
 
 
 class Side(Keyed):
-    """One input of a join: its rows by key, and what becomes of those that find no partner.
+    """One input of a join: its rows by key, and the results of those that find no partner.
 
     `pad` makes a result of a row without partner; None when such rows are dropped.
     """
@@ -106,7 +111,7 @@ class Side(Keyed):
         super().__init__(stream, key)
         self.pad = pad
         self.rows = JoinTable(memory)
-        self.settled = False  # the fate of the rows remembered here is known, and they are forgotten
+        self.settled = False  # the other input is over: the rows here were forgotten
         # The numbers, kept in an additional column, of rows that found a partner. Used only where a
         # condition stands beside the equality: otherwise the keys tell.
         self.matched = KeySet(memory)
@@ -115,6 +120,10 @@ class Side(Keyed):
     def numbered(self, row: Row) -> Row:
         self._count += 1
         return (*row, self._count)
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self.rows.is_on_disk or self.matched.is_on_disk
 
     def close(self) -> None:
         self.rows.close()
@@ -140,15 +149,20 @@ class HashJoin:
         # Where right rows are not needed whole again, their tails are remembered.
         self._keeps_tails = tail is not None and rest is None and right.pad is None
         self._matched_keys = KeySet(memory)
+        self.disk = memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._left.is_on_disk or self._right.is_on_disk or self._matched_keys.is_on_disk
 
     async def results(self) -> AsyncGenerator[Batch, None]:
         left, right = self._left, self._right
         try:
             async for stream, batch in Favouring(left.stream, right.stream):
                 side, other = (left, right) if stream is left.stream else (right, left)
-                for found in self._receive(side, other, batch):
+                async for found in walk(self, self._receive(side, other, batch)):
                     yield found
-            for unmatched in self._settle():
+            async for unmatched in walk(self, self._settle()):
                 yield unmatched
         finally:
             left.close()
@@ -231,7 +245,7 @@ class HashJoin:
         return results
 
     def _settle(self) -> Iterator[Batch]:
-        """Where an input is over, emit what remained without partner on the other side and forget it."""
+        """Where an input is over, give the rows of the other side without partner, and forget that side."""
         for side, other in ((self._left, self._right), (self._right, self._left)):
             if other.over and not side.settled:
                 side.settled = True
@@ -264,7 +278,7 @@ def _right_pairs(tails: Batch, partners: Sequence[Found]) -> Iterator[Batch]:
 
 
 def _pieces(found: Found) -> Iterator[Batch]:
-    """Partners in lists of a bearable length: one row may have very many."""
+    """Give partners in lists of a bounded length: one row may have very many."""
     rows = as_rows(found)
     if len(rows) <= _PIECE_ROWS:
         yield rows

@@ -55,7 +55,7 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         return
     for source in tuple(stream.sources):
         source.replace(stream, targets)
-    while (batch := stream.take()) is not None:
+    while (batch := stream.take(waits=True)) is not None:
         relay.push(batch)
     relay.mark(stream.marks)
     relay.end(dead=stream.dead)

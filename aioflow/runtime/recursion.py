@@ -224,7 +224,7 @@ class EntryStream(Stream):
 
     def forward_to(self, relay: Outlet) -> None:
         """Pass on what is there and what comes to the readers in the called plan."""
-        while (batch := self.take()) is not None:
+        while (batch := self.take(waits=True)) is not None:
             relay.push(batch)
         self._relay = relay
         relay.mark(self.marks)

@@ -135,8 +135,10 @@ class Stream:
     async def receive(self) -> Batch | None:
         """The next batch; None at the end of the stream."""
         self._check_readable()
+        if self._memory.disk.is_behind:
+            await self._memory.disk.settle()
         while (batch := self.take()) is None:
-            if self.ended:
+            if self.ended and not self.has_rows:
                 return None
             await self._arrival((self,))
             self._check_readable()
@@ -149,14 +151,17 @@ class Stream:
         if self._reader is not None and not self._reader.cancelled():
             raise InputError(BEING_READ)
 
-    def take(self) -> Batch | None:
-        """The rows that are there, if any, without waiting."""
+    def take(self, *, waits: bool = False) -> Batch | None:
+        """The rows that are there, if any, without waiting; those on disk only if `waits` allows to block."""
         self.holding = False
         if self._rest is not None:
             batch, self._rest = list(self._rest), None
             if batch:
                 return batch
         if self._held is not None and self._held.length:
+            if not (waits or self._held.is_ready):
+                self._held.fetch(self._wake_reader)
+                return None
             batch = self._held.popleft()
             if self._blocked:
                 self._unblock()
@@ -260,13 +265,17 @@ class Stream:
         if self.holding:
             if len(self._rows) >= _HELD_ROWS:
                 self._put_aside()
+                if self._memory.disk.is_behind:
+                    full.append(self)
         elif len(self._rows) >= self.limit:
             full.append(self)
             if len(self._rows) >= 2 * max(self.capacity, _HELD_ROWS):
                 self._put_aside()  # who cannot wait (ERRORS, what was held) must not fill the memory
 
     async def space(self) -> None:
-        """Wait until the reader has taken what is there."""
+        """Wait until the reader has taken what is there; a stream that holds waits for the disk only."""
+        if self.holding and self._memory.disk.is_behind:
+            await self._memory.disk.settle()
         while self.waiting_rows >= self.limit and not (self.holding or self.closed or self.discarding):
             freed = self.freed()
             try:
@@ -277,6 +286,8 @@ class Stream:
 
     def freed(self) -> Future[None]:
         """Done when the reader takes what is there, or never wants any; next time it may be more."""
+        if self.holding:
+            return self._memory.disk.settled()
         if self.limit < self.capacity:
             self.limit = min(2 * self.limit, self.capacity)
         freed: Future[None] = asyncio.get_running_loop().create_future()
@@ -320,7 +331,7 @@ class Stream:
     @property
     def is_awaited(self) -> bool:
         """Whether its reader waits for rows, of which there are none."""
-        return self._reader is not None and not self._reader.done()
+        return self._reader is not None and not self._reader.done() and not self.has_rows
 
     @property
     def has_rows(self) -> bool:
@@ -425,6 +436,9 @@ class _Interleaved:
         return self
 
     async def __anext__(self) -> tuple[Stream, Batch]:
+        memory = self._active[0]._memory if self._active else None
+        if memory is not None and memory.disk.is_behind:
+            await memory.disk.settle()
         while self._active:
             # Each turn starts after the input served last, so that a busy one starves no other.
             for _ in range(len(self._active)):
@@ -434,7 +448,7 @@ class _Interleaved:
                 batch = stream.take()
                 if batch is not None:
                     return stream, batch
-                if stream.ended:
+                if stream.ended and not stream.has_rows:
                     self._active.remove(stream)
                     return stream, []
             await self._active[0]._arrival(self._active)

@@ -1,6 +1,6 @@
-"""Rows that wait for the transaction of their run: in memory up to the engine's limit, then on disk.
+"""The writes of a statement: staged while the run goes on, applied in the run's transaction.
 
-What a statement wants to write: staged while the run goes on, applied in the run's transaction.
+Staged rows are in memory up to the engine's limit, then on disk.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
 from types import NoneType
 from typing import Protocol
 
@@ -37,14 +37,8 @@ class StagedRows:
 
     def add(self, batch: Batch) -> None:
         observe(self._needs_of_all, self.schema, batch)
-        try:
+        with _disk_full_told():
             self._growing.append(batch)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise DiskFullError(
-                f"no room is left in {tempfile.gettempdir()}, where rows wait for the end of the run"
-            ) from error
 
     def __len__(self) -> int:
         return len(self._growing) + sum(map(len, self._sealed))
@@ -75,8 +69,23 @@ class StagedRows:
 
 
 def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
-    """The rows of buffers, batch by batch; they can be walked again and again."""
-    return chain.from_iterable(buffer.batches() for buffer in buffers)
+    """Give the rows of buffers, batch by batch; they can be walked again and again."""
+    with _disk_full_told():  # rows are written while others come: a failure may be found out here
+        for buffer in buffers:
+            yield from buffer.batches()
+
+
+@contextmanager
+def _disk_full_told() -> Iterator[None]:
+    """Raise a DiskFullError where the disk has no room for staged rows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFullError(
+            f"no room is left in {tempfile.gettempdir()}, where rows wait for the end of the run"
+        ) from error
 
 
 class Write(Protocol):

@@ -1,6 +1,6 @@
-"""The rows of a table by key: scanned once, then looked up. In memory up to the limit, then on disk.
+"""The rows of a table for a comparison: read once, then found by key or by the id that they have there.
 
-The rows of a table as a comparison reads and finds them: by what the database itself tells rows apart.
+They are in memory up to the limit, then in a private SQLite database on disk.
 """
 
 from __future__ import annotations
@@ -9,23 +9,19 @@ import pickle
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size
+from aioflow.runtime.temporary_files import MOST_VARIABLES, TemporaryDatabase
 from aioflow.state.driver import Column, Connection, Dialect, quote_name
 from aioflow.state.errors import DiskFullError
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 Keys: TypeAlias = Callable[[Batch], Sequence[Hashable]]
 Found: TypeAlias = tuple[int, Row]  # the number of a row, and the row
 
 _BATCH_ROWS = 1024
-_MOST_VARIABLES = 256  # of one SQL statement
 _KEY_OVERHEAD_BYTES = 160  # a slot in a dictionary, a number and the tuple around a key
 
 
@@ -40,7 +36,7 @@ class SameKeyError(Exception):
 class TableSnapshot(Spillable):
     """Rows with different keys, numbered as they came; which of them were seen is noted by number.
 
-    `append` them all, `seal` it, then `find` what is wanted. Beyond the account's limit a row costs one byte.
+    `append` them all, `seal` it, then `find` some by key. Beyond the account's limit a row costs one byte.
     """
 
     def __init__(self, memory: MemoryBudget, keys: Keys) -> None:
@@ -56,29 +52,34 @@ class TableSnapshot(Spillable):
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether `seal` takes time, and belongs on another thread."""
         return self._disk is not None
 
     def append(self, batch: Batch) -> None:
-        """Add rows; a SameKeyError if one has the key of another."""
+        """Add rows. Raise a SameKeyError if one has the key of another."""
         keys = self._keys(batch)
-        if self._disk is None and self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
-            first = len(self._rows)
-            self._numbers.update(zip(keys, range(first, first + len(batch)), strict=True))
-            self._rows += batch
-            if len(self._numbers) != len(self._rows):
-                raise SameKeyError(self._repeated(keys, batch, first))
+        if self._disk is not None:
+            self._append_on_disk(self._disk, keys, batch)
         else:
-            if self._disk is None:
-                self._disk = _RowFile(self._memory)
-            twice = [row for key, row in zip(keys, batch, strict=True) if key in self._numbers]
-            if twice:
-                raise SameKeyError(twice[0])
-            self._disk.append(list(map(hash, keys)), batch)
+            if not self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
+                self._disk = _RowFile(self._memory)  # for the rows to come
+            self._append_in_memory(keys, batch)
         self.seen.extend(bytes(len(batch)))
 
+    def _append_in_memory(self, keys: Sequence[Hashable], batch: Batch) -> None:
+        first = len(self._rows)
+        self._numbers.update(zip(keys, range(first, first + len(batch)), strict=True))
+        self._rows += batch
+        if len(self._numbers) != len(self._rows):
+            raise SameKeyError(self._repeated(keys, batch, first))
+
+    def _append_on_disk(self, disk: _RowFile, keys: Sequence[Hashable], batch: Batch) -> None:
+        twice = [row for key, row in zip(keys, batch, strict=True) if key in self._numbers]
+        if twice:
+            raise SameKeyError(twice[0])
+        disk.append(list(map(hash, keys)), batch)
+
     def _repeated(self, keys: Sequence[Hashable], batch: Batch, first: int) -> Row:
-        """The row of a batch whose key an earlier row has."""
+        """Return the row of a batch whose key an earlier row has."""
         known = set(self._keys(self._rows[:first]))
         for key, row in zip(keys, batch, strict=True):
             if key in known:
@@ -87,7 +88,7 @@ class TableSnapshot(Spillable):
         raise AssertionError("no key is there twice")
 
     def seal(self) -> None:
-        """All rows are there. A SameKeyError if two of those on disk have one key."""
+        """Take note that all rows are there. Raise a SameKeyError if two of those on disk have one key."""
         if self._disk is not None:
             self._disk.seal()
             for rows in self._disk.of_one_hash():
@@ -97,7 +98,7 @@ class TableSnapshot(Spillable):
                         raise SameKeyError(rows[place])
 
     def find(self, keys: Sequence[Hashable]) -> list[Found | None]:
-        """For each key the number and the row that has it, or None."""
+        """Return for each key the number and the row that has it, or None."""
         rows, number_of = self._rows, self._numbers.get
         numbers = list(map(number_of, keys))
         found: list[Found | None] = [None if each is None else (each, rows[each]) for each in numbers]
@@ -128,7 +129,7 @@ class TableSnapshot(Spillable):
         return found
 
     def unseen(self) -> Iterator[Batch]:
-        """The rows that were not seen, in order."""
+        """Give the rows that were not seen, in order."""
         seen = self.seen
         for start in range(0, len(self._rows), _BATCH_ROWS):
             batch = self._rows[start : start + _BATCH_ROWS]
@@ -144,65 +145,66 @@ class TableSnapshot(Spillable):
             self._disk.close()
             self._disk = None
 
+    def forget_files(self) -> None:
+        if self._disk is not None:
+            self._disk.forget()
+
 
 class _RowFile:
-    """Rows in a private temporary SQLite database: written in order, then found by hash."""
+    """Rows in a private SQLite database: written in order, then found by hash."""
 
     def __init__(self, memory: MemoryBudget) -> None:
-        import sqlite3  # only a table that is too large for the memory pays for it
-
-        self._memory = memory
-        # The empty name makes SQLite use an anonymous file. Its index is made by another thread.
-        self._connection: sqlite3.Connection = sqlite3.connect(
-            "", isolation_level=None, check_same_thread=False
-        )
-        memory.count_files(1)
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -2048"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.execute("BEGIN")
-        self._connection.execute(
-            "CREATE TABLE entries (number INTEGER PRIMARY KEY, hash INTEGER, entry BLOB)"
+        self._database = TemporaryDatabase(
+            memory, "CREATE TABLE entries (number INTEGER PRIMARY KEY, hash INTEGER, entry BLOB)"
         )
 
     def append(self, hashes: Sequence[int], rows: Batch) -> None:
+        self._database.count_spilled(len(rows))
+        self._database.disk.wait(self._append, hashes, rows)
+
+    def _append(self, hashes: Sequence[int], rows: Batch) -> None:
         dump = pickle.dumps
         with _told():
-            self._connection.executemany(
+            self._database.connection().executemany(
                 "INSERT INTO entries (hash, entry) VALUES (?, ?)",
                 ((code, dump(row, 5)) for code, row in zip(hashes, rows, strict=True)),
             )
-        self._memory.count_spilled(len(rows))
 
     def seal(self) -> None:
-        """Sorting all hashes at once takes a fraction of what keeping them sorted would."""
+        """Make the index: sorting all hashes at once takes a fraction of the time of sorted inserts."""
+        self._database.disk.wait(self._seal)
+
+    def _seal(self) -> None:
         with _told():
-            self._connection.execute("CREATE INDEX by_hash ON entries (hash)")
+            self._database.connection().execute("CREATE INDEX by_hash ON entries (hash)")
 
     def of_one_hash(self) -> Iterator[Batch]:
-        """Rows that share a hash, and perhaps a key."""
-        query = "SELECT hash FROM entries GROUP BY hash HAVING count(*) > 1"
-        for (code,) in self._connection.execute(query):
+        """Give rows that share a hash, and perhaps a key."""
+        for (code,) in self._database.fetched("SELECT hash FROM entries GROUP BY hash HAVING count(*) > 1"):
             yield self.find({code})[1]
 
     def find(self, hashes: set[int]) -> tuple[list[int], Batch]:
-        """Numbers, from 0, and rows that have one of these hashes."""
+        """Return numbers, from 0, and rows that have one of these hashes."""
+        return self._database.disk.wait(self._find, hashes)
+
+    def _find(self, hashes: set[int]) -> tuple[list[int], Batch]:
         numbers: list[int] = []
         rows: Batch = []
         # In their order: neighbours are on one page of the index.
         ordered = sorted(hashes)
         load = pickle.loads
-        for start in range(0, len(ordered), _MOST_VARIABLES):
-            some = ordered[start : start + _MOST_VARIABLES]
+        for start in range(0, len(ordered), MOST_VARIABLES):
+            some = ordered[start : start + MOST_VARIABLES]
             query = f"SELECT number, entry FROM entries WHERE hash IN ({','.join('?' * len(some))})"
-            for number, entry in self._connection.execute(query, some):
+            for number, entry in self._database.connection().execute(query, some):
                 numbers.append(number - 1)
                 rows.append(load(entry))
         return numbers, rows
 
     def rows_without(self, seen: bytearray) -> Iterator[Batch]:
-        """The rows whose numbers are not marked, in order."""
+        """Give the rows whose numbers are not marked, in order."""
         batch: Batch = []
-        for number, entry in self._connection.execute("SELECT number, entry FROM entries ORDER BY number"):
+        for number, entry in self._database.fetched("SELECT number, entry FROM entries ORDER BY number"):
             if not seen[number - 1]:
                 batch.append(pickle.loads(entry))
                 if len(batch) == _BATCH_ROWS:
@@ -212,13 +214,16 @@ class _RowFile:
             yield batch
 
     def close(self) -> None:
-        self._connection.close()
-        self._memory.count_files(-1)
+        self._database.close()
+
+    def forget(self) -> None:
+        """Count the file as closed; it closes with its last use."""
+        self._database.forget()
 
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What SQLite says when it has no room for its file is told as what it is."""
+    """Raise a DiskFullError where SQLite has no room for its file."""
     import sqlite3
 
     try:
