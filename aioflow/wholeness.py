@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import msgspec
+
 # Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Why a relation is not whole, as a sentence; `baseline` names what a person can accept as usual."""
 
     text: str

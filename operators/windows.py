@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import floor, inf
+
+import msgspec
 
 from aioflow import Context, Row, Schema, SettingError, Stream, operator
 from aioflow.authoring.operator import Settings
@@ -19,8 +20,7 @@ from aioflow.runtime.spill import RowBuffer
 _SCHEMA = Schema.of(window="relation", start="date", end="date")
 
 
-@dataclass
-class _Window:
+class _Window(msgspec.Struct):
     """Rows of one piece. `start` is the number of the row, or the time, at which it begins."""
 
     start: float

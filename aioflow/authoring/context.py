@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+import msgspec
+
 from aioflow.plan import Item
 from aioflow.processes.frames import Limits
 from aioflow.relation import Row, Schema
@@ -45,16 +47,14 @@ class RunInfo:
         return self.task_id or self.tell_task()
 
 
-@dataclass(frozen=True)
-class To:
+class To(msgspec.Struct, frozen=True):
     """What an operator with several outputs yields: rows (or a Schema, DEAD or END) for one of them."""
 
     output: str
     content: Any
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """What a generator yields that cannot have its results held until it has ended.
 
     Where ERRORS may take a failure, results are held so that a failed firing gives none. From here on they
@@ -74,8 +74,7 @@ class Ending:
         return self.name
 
 
-@dataclass(frozen=True, eq=False)
-class Position:
+class Position(msgspec.Struct, frozen=True, eq=False):
     """Where a statement stands among all statements of its run, in whichever call of whichever plan."""
 
     index: int  # of the statement in its plan

@@ -38,6 +38,8 @@ from typing import (
     overload,
 )
 
+import msgspec
+
 from aioflow.authoring.context import Context
 from aioflow.authoring.setting import SettingPort
 from aioflow.errors import SettingError
@@ -95,8 +97,7 @@ Firing: TypeAlias = Literal["stream", "tuple", "end"]
 Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
 
 
-@dataclass(frozen=True)
-class StoreUse:
+class StoreUse(msgspec.Struct, frozen=True):
     """How a statement uses a store, such as a database: `name` is None for the one taken by default.
 
     What is written takes hold when the run has ended well, and later reads of the same run see it; "compare"
@@ -113,8 +114,7 @@ class StoreUse:
     evolves: bool = False
 
 
-@dataclass(frozen=True)
-class InputPort:
+class InputPort(msgspec.Struct, frozen=True):
     """An input of an operator: a parameter annotated `Stream`."""
 
     name: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import msgspec
 
 from aioflow.authoring.context import RunInfo
 
@@ -84,8 +85,7 @@ class Checkpointed(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class AccountEntry:
+class AccountEntry(msgspec.Struct, frozen=True):
     """What a service adds to the account of its run: figures, plain JSON with units in the names, and lines.
 
     The figures stand under `name` in the JSON form. Lines are for people: short, none for what is nothing.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from aioflow.cli.config import database_options, effective_settings
 from aioflow.config.configuration import Configuration
@@ -13,8 +14,7 @@ from aioflow.state.databases import Databases
 from aioflow.state.driver import Address
 
 
-@dataclass(frozen=True)
-class DatabaseChoice:
+class DatabaseChoice(msgspec.Struct, frozen=True):
     """A database, and the settings there."""
 
     configuration: Configuration

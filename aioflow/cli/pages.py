@@ -7,9 +7,11 @@ import mimetypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from aioflow.cli.exit import os_error_text
 from aioflow.errors import Diagnostic, InputError, PlanError, SettingError
@@ -41,8 +43,7 @@ _WITH_OPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class FetchedPage:
+class FetchedPage(msgspec.Struct, frozen=True):
     """A page as it came; one that was saved has a `path` in place of a `response`."""
 
     head: PageHead
@@ -109,13 +110,12 @@ def reader_for(page: FetchedPage) -> str:
 # --- reading ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Extracted:
+class Extracted(msgspec.Struct, frozen=True):
     """What an extraction gives for a page; `unreadable` counts values that were there, by field."""
 
     rows: Sequence[Row]
     next_page: Value = None
-    unreadable: Mapping[str, int] = field(default_factory=Counter)
+    unreadable: Mapping[str, int] = msgspec.field(default_factory=Counter)
     is_proven_empty: bool = False  # by EMPTY
 
 

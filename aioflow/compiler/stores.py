@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
 from aioflow.compiler.findings import Findings, named
@@ -108,8 +109,7 @@ def reads_after_writes(plans: Plans) -> ReadBack:
     )
 
 
-@dataclass(frozen=True)
-class ReadBack:
+class ReadBack(msgspec.Struct, frozen=True):
     """Statements by plan and number: those that read what others wrote, and those others."""
 
     reads: frozenset[tuple[str, int]]
@@ -167,8 +167,7 @@ _WRITERS_AT_MOST: Final = 10_000
 _COMPARED_AT_MOST: Final = 20
 
 
-@dataclass(frozen=True)
-class StoreStatement:
+class StoreStatement(msgspec.Struct, frozen=True):
     """A statement in one call of its plan, and the call around that."""
 
     activation: InferredCall
@@ -183,8 +182,7 @@ class StoreStatement:
         return found[::-1]
 
 
-@dataclass(frozen=True)
-class TableWriter:
+class TableWriter(msgspec.Struct, frozen=True):
     """A statement that writes a table."""
 
     step: StoreStatement

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
+import msgspec
+
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
@@ -174,8 +176,7 @@ def _computed_rows(codes: tuple[Code, ...]) -> Filter:
     return compute
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(msgspec.Struct, frozen=True):
     """Attributes or expressions, `"url, lower(lang)"`: `names` are the attributes that they read.
 
     `of` gives a stand-in for each row of a batch: equal exactly when all values of the two rows are.
@@ -185,7 +186,7 @@ class Keys:
 
     text: str
     names: tuple[str, ...]
-    of: Callable[[Sequence[Row]], Sequence[Hashable]] = field(repr=False)
+    of: Callable[[Sequence[Row]], Sequence[Hashable]]
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Keys:

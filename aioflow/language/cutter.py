@@ -9,9 +9,10 @@ Cuts a text into its items, so that a mistake in one does not hide those in othe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.errors import suggestion
 from aioflow.language.kinds import end_of_body, item_kinds
@@ -26,25 +27,23 @@ _PARTS = (*HEADER, "BODY")
 _EXPECTED_IN_PLAN = "expected INPUT, OUTPUT, PARAM, MAX_DEPTH, ONCE or BODY"
 
 
-@dataclass
-class Piece:
+class Piece(msgspec.Struct):
     """Tokens that belong together, and the token found behind them."""
 
     tokens: list[Token]
     following: Token
 
 
-@dataclass
-class PlanPieces:
+class PlanPieces(msgspec.Struct):
     """A plan, cut up. Tokens that are missing in the text are None."""
 
     keyword: Token
     name: Token | None
     opening: Token | None = None
-    entries: list[Piece] = field(default_factory=list)
+    entries: list[Piece] = msgspec.field(default_factory=list)
     body: Token | None = None
     body_opening: Token | None = None
-    statements: list[Piece] = field(default_factory=list)
+    statements: list[Piece] = msgspec.field(default_factory=list)
     body_closing: Token | None = None
     closing: Token | None = None
 
@@ -349,8 +348,7 @@ _EXPECTED = "expected PLAN, USE or another item"
 _PLAN_PART = re.compile(r"\b(?:(?:INPUT|OUTPUT)\s*:|BODY\s*\{)", re.IGNORECASE)
 
 
-@dataclass
-class UsePieces:
+class UsePieces(msgspec.Struct):
     """`USE "file"`."""
 
     keyword: Token
@@ -360,8 +358,7 @@ class UsePieces:
         return [("USE", self.keyword.start, self.path.end)]
 
 
-@dataclass
-class ItemPieces:
+class ItemPieces(msgspec.Struct):
     """An item of a kind that the language does not know, as offsets into the text."""
 
     keyword: Token

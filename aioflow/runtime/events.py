@@ -6,36 +6,33 @@ Nothing is built while nobody listens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 # Of a stopped run nobody reads the results any more; of an interrupted one, the reader was cancelled, as
 # by Ctrl-C. Whoever runs plans for others may know of a run that was refused and never began.
 Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """Something that happened at a time of the loop's clock, in seconds, in one run."""
 
     time: float
     run_id: str
 
 
-@dataclass(frozen=True)
-class RunStarted(Event):
+class RunStarted(Event, frozen=True):
     plan: str
 
 
-@dataclass(frozen=True)
-class RunEnded(Event):
+class RunEnded(Event, frozen=True):
     plan: str
     error: str | None = None
     outcome: Outcome = "ended"
 
 
-@dataclass(frozen=True)
-class CallStarted(Event):
+class CallStarted(Event, frozen=True):
     """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's."""
 
     plan: str
@@ -43,14 +40,12 @@ class CallStarted(Event):
     parent: int | None
 
 
-@dataclass(frozen=True)
-class CallEnded(Event):
+class CallEnded(Event, frozen=True):
     plan: str
     iteration: int
 
 
-@dataclass(frozen=True)
-class StepEvent(Event):
+class StepEvent(Event, frozen=True):
     """Something about one statement in one call."""
 
     plan: str
@@ -59,20 +54,17 @@ class StepEvent(Event):
     iteration: int
 
 
-@dataclass(frozen=True)
-class StepStarted(StepEvent):
+class StepStarted(StepEvent, frozen=True):
     pass
 
 
-@dataclass(frozen=True)
-class StepEnded(StepEvent):
+class StepEnded(StepEvent, frozen=True):
     rows_in: int = 0
     rows_out: int = 0
     dead: bool = False
 
 
-@dataclass(frozen=True)
-class FiringStarted(StepEvent):
+class FiringStarted(StepEvent, frozen=True):
     """A firing got its permit; `firing` pairs it with its end."""
 
     firing: int = 0
@@ -80,19 +72,16 @@ class FiringStarted(StepEvent):
     label: str = ""  # what it is about, such as an address
 
 
-@dataclass(frozen=True)
-class FiringEnded(StepEvent):
+class FiringEnded(StepEvent, frozen=True):
     firing: int = 0
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class TupleFailed(StepEvent):
+class TupleFailed(StepEvent, frozen=True):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Warned(Event):
+class Warned(Event, frozen=True):
     message: str
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from aioflow.runtime.session import Active, Session, Totals
 from aioflow.wholeness import Marks
 
 
-@dataclass(frozen=True)
-class StepStatistics:
+class StepStatistics(msgspec.Struct, frozen=True):
     """What all calls of one statement did."""
 
     plan: str
@@ -27,11 +27,10 @@ class StepStatistics:
     waiting_input_seconds: float
     waiting_output_seconds: float
     waiting_permit_seconds: float
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ChannelStatistics:
+class ChannelStatistics(msgspec.Struct, frozen=True):
     """One reader's queue that is in use."""
 
     plan: str
@@ -45,8 +44,7 @@ class ChannelStatistics:
     ended: bool
 
 
-@dataclass(frozen=True)
-class RunStatistics:
+class RunStatistics(msgspec.Struct, frozen=True):
     """A run, as it stands."""
 
     elapsed_seconds: float
@@ -60,7 +58,7 @@ class RunStatistics:
     steps: tuple[StepStatistics, ...]
     channels: tuple[ChannelStatistics, ...]
     warnings: tuple[str, ...] = ()
-    marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
+    marks: Mapping[str, Marks] = msgspec.field(default_factory=dict)  # of the outputs that have any
     nothing_found: tuple[str, ...] = ()  # sources that ended well and brought nothing, in words
     notes: tuple[str, ...] = ()  # what is worth knowing, and nothing is wrong with
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Bound, Step
@@ -26,8 +27,7 @@ _LEVELS_AT_ONCE = 256
 _WAITING_AT_MOST = 64
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(msgspec.Struct, frozen=True):
     """One step of a level: from the rows of one variable those of another."""
 
     step: Step
@@ -38,8 +38,7 @@ class _Work:
     totals: Totals
 
 
-@dataclass(frozen=True)
-class _Level:
+class _Level(msgspec.Struct, frozen=True):
     """What a level does with rows of a certain schema."""
 
     works: tuple[_Work, ...]
@@ -47,8 +46,7 @@ class _Level:
     calls: tuple[tuple[int, Schema], ...]  # variables that the recursive calls read
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """Rows that are to enter a level."""
 
     schema: Schema

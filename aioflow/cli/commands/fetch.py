@@ -6,10 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TextIO
+
+import msgspec
 
 from aioflow.cli.exit import FAILED, OK, os_error_text, tell
 from aioflow.cli.interrupt import run_interruptibly
@@ -38,8 +39,7 @@ _ORIGINS = {
 }
 
 
-@dataclass(frozen=True)
-class FetchOptions:
+class FetchOptions(msgspec.Struct, frozen=True):
     """What the command line says about one request."""
 
     url: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, tell
@@ -56,8 +56,7 @@ def notify_test(
     sys.exit(_try_out(_find(name, accounts), to, configuration))
 
 
-@dataclass(frozen=True)
-class _Account:
+class _Account(msgspec.Struct, frozen=True):
     kind: str
     name: str
 

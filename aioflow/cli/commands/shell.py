@@ -13,9 +13,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import msgspec
 
 from aioflow.cli.commands.fetch import shown_url, status_text
 from aioflow.cli.exit import FAILED, OK, for_terminal, report, tell
@@ -46,13 +47,12 @@ _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _NAME_OF_NONE = "page"
 
 
-@dataclass
-class WrapperDraft:
+class WrapperDraft(msgspec.Struct):
     """The wrapper so far: lines of its text. Fields go by their name."""
 
     reader: str = "html"
     each: str | None = None
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def has_page(self) -> bool:
@@ -310,8 +310,7 @@ class Shell:
         return iter(())
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(msgspec.Struct, frozen=True):
     """What a selector matches in one place: the values, and the count with those that are empty."""
 
     values: Sequence[Value]

@@ -12,12 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from html import escape
 from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import msgspec
 
 from aioflow.cli.commands.fetch import shown_url, status_text
 from aioflow.cli.commands.wrapper_list import file_of, find, in_python, load_wrappers
@@ -49,8 +51,7 @@ from aioflow.wrappers.wrapper_item import AnyWrapper
 _SURE_BEGINNING = re.compile(r"https?://[^/{}]+/[^{}?#]*", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A page, or why there is none, and the request it answers."""
 
     page: FetchedPage | None
@@ -168,8 +169,7 @@ EXPLAINED_ROWS = 3
 SHOWN_PLACES = 3
 
 
-@dataclass(frozen=True)
-class WrapperTest:
+class WrapperTest(msgspec.Struct, frozen=True):
     """What the command line says about one test."""
 
     target: Sequence[str]
@@ -370,8 +370,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Health:
+class _Health(msgspec.Struct, frozen=True):
     """How often a field was null or empty, of how many, and how often because it could not be read."""
 
     field: str

@@ -11,9 +11,10 @@ import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import msgspec
 
 from aioflow.cli.exit import os_error_text
 from aioflow.config.masking import masked
@@ -36,16 +37,14 @@ from aioflow.runtime.events import (
 Track: TypeAlias = tuple[str, int | None, str, str]
 
 
-@dataclass
-class _Lanes:
+class _Lanes(msgspec.Struct):
     """The threads of one track: an open slice has one for itself, the lowest that is free."""
 
-    threads: list[int] = field(default_factory=list)
-    free: list[int] = field(default_factory=list)
+    threads: list[int] = msgspec.field(default_factory=list)
+    free: list[int] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Open:
+class _Open(msgspec.Struct, frozen=True):
     track: Track
     lane: int
     event: Event

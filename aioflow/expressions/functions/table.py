@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from aioflow.relation import Type, Value
 
@@ -25,8 +26,7 @@ _TYPES: dict[str, Type | None] = {
 }
 
 
-@dataclass(frozen=True)
-class FunctionParameter:
+class FunctionParameter(msgspec.Struct, frozen=True):
     """A parameter of a function; `kind` is a type or a narrower word."""
 
     name: str
@@ -39,8 +39,7 @@ class FunctionParameter:
         return _TYPES[self.kind]
 
 
-@dataclass(frozen=True)
-class ExpressionFunction:
+class ExpressionFunction(msgspec.Struct, frozen=True):
     """A function: what it takes and gives, and the Python function that computes it.
 
     `call` gets values of the declared kinds, no null among them unless `takes_null`; it raises
@@ -51,7 +50,7 @@ class ExpressionFunction:
     family: Family
     parameters: tuple[FunctionParameter, ...]
     returns: str
-    call: Callable[..., Value] = field(repr=False)
+    call: Callable[..., Value]
     signature: str
     doc: str
     examples: tuple[str, ...]
