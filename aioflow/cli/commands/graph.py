@@ -55,7 +55,6 @@ def draw_plan(
     modules: Sequence[str],
 ) -> None:
     """Draw a plan that has no mistakes."""
-    from aioflow.drawing import draw
 
     program = load_checked(path, plan, modules).program
     if format is None:
