@@ -51,7 +51,7 @@ class PlanBuilder:
         self._max_depth: int | None = None
         self._stop = False
         self._once: str | None = None
-        # Names that were made up; those that nobody reads are left out of the plan.
+        # Names that were made up; those without a reader are left out of the plan.
         self._generated: set[str] = set()
         self._used: set[str] = set()
         self._known: set[str] = set()
@@ -69,11 +69,11 @@ class PlanBuilder:
         return Variable(name)
 
     def output(self, *variables: str | Variable) -> None:
-        """Make variables outputs of the plan, behind those there are already."""
+        """Make variables outputs of the plan, after those there are already."""
         self._outputs += [self._use(variable, "an output") for variable in variables]
 
     def param(self, name: str, default: Any = _REQUIRED) -> ParameterReference:
-        """Declare a parameter; one without default must be set by whoever calls the plan."""
+        """Declare a parameter; one without default must be set by the caller of the plan."""
         if any(parameter.name.lower() == name.lower() for parameter in self._parameters):
             raise InputError(f"{self._name} has a parameter {name!r} already")
         required = default is _REQUIRED
@@ -223,7 +223,7 @@ class PlanBuilder:
         return variable
 
     def _without_unread(self, statement: Statement) -> Statement:
-        """Without made-up outputs that nobody reads: dropped at the end, `_` before others."""
+        """Leave out made-up outputs without a reader: dropped at the end, `_` before others."""
         unread = self._generated - self._used
         outputs = [Variable("_") if output.name in unread else output for output in statement.outputs]
         while outputs and outputs[-1].name == "_" and statement.outputs[len(outputs) - 1].name in unread:

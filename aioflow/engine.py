@@ -13,27 +13,27 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
-from aioflow.account import RunAccount
-from aioflow.analysis.check import check
-from aioflow.budget import Budget
-from aioflow.context import RunInfo
-from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
-from aioflow.events import Listener
-from aioflow.graph import Graph
-from aioflow.journal import is_wanted, log_event
-from aioflow.masking import masked_logger
-from aioflow.operator import Registry
+from aioflow.authoring.context import RunInfo
+from aioflow.authoring.operator import Registry
+from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.services import Services
+from aioflow.compiler.check import analyse, check, check_readiness
+from aioflow.compiler.graph import Graph
+from aioflow.compiler.stores import written_store
+from aioflow.config.masking import masked_logger
+from aioflow.errors import Diagnostic, InputError, suggestion
 from aioflow.plan import Plan, Program
-from aioflow.plugins import load_operators
-from aioflow.readiness import check_readiness, store_of
 from aioflow.relation import Record, Relation
-from aioflow.results import RunStream
-from aioflow.rows import RowsIn
-from aioflow.running import Run, RunsUnderWay, wait_through
-from aioflow.services import Services
-from aioflow.session import MODES, Mode, Session
-from aioflow.spill import Memory
-from aioflow.statistics import RunStatistics
+from aioflow.runtime.account import RunAccount
+from aioflow.runtime.budget import Budget
+from aioflow.runtime.events import Listener
+from aioflow.runtime.journal import is_wanted, log_event
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.results import RunStream
+from aioflow.runtime.run import Run, RunsUnderWay, wait_through
+from aioflow.runtime.session import MODES, Mode, Session
+from aioflow.runtime.statistics import RunStatistics
+from aioflow.values.coercion import RowsIn
 
 Runnable: TypeAlias = Program | Plan
 
@@ -95,8 +95,8 @@ class Engine:
     operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
     outside world and has neither MAX_DEPTH nor ONCE. Of one firing whose failure ERRORS may take, `hold_rows`
     results are held at most; beyond, they leave, and a failure ends the run. `configuration` holds the tables
-    that services read (`http`, `host`, …; see `aioflow.configuration`); `services` stands in for services, by
-    class. `clock` tells when a run started, for those who test what takes days.
+    that services read (`http`, `host`, …; see `aioflow.config.configuration`); `services` stands in for
+    services, by class. `clock` tells when a run started, for those who test what takes days.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Engine:
                 raise InputError(f"{name} must be at least 1, not {value}")
         _check_mode(mode)
         self.budget = Budget(workers, partitions)
-        self.memory = Memory(memory_bytes)
+        self.memory = MemoryBudget(memory_bytes)
         self.capacity_rows = capacity_rows
         self.max_depth = max_depth
         self.hold_rows = hold_rows
@@ -237,19 +237,17 @@ class Engine:
         self, program: Program, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any], mode: Mode
     ) -> Session:
         _check_mode(mode)
-        found = check(program, self.registry, parameters=parameters)
-        mistakes = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
-        if mistakes:
-            raise PlanError(mistakes)
-        _check_inputs(program.main, inputs)
         folder = Path(program.folder or ".")
         tell_task = partial(_task_text, program.main, inputs, parameters)
         info = RunInfo(uuid4().hex, self._clock(), plan=program.name, folder=folder, tell_task=tell_task)
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
-        graph = Graph(program, self.registry, {**parameters, **built_in})
+        analysis = analyse(program, self.registry, parameters={**parameters, **built_in})
+        analysis.raise_mistakes()
+        _check_inputs(program.main, inputs)
+        graph = Graph(analysis)
         if mode != "D+S+":
             graph.refuse_endless(mode)
-        use = store_of(graph)
+        use = written_store(analysis.root, analysis.linked)
         session = Session(
             graph,
             self.budget,
@@ -265,7 +263,7 @@ class Engine:
             self.timing,
             self.services,
         )
-        check_readiness(graph, session.services)
+        check_readiness(analysis, session.services)
         return session
 
 

@@ -18,10 +18,10 @@ AioflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from aioflow.dataclass import dataclass
-from aioflow.masking import mask, mask_quoted
+from aioflow.config.masking import mask, mask_quoted
 from aioflow.source import Span
 
 
@@ -154,7 +154,7 @@ BEING_READ = "somebody else reads this stream already: give each reader a run of
 
 
 def declared_output(name: str, plan: str) -> str:
-    """What is wrong with sending rows to an output that a plan declares."""
+    """The message about rows that are sent to an output which the plan declares."""
     return f"{name!r} is an output of the plan {plan}: emit to another name, or both would be one"
 
 

@@ -1,4 +1,4 @@
-"""Plans as frozen data: what a text says, or Python built, before anything is resolved or run.
+"""Plans as frozen data, read from text or built in Python, before anything is resolved or run.
 
 Places in the source and comments take no part in equality: the same plan, parsed or built, is equal.
 Comments are kept as written, line breaks included; an empty one stands for a blank line.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import Diagnostic
 from aioflow.relation import Schema
 from aioflow.source import Source, Span
@@ -102,7 +101,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Statement:
-    """`operator (arguments : outputs) {clauses}`; an output named `_` is one that nobody needs."""
+    """`operator (arguments : outputs) {clauses}`; an output named `_` is not needed."""
 
     operator: str
     arguments: tuple[Variable | Setting, ...] = ()
@@ -155,15 +154,15 @@ class Plan:
     name_span: Span | None = _place()
     once_span: Span | None = _place()
     comments: tuple[str, ...] = _comments()
-    # By the line that they stand before or behind: "{", "INPUT", …, "BODY", "BODY {", "BODY }";
-    # behind also "PLAN" and "}".
+    # By the line that they stand before or after: "{", "INPUT", …, "BODY", "BODY {", "BODY }";
+    # after also "PLAN" and "}".
     header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     closing_comments: tuple[str, ...] = _comments()
 
     @property
     def commits_in_batches(self) -> bool:
-        """`COMMIT: batch`: what is written takes hold as the plan streams, not at its end."""
+        """`COMMIT: batch`: writes are committed as the plan streams, not at its end."""
         return any(option.name.upper() == "COMMIT" for option in self.options)
 
     @property
@@ -176,7 +175,7 @@ class Plan:
 class Item:
     """An item of a kind that a plug-in brings (WRAPPER, GRAMMAR, …).
 
-    The language keeps its header and body as text; `content` is what the kind made of them.
+    The language keeps its header and body as text; `content` is their meaning, made by the kind.
     """
 
     kind: str
@@ -198,7 +197,7 @@ class Item:
 
 
 class CheckedContent(Protocol):
-    """What an item means, if that can be wrong beside the other items of its program."""
+    """The meaning of an item, if it can be wrong in view of the other items of its program."""
 
     def problems(self, program: Program) -> Iterable[Diagnostic]: ...
 
@@ -215,7 +214,7 @@ class Use:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What one text holds, in its order."""
+    """The entries of one text, in their order."""
 
     entries: tuple[Plan | Item | Use, ...]
     source: Source | None = field(default=None, compare=False, repr=False)
@@ -243,7 +242,7 @@ class Program:
 
     @cached_property
     def item_problems(self) -> tuple[Diagnostic, ...]:
-        """What is wrong with items, as far as their kinds can tell; found once, however often it runs."""
+        """The mistakes in items, as far as their kinds can tell; found once, however often it runs."""
         checked = (getattr(item.content, "problems", None) for item in self.items)
         return tuple(found for problems in checked if problems is not None for found in problems(self))
 

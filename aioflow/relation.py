@@ -1,9 +1,10 @@
-"""Relations: attributes, tuples, the values in them and when two of them are equal."""
+"""Relations: attributes, tuples, their values, and the equality of values."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -13,7 +14,6 @@ from math import isfinite, isnan
 from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, UntoldAttributeError, suggestion
 
 Value: TypeAlias = Any
@@ -38,7 +38,7 @@ class Schema:
     """The attributes of a relation, in order.
 
     An `open` schema belongs to a relation that ended empty before anything told its attributes, or was made
-    from one: it has every other attribute as well, as null. Whoever needs one of them asks for it by
+    from one: it has every other attribute as well, as null. A user of one of them asks for it by
     `position`; the statement is then bound to a schema that lists it. `aliases` are other names of attributes
     that are listed: a join does not know yet whether an attribute needs `left.` before it.
     """
@@ -133,7 +133,7 @@ class Schema:
         if name in aliases:
             return self._renamed(aliases[name], name)
         for other in _counterparts(name):
-            if other in aliases:  # whoever asks for left.a knows that the other one is right.a
+            if other in aliases:  # a user of left.a knows that the other one is right.a
                 return self._renamed(aliases[other], other).add(Schema((name,)))
         return self.add(Schema((name,)))
 
@@ -283,7 +283,7 @@ def _relation_again(schema: Schema, rows: list[Row], is_list: bool) -> Relation:
 
 
 class RowStore:
-    """What a Relation needs of rows that are kept elsewhere: their number and a way to walk them."""
+    """Rows of a Relation that are kept elsewhere: their number and a way to walk them."""
 
     def __len__(self) -> int:
         raise NotImplementedError

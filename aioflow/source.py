@@ -1,14 +1,13 @@
-"""Where a piece of a plan stands: source texts and the spans in them."""
+"""Source texts, and the spans that place a piece of a plan in them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from aioflow.dataclass import dataclass
-from aioflow.display import visible_lines
-from aioflow.masking import mask_line
+from aioflow.config.masking import mask_line
+from aioflow.values.display import visible_lines
 
 _LOOKED_AT_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message

@@ -1,17 +1,14 @@
-"""What is known of a relation when it has ended: whether rows may be missing or wrong, and why.
+"""The wholeness of a relation that has ended: whether rows may be missing or wrong, and why.
 
-A relation is *partial* when rows may be missing: a tuple failed, a body broke off, a limit that nobody asked
-for cut something. It is *doubtful* when rows may be wrong, because something partial came into an input where
-missing rows make rows. How marks travel is for `stream` and the steps; what follows from them is for the
-operators.
+A relation is *partial* when rows may be missing: a tuple failed, a body broke off, or a limit that no user
+asked for cut something. It is *doubtful* when rows may be wrong, because something partial came into an input
+where missing rows make rows. Streams and steps pass the marks on; operators act on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-
-from aioflow.dataclass import dataclass
+from dataclasses import dataclass, replace
 
 # Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8

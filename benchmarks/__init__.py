@@ -17,6 +17,7 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "latency",
     "hostile_pages",
     "runs",
+    "watching",
     "join",
     "shapes",
     "recursion",

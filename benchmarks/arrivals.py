@@ -1,16 +1,16 @@
-"""When the tuples of a job came: what measurements, simulations and peers have in common."""
+"""The moments at which the tuples of a job came: measurements, simulations and peers all have them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aioflow.bench import Curve
+from aioflow.benchmarks.harness import Curve
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Seconds since the start of a job, of each tuple as it came."""
+    """The seconds since the start of a job at which each tuple came."""
 
     arrivals: Sequence[float]
 
@@ -23,6 +23,6 @@ class Arrivals:
         return self.arrivals[-1]
 
     def curve(self, name: str) -> Curve:
-        """Tuples over time."""
+        """Return tuples over time."""
         steps = ((seconds, float(number)) for number, seconds in enumerate(self.arrivals, 1))
         return Curve(name, ((0.0, 0.0), *steps))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import run_command
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.processes import run_command
 from aioflow.benchmarks.startup import long_plan
 
 

@@ -1,4 +1,4 @@
-"""Contenders that do the same work in the same rounds: what disturbs the machine disturbs all of them."""
+"""Contenders that do the same work in the same rounds, so that a busy machine slows all of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from time import process_time
 from typing import TypeAlias
 
-from aioflow.bench import Bench
-from aioflow.bench.results import Unit
+from aioflow.benchmarks.harness import Bench
+from aioflow.benchmarks.harness.results import Unit
 
 # Does the work and returns its result, which all contenders must agree on.
 Contender: TypeAlias = Callable[[], object]
@@ -23,7 +23,7 @@ def sample_all(
     unit: Unit = "s",
     scale: float = 1,
 ) -> None:
-    """Sample the processor time of each, in an order of each round; raises when their results differ."""
+    """Sample the processor time of each, in a random order in each round; raise when their results differ."""
     for each in bench.rounds(rounds):
         found = {name: timed(contenders[name]) for name in each.shuffled(contenders)}
         expect_same({name: result for name, (_, result) in found.items()})
@@ -32,11 +32,11 @@ def sample_all(
 
 
 def timed(work: Contender) -> tuple[float, object]:
-    """The processor time that some work takes, and its result.
+    """Return the processor time that some work takes, and its result.
 
-    They compute and never wait, so what other programs take from the machine does not count.
+    Contenders compute and never wait, so other programs on the machine do not count.
     """
-    gc.collect()  # nobody pays for what the one before left behind
+    gc.collect()  # the garbage of the one before is not for this one
     started = process_time()
     result = work()
     return process_time() - started, result

@@ -1,8 +1,8 @@
-"""A crawl without latency: what a page costs, beside code by hand in the same run, and what it leaves."""
+"""A crawl without latency: the cost of a page, beside code by hand in the same run, and its memory."""
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, at_least, at_most, experiment
+from aioflow.benchmarks.harness import Bench, at_least, at_most, experiment
 from aioflow.benchmarks.web_runs import UNLIKE_DEFAULTS
 from aioflow.demo.running import running_site
 from aioflow.demo.site.farm import LINKS, PAGES
@@ -18,7 +18,6 @@ PROCESS_MEGABYTES = 100
     work=f"a crawl of {PAGES:,} pages of two kilobytes with {LINKS} links each, {WORKERS} workers, by "
     "aioflow and by hand with aiohttp, selectolax and cheap resolution of links; each in its own process",
     limit="code by hand",
-    needs_checkout=True,
 )
 def crawl(bench: Bench) -> None:
     from aioflow.benchmarks.peers.running import AIOFLOW, BY_HAND, Job, measure_all

@@ -1,4 +1,4 @@
-"""Whether diff compares a table of a million rows with as little memory as one of a hundred thousand.
+"""The memory with which diff compares a table of a million rows, beside one of a hundred thousand.
 
 `python -m aioflow.benchmarks.diff_memory FILE ROWS CHANGED` is the process whose memory is measured.
 """
@@ -15,8 +15,8 @@ from time import perf_counter
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import Apart, measure_apart
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.processes import ProcessUsage, measure_process
 
 PLAN = """
 PLAN watched { INPUT: houses (url char, address char, price number, beds number) OUTPUT: counts BODY {
@@ -77,12 +77,12 @@ def diff_memory(bench: Bench) -> None:
     bench.claim_median(f"speed with {sizes[1]:,} rows", f"{sizes[1]:,} rows, speed")
 
 
-def _second_run(size: int) -> Apart:
+def _second_run(size: int) -> ProcessUsage:
     """The first run fills the table; the second finds what has changed."""
     with TemporaryDirectory(prefix="aioflow-bench-") as folder:
         file = Path(folder, "houses.db")
         _expect(asyncio.run(compare(str(file), size, 0)), added=size, changed=0)
-        run = measure_apart(
+        run = measure_process(
             "aioflow.benchmarks.diff_memory", file, size, 1000, profiled_as=f"diff of {size:,} rows"
         )
     _expect(run.found, added=0, changed=-(-size // _CHANGED_EACH))

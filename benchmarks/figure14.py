@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.results import Goal
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.results import Goal
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
 from aioflow.benchmarks.web_runs import (
     LARGE_PER_PAGE,
@@ -21,7 +21,7 @@ from aioflow.benchmarks.web_runs import (
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue
 from aioflow.demo.site.switches import Latency, Switches, fate_of
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 
 # Less than where all are equal: ten rounds with D- take their time.
 MEDIAN_SECONDS, SIGMA = 0.04, 0.5

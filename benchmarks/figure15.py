@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.web_runs import (
     LATENCY_SECONDS,
     PAGES,

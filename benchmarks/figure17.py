@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.web_runs import WebRun, run_job
 from aioflow.demo.running import running_site
 from aioflow.demo.site.campaign import Campaign
@@ -15,7 +15,7 @@ CRIME_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class System:
-    """Who runs the query: how many workers there are in all, and whether each operator has one."""
+    """A system that runs the query: the number of workers in all, and whether each operator has its own."""
 
     name: str
     workers: int

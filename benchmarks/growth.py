@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import linear_regression, median
 
-from aioflow.bench import Bench, Curve
-from aioflow.bench.results import Origin
+from aioflow.benchmarks.harness import Bench, Curve
+from aioflow.benchmarks.harness.results import Origin
 
 _POINTS = 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, Goal, at_most, experiment
+from aioflow.benchmarks.harness import Bench, Goal, at_most, experiment
 from aioflow.benchmarks.web_runs import (
     LATENCY_SECONDS,
     PAGES,
@@ -21,7 +21,6 @@ HOUSES = PAGES * PER_PAGE
     work=f"{HOUSES} houses on {PAGES} pages, {WORKERS} workers, 100 ms a request, in D+S+ and by hand with "
     "aiohttp, selectolax and a semaphore; each run and the site in a process of its own",
     limit="12 pages and the houses of the last one: 1.3 s",
-    needs_checkout=True,
 )
 def homeseekers(bench: Bench) -> None:
     from aioflow.benchmarks.peers.running import AIOFLOW, BY_HAND, Job, measure_all

@@ -1,4 +1,4 @@
-"""How long the event loop waits for pages that are made to keep it busy, and what they take of memory."""
+"""How long pages that are made to keep the event loop busy block it, and how much memory they take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import aioflow
 from aioflow import Engine, RunError
-from aioflow.bench import Bench, at_most, experiment
+from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 
@@ -43,7 +43,7 @@ def pages() -> Mapping[str, tuple[str, str, str]]:
 
 
 async def longest_wait(declaration: str, page: str, kind: str) -> float:
-    """The longest that the loop let a task wait while a page was read."""
+    """Return the longest time that the loop let a task wait while a page was read."""
     text = f'WRAPPER page {{ GET: "{URL}"; {declaration} }}'
     plan = aioflow.loads(f'{text}\nPLAN p {{ OUTPUT: out BODY {{ wrapper ("page" : out) }} }}')
     site = ScriptedSite({URL: Answer(page, headers={"Content-Type": kind})})

@@ -1,4 +1,4 @@
-"""How much memory tuples take that are under way: those that a source has given and nobody has got yet.
+"""How much memory tuples under way take: those that a source has given and no reader has got yet.
 
 `python -m aioflow.benchmarks.in_flight CAPACITY TAKEN` is the process that is measured.
 """
@@ -15,9 +15,10 @@ from statistics import median
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import resident_megabytes, run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.child import resident_megabytes
+from aioflow.benchmarks.harness.processes import run_process
 
 PLAN = """
 PLAN under_way { INPUT: visits (n number, city char, url char) OUTPUT: brief BODY {
@@ -107,7 +108,7 @@ def in_flight(bench: Bench) -> None:
 
 
 def _apart(capacity_rows: int, taken: int) -> Stall:
-    return Stall(**run_apart("aioflow.benchmarks.in_flight", capacity_rows, taken))
+    return Stall(**run_process("aioflow.benchmarks.in_flight", capacity_rows, taken))
 
 
 if __name__ == "__main__":

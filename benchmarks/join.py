@@ -13,8 +13,8 @@ from statistics import median
 
 import aioflow
 from aioflow import Row, Schema
-from aioflow.bench import Bench, at_most, experiment
 from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.benchmarks.pipeline import run_inside
 from aioflow.benchmarks.sources import offer
 

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, at_most, experiment
+from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.plan import Program
 
 import_module("aioflow.benchmarks.pipeline")  # registers the function of the plan

@@ -1,4 +1,4 @@
-"""What no program could beat: requests take their time, pages are known one by one, workers are so many."""
+"""The bounds that no program could beat, by the time of requests, the order of pages and the workers."""
 
 from __future__ import annotations
 

@@ -15,9 +15,10 @@ from time import perf_counter
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import peak_megabytes, run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.child import peak_megabytes
+from aioflow.benchmarks.harness.processes import run_process
 
 DEFAULT_MEMORY_BYTES = 32 * 1024 * 1024  # of an Engine
 
@@ -127,7 +128,7 @@ def memory(bench: Bench) -> None:
 
 
 def _apart(count: int) -> Passage:
-    passage = Passage(**run_apart("aioflow.benchmarks.memory", count, DEFAULT_MEMORY_BYTES))
+    passage = Passage(**run_process("aioflow.benchmarks.memory", count, DEFAULT_MEMORY_BYTES))
     if passage.count != count:
         raise AssertionError(f"{passage.count} of {count} tuples came through")
     return passage

@@ -13,10 +13,10 @@ from typing import Any
 
 import aioflow
 from aioflow import Engine, Schema, function
-from aioflow.bench import Bench, at_most, experiment
 from aioflow.benchmarks import fivestages
 from aioflow.benchmarks.contenders import sample_all
 from aioflow.benchmarks.fivestages import Row, Work
+from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.benchmarks.sources import offer
 from aioflow.plan import Program
 from aioflow.relation import type_of_value

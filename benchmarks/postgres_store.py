@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from aioflow import Row
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.postgres_server import ServerMissingError, postgres_server
 from aioflow.benchmarks.stored_houses import (
     APPEND,
@@ -59,7 +59,7 @@ def _measure(bench: Bench, asyncpg: Any, url: str) -> None:
 async def _empty(asyncpg: Any, url: str) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute("drop table if exists houses")
-    await connection.execute("checkpoint")  # nobody pays for what the one before left behind
+    await connection.execute("checkpoint")  # the pages of the one before are not for this one
     await connection.close()
 
 

@@ -14,11 +14,11 @@ from asyncio import Queue
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from aioflow.bench import Bench, at_least, experiment
-from aioflow.bench.environments import EnvironmentMissingError, python_with
-from aioflow.bench.processes import run_apart
 from aioflow.benchmarks.contenders import Contender, expect_same, timed
 from aioflow.benchmarks.fivestages import Row, Work, brief, chained, computed, is_new, is_wanted, numbers
+from aioflow.benchmarks.harness import Bench, at_least, experiment
+from aioflow.benchmarks.harness.environments import EnvironmentMissingError, python_with
+from aioflow.benchmarks.harness.processes import run_process
 from aioflow.benchmarks.pipeline import inside_engine, run_inside
 
 AIOSTREAM = "aiostream==0.8.1"
@@ -105,7 +105,7 @@ def queues(bench: Bench) -> None:
         expect_same({name: result for name, (_, result) in found.items()})
         seconds = {name: found[name][0] for name in contenders}
         if python is not None:
-            apart = run_apart("aioflow.benchmarks.aiostream_stages", size, python=python)
+            apart = run_process("aioflow.benchmarks.aiostream_stages", size, python=python)
             expect_same({"aiostream": apart["count"], "generators": found["generators"][1]})
             seconds["aiostream"] = apart["seconds"]
         for name, taken in seconds.items():

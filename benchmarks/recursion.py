@@ -17,9 +17,10 @@ from typing import Any
 
 import aioflow
 from aioflow import Engine, function
-from aioflow.bench import Bench, Curve, at_most, experiment
-from aioflow.bench.processes import measure_apart, resident_megabytes
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, Curve, at_most, experiment
+from aioflow.benchmarks.harness.child import resident_megabytes
+from aioflow.benchmarks.harness.processes import measure_process
 
 PLANS = {
     # A tail call: each level's tuple goes straight to the outermost union.
@@ -128,7 +129,7 @@ def recursion(bench: Bench) -> None:
     chosen: list[str] = bench.size(list(DEPTHS), ["countdown"])
     for each in bench.rounds(2, warm_up=0):
         cases = [(name, levels) for name in chosen for levels in depths[name]]
-        found = {case: measure_apart(_MODULE, *case) for case in each.shuffled(cases)}
+        found = {case: measure_process(_MODULE, *case) for case in each.shuffled(cases)}
         for name, levels in cases:
             descent = Descent(**found[name, levels].found)
             if descent.count != ROWS[name](levels):

@@ -1,4 +1,4 @@
-"""What a run costs beyond its tuples: one run, one statement, one call of a subplan; and a plan that waits.
+"""The cost of a run beyond its tuples: one run, one statement, one call of a subplan, and a plan that waits.
 
 `python -m aioflow.benchmarks.runs COUNT` is the process whose memory is measured.
 """
@@ -14,9 +14,10 @@ from collections.abc import AsyncGenerator
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, experiment
-from aioflow.bench.processes import resident_megabytes, run_apart
 from aioflow.benchmarks.contenders import sample_all
+from aioflow.benchmarks.harness import Bench, experiment
+from aioflow.benchmarks.harness.child import resident_megabytes
+from aioflow.benchmarks.harness.processes import run_process
 from aioflow.plan import Program
 
 STATEMENTS = 50
@@ -115,7 +116,7 @@ def runs(bench: Bench) -> None:
     bench.claim_median(
         "each further call of a subplan, with its statement", f"each of {STATEMENTS} subplan calls"
     )
-    idle = run_apart("aioflow.benchmarks.runs", bench.size(500, 20))["kilobytes"]
+    idle = run_process("aioflow.benchmarks.runs", bench.size(500, 20))["kilobytes"]
     bench.claim("memory of a plan of five statements that waits", idle * _KILO, "bytes")
 
 

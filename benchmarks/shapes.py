@@ -16,14 +16,15 @@ from time import process_time
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench import Bench, experiment
-from aioflow.bench.processes import peak_megabytes, run_apart
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, experiment
+from aioflow.benchmarks.harness.child import peak_megabytes
+from aioflow.benchmarks.harness.processes import run_process
 from aioflow.plan import Program
 
 
 @dataclass(frozen=True)
-class Passage:
+class ShapeRun:
     """How a run of a plan of some size went; the memory is what the process had at most so far."""
 
     size: int
@@ -57,7 +58,7 @@ def visits(count: int) -> Iterator[dict[str, object]]:
     return ({"n": n, "city": f"city {n % 1000}"} for n in range(count))
 
 
-async def passages(shape: str, count: int, sizes: list[int]) -> list[Passage]:
+async def passages(shape: str, count: int, sizes: list[int]) -> list[ShapeRun]:
     """One size after the other, the smallest first: so the peak is always that of the last one."""
     found = []
     for size in sorted(sizes):
@@ -66,7 +67,7 @@ async def passages(shape: str, count: int, sizes: list[int]) -> list[Passage]:
         gc.collect()
         started = process_time()
         rows = await _rows(program, count)
-        found.append(Passage(size, rows, process_time() - started, peak_megabytes()))
+        found.append(ShapeRun(size, rows, process_time() - started, peak_megabytes()))
     return found
 
 
@@ -90,11 +91,11 @@ def shapes(bench: Bench) -> None:
     count = bench.size(20_000, 200)
     for each in bench.rounds(2, warm_up=0):
         apart = {
-            shape: run_apart("aioflow.benchmarks.shapes", shape, count, *sizes)["passages"]
+            shape: run_process("aioflow.benchmarks.shapes", shape, count, *sizes)["passages"]
             for shape in each.shuffled(SHAPES)
         }
         for shape in SHAPES:
-            for passage in (Passage(**one) for one in apart[shape]):
+            for passage in (ShapeRun(**one) for one in apart[shape]):
                 if passage.rows != count:
                     raise AssertionError(f"{passage.rows} of {count} tuples came through")
                 name = f"{shape} {passage.size}"

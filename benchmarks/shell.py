@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import run_command
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.processes import run_command
 from aioflow.benchmarks.web_runs import LATENCY_SECONDS, QUICK_LATENCY_SECONDS, UNLIKE_DEFAULTS, WORKERS
 from aioflow.demo.running import running_site
 
@@ -19,7 +19,6 @@ TOOLS = ("aioflow run", "by hand")
     work=f"Homeseekers by `aioflow run` and by a program written by hand, 100 ms a request, {WORKERS} "
     "workers: from the start of the process to the first line that it prints, and to its end",
     limit="a page and a house: 0.2 s, and the start of the interpreter",
-    needs_checkout=True,
 )
 def shell(bench: Bench) -> None:
     from aioflow.benchmarks.peers.running import BY_HAND, Job, aioflow_run, program

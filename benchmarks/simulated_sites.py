@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.web_jobs import Job, configuration
 from aioflow.testing import Answer, ScriptedSite, run
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 
 SITE = "http://homes.example:8640"
 CRIME_SITE = "http://crime.example:8640"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, Curve, at_most, experiment
 from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.figure17 import CRIME_SECONDS, SYSTEMS, TELEGRAPH, YAHOO_SECONDS
 from aioflow.benchmarks.growth import claim_growth
+from aioflow.benchmarks.harness import Bench, Curve, at_most, experiment
 from aioflow.benchmarks.limits import Limit, limit_of, limit_of_drawn
 from aioflow.benchmarks.simulated_sites import (
     CRIME_SITE,
@@ -17,7 +17,7 @@ from aioflow.benchmarks.simulated_sites import (
 from aioflow.benchmarks.web_jobs import contributions, houses, houses_by_page
 from aioflow.benchmarks.web_runs import WORKERS
 from aioflow.benchmarks.workers import WORKERS as WORKER_COUNTS
-from aioflow.session import MODES
+from aioflow.runtime.session import MODES
 
 # The paper tells 1,852 ms for a page and one of its houses, and 3,204 ms for a page and all six of them.
 # Lognormal latencies with these figures have about these means.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from aioflow.bench import Bench, Curve, experiment
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, Curve, experiment
 from aioflow.benchmarks.limits import limit_of
 from aioflow.benchmarks.web_runs import WORKERS, WebRun, run_job
 from aioflow.demo.running import Site, running_site

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from aioflow import Row, Schema, SettingError, Stream, operator
-from aioflow.operator import Settings, attributes
+from aioflow.authoring.operator import Settings, attributes
 from aioflow.relation import Batch
 
 _BATCH_ROWS = 256

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+
+import aiosqlite
 
 from aioflow import Row
-from aioflow.bench import Bench, experiment
+from aioflow.benchmarks.harness import Bench, experiment
 from aioflow.benchmarks.stored_houses import (
     APPEND,
     IMPORT,
     claim_stores,
     houses,
-    not_measured,
     run_with,
     sample_stores,
 )
@@ -33,11 +33,6 @@ _TABLE = "create table houses (url text, address text, price integer, beds integ
     name="store-sqlite",
 )
 def sqlite_store(bench: Bench) -> None:
-    try:
-        import aiosqlite
-    except ImportError:
-        not_measured(bench, RAW_APPEND, RAW_IMPORT, "aiosqlite is not installed")
-        return
     rows = houses(bench.size(100_000, 500))
     with TemporaryDirectory(prefix="aioflow-bench-") as folder:
         file = Path(folder, "houses.db")
@@ -47,11 +42,11 @@ def sqlite_store(bench: Bench) -> None:
             partial(_empty, file),
             {
                 "dbappend": partial(run_with, APPEND, f"sqlite:{file}"),
-                RAW_APPEND: partial(_append, aiosqlite, file, rows),
+                RAW_APPEND: partial(_append, file, rows),
             },
             {
                 "dbimport": partial(run_with, IMPORT, f"sqlite:{file}"),
-                RAW_IMPORT: partial(_import, aiosqlite, file),
+                RAW_IMPORT: partial(_import, file),
             },
             rounds=7,
         )
@@ -63,7 +58,7 @@ def _empty(file: Path) -> None:
         each.unlink()
 
 
-async def _append(aiosqlite: Any, file: Path, rows: list[Row]) -> int:
+async def _append(file: Path, rows: list[Row]) -> int:
     async with aiosqlite.connect(file) as database:
         for pragma in _PRAGMAS:
             await database.execute(f"pragma {pragma}")
@@ -74,6 +69,6 @@ async def _append(aiosqlite: Any, file: Path, rows: list[Row]) -> int:
         return len(rows)
 
 
-async def _import(aiosqlite: Any, file: Path) -> int:
+async def _import(file: Path) -> int:
     async with aiosqlite.connect(file) as database, database.execute("select * from houses") as cursor:
-        return len(await cursor.fetchall())
+        return len(list(await cursor.fetchall()))

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioflow.bench import Bench, at_most, experiment
-from aioflow.bench.processes import run_command
+from aioflow.benchmarks.harness import Bench, at_most, experiment
+from aioflow.benchmarks.harness.processes import run_command
 
 
 def long_plan(statements: int) -> str:

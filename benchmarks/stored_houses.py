@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import aioflow
 from aioflow import Engine, Row, Schema
-from aioflow.bench import Bench, at_least
+from aioflow.benchmarks.harness import Bench, at_least
 from aioflow.benchmarks.sources import offer
 from aioflow.relation import Type
 

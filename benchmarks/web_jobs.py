@@ -101,14 +101,14 @@ LATE = (
     "aioflow.web.client",
     "aioflow.web.transport",
     "aioflow.wrappers.calls",
-    "aioflow.wrappers.readers.html",
+    "aioflow.wrappers.readers.html.reader",
 )
 
 
 def configuration(*urls: str, concurrency: int) -> dict[str, Any]:
     """May ask the hosts of these URLs as often as it likes, as all others do that are compared.
 
-    Nor is the health of extraction kept from run to run: nobody else does that.
+    Nor is the health of extraction kept from run to run: no other tool does that.
     """
     hosts = [urlsplit(url).netloc for url in urls]
     return {
@@ -206,7 +206,7 @@ def _loaded(plan: Path | str) -> Program:
 
 
 def prepared(name: str, more: Sequence[str] = ()) -> Job:
-    """The job, with all that it needs imported and read: nobody's start-up is measured."""
+    """Return the job, with all that it needs imported and read: no start-up is measured."""
     job, plan = JOBS[name]
     for module in (*LATE, "aioflow.wrappers.readers.csv") if plan is CONTRIBUTIONS else LATE:
         import_module(module)

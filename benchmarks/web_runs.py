@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aioflow.bench.processes import measure_apart
 from aioflow.benchmarks.arrivals import Arrivals
+from aioflow.benchmarks.harness.processes import measure_process
 
 WORKERS = 15
 PAGES = 12
@@ -31,7 +31,7 @@ class WebRun(Arrivals):
 def run_job(name: str, address: str, workers: int, *more: str, expected: int) -> WebRun:
     """Do a job once; raises when it does not find as much as expected."""
     arguments = (name, address, workers, *more)
-    used = measure_apart("aioflow.benchmarks.web_jobs", *arguments, profiled_as=name)
+    used = measure_process("aioflow.benchmarks.web_jobs", *arguments, profiled_as=name)
     found = used.found
     if found["count"] != expected:
         raise AssertionError(f"the job {name} found {found['count']} of {expected}")

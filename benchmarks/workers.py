@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aioflow.bench import Bench, Curve, experiment
 from aioflow.benchmarks.growth import claim_growth, curve
+from aioflow.benchmarks.harness import Bench, Curve, experiment
 from aioflow.benchmarks.limits import limit_of
 from aioflow.benchmarks.web_runs import LARGE_PER_PAGE as PER_PAGE
 from aioflow.benchmarks.web_runs import PAGES, run_job

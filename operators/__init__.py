@@ -1,6 +1,6 @@
 """The operator library, imported as `aioflow.operators`: a family is imported when one of it is used."""
 
-from aioflow.operator import registry
+from aioflow.authoring.operator import registry
 
 FAMILIES = {
     "databases": ("dbappend", "dbexport", "dbimport", "dbquery", "dbupdate"),

@@ -11,7 +11,8 @@ from aioflow.operators.accumulators import SMALL, Accumulator, Collected, Distin
 from aioflow.operators.keyed import keys_of
 from aioflow.operators.nesting import embedded
 from aioflow.relation import Batch, Value, picker
-from aioflow.spill import KeyedRows, Memory, RowBuffer
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import KeyedRows, RowBuffer
 
 PACKED = "relation"
 _STATE_BYTES = 500  # about what one function keeps of a group, and its part of the key
@@ -19,10 +20,10 @@ _STATE_BYTES = 500  # about what one function keeps of a group, and its part of 
 State: TypeAlias = list[Accumulator]
 
 
-class Calls:
+class AggregateCalls:
     """The aggregate functions of a statement: their states, and what is added to them."""
 
-    def __init__(self, functions: Aggregates, schema: Schema, memory: Memory) -> None:
+    def __init__(self, functions: Aggregates, schema: Schema, memory: MemoryBudget) -> None:
         self.functions = functions
         self.schema = schema
         self.memory = memory
@@ -79,7 +80,7 @@ def close(state: State) -> None:
 class Whole:
     """Aggregates the whole relation into one tuple."""
 
-    def __init__(self, calls: Calls, packs: bool) -> None:
+    def __init__(self, calls: AggregateCalls, packs: bool) -> None:
         self._calls = calls
         self._state = calls.start()
         self._rows = RowBuffer(calls.memory) if packs else None
@@ -105,7 +106,7 @@ class Whole:
 class KeptGroups:
     """Keeps the tuples of each group and aggregates them at the end."""
 
-    def __init__(self, calls: Calls, by: Sequence[int], packs: bool) -> None:
+    def __init__(self, calls: AggregateCalls, by: Sequence[int], packs: bool) -> None:
         self._calls = calls
         self._packs = packs
         self._keys, self._values = keys_of(by), picker(by)
@@ -133,7 +134,7 @@ class KeptGroups:
 class RunningGroups:
     """Keeps a small state for each group; once memory is short, the tuples of new groups instead, on disk."""
 
-    def __init__(self, calls: Calls, by: Sequence[int]) -> None:
+    def __init__(self, calls: AggregateCalls, by: Sequence[int]) -> None:
         self._calls = calls
         self._keys, self._values = keys_of(by), picker(by)
         self._states: dict[Hashable, tuple[Row, State]] = {}

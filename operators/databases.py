@@ -8,13 +8,13 @@ from functools import partial
 from typing import Literal, cast
 
 from aioflow import Context, InputError, Row, Schema, Stream, To, map_concurrently, operator
+from aioflow.authoring.operator import Settings, StoreUse
+from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Attributes
-from aioflow.operator import Settings, StoreUse
 from aioflow.operators.declared import Conforming, Declared, DeclaredSchema
-from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.held import when_ended
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
 from aioflow.state import (
     CHANGED,
     Append,
@@ -23,12 +23,12 @@ from aioflow.state import (
     Databases,
     DiskFullError,
     Export,
-    Outcome,
     Query,
     Storable,
     TableName,
     Transaction,
     TupleQueries,
+    UpdateOutcome,
     Updates,
     WrittenTableName,
     check_key,
@@ -404,7 +404,7 @@ async def dbupdate(
 
 
 def _joined(
-    outcomes: Iterable[Outcome], joining: DependentJoin, context: Context
+    outcomes: Iterable[UpdateOutcome], joining: DependentJoin, context: Context
 ) -> Iterable[Schema | Batch]:
     """The tuples for which the statement was executed, beside what it gave; failures are reported."""
     joined: Batch = []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from aioflow import InputError, Row, Schema, SettingError
 from aioflow.errors import suggestion
 from aioflow.relation import Batch, Type
-from aioflow.rows import Declaration
+from aioflow.values.coercion import Declaration
 
 
 class DeclaredSchema:

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from aioflow import Context, Schema, SettingError, Stream, To, operator
+from aioflow.authoring.operator import Settings, StoreUse
+from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Attributes
-from aioflow.operator import Settings, StoreUse
 from aioflow.operators.held import when_ended
 from aioflow.operators.quantities import Duration, PositiveCount, Share
-from aioflow.quantities import count_text
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state import (
     APART_SECONDS,
     CONFIRMING_RUNS,
@@ -23,15 +22,16 @@ from aioflow.state import (
     Connection,
     Databases,
     Difference,
+    DiffSpec,
     EmptyBaseline,
     Storable,
     Suspect,
     Transaction,
-    Wish,
     WrittenTableName,
     changed_schema,
     open_difference,
 )
+from aioflow.values.quantities import count_text
 
 T = TypeVar("T")
 
@@ -40,9 +40,9 @@ _RUNS = PositiveCount(CONFIRMING_RUNS)
 _APART = Duration(APART_SECONDS)
 
 
-def _wish(settings: Settings) -> Wish:
+def _wish(settings: Settings) -> DiffSpec:
     key, ignore, guard = settings["key"], settings["ignore"], settings["guard"]
-    return Wish(
+    return DiffSpec(
         settings["table"],
         None if key is None else key.names,
         () if ignore is None else ignore.names,
@@ -146,7 +146,7 @@ async def diff(
 
 
 async def _compared(
-    rel: Stream, taken: RowBuffer, wish: Wish, db: str | None, context: Context
+    rel: Stream, taken: RowBuffer, wish: DiffSpec, db: str | None, context: Context
 ) -> AsyncGenerator[To, None]:
     transaction = context.service(Transaction)
     async with _view(transaction, wish.table, db, context) as connection:
@@ -186,7 +186,7 @@ async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGene
         yield batch
 
 
-async def _note_empty_baseline(wish: Wish, rel: Stream, db: str | None, context: Context) -> None:
+async def _note_empty_baseline(wish: DiffSpec, rel: Stream, db: str | None, context: Context) -> None:
     """Remember of a table that is not there that a whole run found nothing: what comes later is new."""
     if not rel.marks.is_whole:
         return
@@ -202,7 +202,7 @@ async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
 
 
-async def _judge(difference: Difference, rel: Stream, wish: Wish, context: Context) -> None:
+async def _judge(difference: Difference, rel: Stream, wish: DiffSpec, context: Context) -> None:
     """Decide what is told, and say what is held back."""
     call = context.in_thread if difference.takes_time else _at_once
     judgement = await call(difference.settle, rel.marks)

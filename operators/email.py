@@ -6,21 +6,21 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from aioflow import Context, Schema, Stream, operator
+from aioflow.authoring.operator import Settings
+from aioflow.authoring.services import ServiceHost
 from aioflow.messages import (
     BodyTemplate,
     Delivery,
-    Draft,
+    EmailDraft,
     FileKind,
     Headings,
     HtmlTemplate,
     Recipients,
     Subject,
 )
-from aioflow.operator import Settings
-from aioflow.operators.encoding import cell, json_text
 from aioflow.operators.posting import check_each, fires, poster, posts, told, told_together
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
+from aioflow.values.cells import cell, json_text
 
 _DRAFTED = (
     *("to", "subject", "cc", "bcc", "reply_to", "body", "body_html", "attach", "each", "names", "headings"),
@@ -28,8 +28,8 @@ _DRAFTED = (
 _NO_HEADINGS = Headings()
 
 
-def _draft(settings: Settings) -> Draft:
-    return Draft(**{name: settings[name] for name in _DRAFTED})
+def _draft(settings: Settings) -> EmailDraft:
+    return EmailDraft(**{name: settings[name] for name in _DRAFTED})
 
 
 def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
@@ -122,16 +122,16 @@ async def email(
         email (new, changed, gone, to="me@example.org", subject="{{ count|plural('house', 'houses') }}")
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
-    from aioflow.messages import EmailAccounts, Encoding, Letters  # what a run needs, and no check
+    from aioflow.messages import EmailAccounts, EmailContent, ValueEncoding  # what a run needs, and no check
 
-    draft = Draft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
+    draft = EmailDraft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
     account = context.service(EmailAccounts).find(via)
-    letters = Letters(draft, account, Encoding(cell, json_text), context.run.plan)
+    content = EmailContent(draft, account, ValueEncoding(cell, json_text), context.run.plan)
     post = poster("email", account.name, delivery, db, context)
     passed = (
-        told_together((rel, *more), letters, post, even_if_empty, context)
+        told_together((rel, *more), content, post, even_if_empty, context)
         if more
-        else told(rel, letters, post, each, even_if_empty, context)
+        else told(rel, content, post, each, even_if_empty, context)
     )
     async with aclosing(passed) as batches:
         async for batch in batches:

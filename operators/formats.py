@@ -6,25 +6,23 @@ A package adds a format by an entry point in the group `aioflow.formats` that na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
 from aioflow import Document, InputError, Schema, SettingError
-from aioflow.dataclass import dataclass
-from aioflow.display import visible, visible_json, visible_lines
+from aioflow.config.entry_points import installed
 from aioflow.errors import suggestion
 from aioflow.files import Formulas
-from aioflow.installed import installed
 from aioflow.operators.declared import attributes_of
 from aioflow.relation import Batch, Type, Value
+from aioflow.values.display import visible, visible_json, visible_lines
 
 # The modules that register the formats of the library.
 _LIBRARY = (
     "aioflow.operators.text_formats",
-    "aioflow.operators.json_arrays",
     "aioflow.operators.parquet",
 )
 # By attribute; None for one that is to be there, of whatever type.

@@ -7,13 +7,12 @@ from contextlib import closing
 from typing import cast
 
 from aioflow import Context, Schema, SettingError, Stream, map_concurrently, operator
+from aioflow.authoring.function import Function, FunctionName
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Aggregates, Attributes
-from aioflow.function import Function, FunctionName
-from aioflow.operator import Settings
-from aioflow.operators.aggregation import PACKED, Calls, KeptGroups, RunningGroups, Whole
+from aioflow.operators.aggregation import PACKED, AggregateCalls, KeptGroups, RunningGroups, Whole
 from aioflow.operators.declared import DeclaredSchema
-from aioflow.operators.dependent_join import DependentJoin
-from aioflow.operators.function_calls import FunctionCalls
+from aioflow.operators.function_calls import DependentJoin, FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
 from aioflow.relation import UNTOLD, Batch, Type
@@ -143,7 +142,7 @@ async def aggregate(
         aggregate (houses, "count() as n, avg(price) as price" : summary)
         aggregate (houses, "max(price) as top" : tops) {BY: "city"; RELATION: false}
     """
-    calls = Calls(functions, rel.schema or UNTOLD, context.memory)
+    calls = AggregateCalls(functions, rel.schema or UNTOLD, context.memory)
     packs = relation and context.reads_attribute(PACKED)
     width = len(by.names) if by is not None else 0
     with tallied(context, functions), closing(_aggregation(calls, by, packs)) as aggregation:
@@ -155,7 +154,9 @@ async def aggregate(
             yield results
 
 
-def _aggregation(calls: Calls, by: Attributes | None, packs: bool) -> Whole | KeptGroups | RunningGroups:
+def _aggregation(
+    calls: AggregateCalls, by: Attributes | None, packs: bool
+) -> Whole | KeptGroups | RunningGroups:
     if by is None:
         return Whole(calls, packs)
     if packs or not calls.are_small:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, aclosing
 
 from aioflow import Context, Schema, To
 from aioflow.relation import Batch
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 
 
 async def when_ended(

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from aioflow import Row, Stream, interleave
 from aioflow.relation import Batch, identities, value_identities
-from aioflow.spill import KeyedRows, KeySet, Memory
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import KeyedRows, KeySet
 
 Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the form in which they compare
 Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a right row beside the equality
@@ -103,7 +104,7 @@ def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:
         yield batch
 
 
-async def matching(left: Keyed, right: Keyed, memory: Memory) -> AsyncGenerator[Batch, None]:
+async def matching(left: Keyed, right: Keyed, memory: MemoryBudget) -> AsyncGenerator[Batch, None]:
     """The left rows whose key appears on the right, each as soon as both have come."""
     with KeySet(memory) as seen, KeyedRows(memory) as waiting:
         async for stream, batch in Favouring(right.stream, left.stream):
@@ -121,7 +122,7 @@ async def matching(left: Keyed, right: Keyed, memory: Memory) -> AsyncGenerator[
                 yield found
 
 
-async def differing(left: Keyed, right: Keyed, memory: Memory) -> AsyncGenerator[Batch, None]:
+async def differing(left: Keyed, right: Keyed, memory: MemoryBudget) -> AsyncGenerator[Batch, None]:
     """The left rows whose key does not appear on the right, which is read to its end first."""
     with KeySet(memory) as seen:
         async for batch in right.stream.batches():
@@ -135,7 +136,7 @@ async def differing(left: Keyed, right: Keyed, memory: Memory) -> AsyncGenerator
 
 
 async def matching_where(
-    left: Keyed, right: Keyed, rest: Rest, memory: Memory
+    left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget
 ) -> AsyncGenerator[Batch, None]:
     """The left rows for which a right row of the same key meets the rest of the condition."""
     number = 0
@@ -165,7 +166,7 @@ async def matching_where(
 
 
 async def differing_where(
-    left: Keyed, right: Keyed, rest: Rest, memory: Memory
+    left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget
 ) -> AsyncGenerator[Batch, None]:
     """The left rows for which no right row of the same key meets the rest of the condition."""
     with KeyedRows(memory) as arrived:

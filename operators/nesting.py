@@ -19,14 +19,15 @@ from aioflow import (
     Stream,
     operator,
 )
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
-from aioflow.operator import Settings
 from aioflow.operators.declared import DeclaredSchema
-from aioflow.operators.dependent_join import DependentJoin
+from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
-from aioflow.rows import Declaration, relation_of, row_of_mapping
-from aioflow.spill import KeyedRows, Memory, RowBuffer
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import KeyedRows, RowBuffer
+from aioflow.values.coercion import Declaration, relation_of, row_of_mapping
 
 _PIECE_ROWS = 1024
 
@@ -76,7 +77,7 @@ async def pack(
             yield (*values(group[0]), embedded(schema, group, context.memory))
 
 
-async def collected(rel: Stream, memory: Memory) -> RowBuffer:
+async def collected(rel: Stream, memory: MemoryBudget) -> RowBuffer:
     """All tuples of a relation; who gets the buffer closes it or hands it on."""
     rows = RowBuffer(memory)
     try:
@@ -88,7 +89,7 @@ async def collected(rel: Stream, memory: Memory) -> RowBuffer:
     return rows
 
 
-def embedded(schema: Schema, rows: Batch, memory: Memory) -> Relation:
+def embedded(schema: Schema, rows: Batch, memory: MemoryBudget) -> Relation:
     """A relation as a value, on disk when it is long and memory is short."""
     if len(rows) <= _PIECE_ROWS:
         return Relation(schema, rows)

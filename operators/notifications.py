@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from aioflow import Context, Schema, SettingError, Stream, operator
+from aioflow.authoring.operator import Settings
+from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Template
 from aioflow.messages import (
     BodyTemplate,
@@ -18,10 +20,8 @@ from aioflow.messages import (
     check_wording,
     outbox_problems,
 )
-from aioflow.operator import Settings
 from aioflow.operators.posting import check_each, fires, poster, posts, told
 from aioflow.relation import Batch
-from aioflow.services import ServiceHost
 
 # --- notify -------------------------------------------------------------------------------------
 

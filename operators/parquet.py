@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from zoneinfo import ZoneInfo
 
 from aioflow import Document, InputError, Row, Schema, SettingError
-from aioflow.dataclass import dataclass
 from aioflow.errors import MissingExtraError
-from aioflow.operators.encoding import cell, json_text
 from aioflow.operators.formats import Format, Types, formats
 from aioflow.operators.text_formats import PLAIN, Typed
 from aioflow.relation import Batch, Type, Value, decimal_of, type_of_value
-from aioflow.rows import value_of
+from aioflow.values.cells import cell, json_text
+from aioflow.values.coercion import value_of
 
 if TYPE_CHECKING:
     import pyarrow

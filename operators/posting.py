@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 from aioflow import AioflowError, Context, Schema, SettingError, Stream, interleave
-from aioflow.messages import Delivery, Letters, ShortMessages
-from aioflow.operator import Firing, Settings, StoreUse
+from aioflow.authoring.operator import Firing, Settings, StoreUse
+from aioflow.messages import Delivery, EmailContent, ShortMessages
 from aioflow.relation import UNTOLD, Batch, Row
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 
 Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
 
@@ -90,7 +90,7 @@ async def told(
 
 
 async def told_together(
-    rels: Sequence[Stream], letters: Letters, post: Post, even_if_empty: bool, context: Context
+    rels: Sequence[Stream], content: EmailContent, post: Post, even_if_empty: bool, context: Context
 ) -> AsyncGenerator[Batch, None]:
     """The tuples of the first relation, once the message about all of them stands in the outbox."""
     with ExitStack() as stack:
@@ -100,9 +100,9 @@ async def told_together(
         if not any(map(len, kept.values())) and not even_if_empty:
             return
         relations = [(rel.schema or Schema(()), rows) for rel, rows in kept.items()]
-        letters.doubt = _doubt(*rels)
-        contents = await context.in_thread(letters.for_relations, relations)
-        _warn(letters, context)
+        content.doubt = _doubt(*rels)
+        contents = await context.in_thread(content.for_relations, relations)
+        _warn(content, context)
         await post(contents)
         for batch in kept[rels[0]].batches():
             yield batch

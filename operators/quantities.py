@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from aioflow import InputError, Schema, SettingError
-from aioflow.quantities import seconds
+from aioflow.values.quantities import seconds
 
 
 def _refuse(kind_name: str, value: Any) -> SettingError:

@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from aioflow import Context, InputError, Row, Schema, SettingError, Stream, operator, same_as_input
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes, Condition, JoinCondition, Projection
-from aioflow.operator import Settings
 from aioflow.operators.hash_join import HashJoin, Side
 from aioflow.operators.keyed import (
     Keyed,
@@ -21,7 +21,7 @@ from aioflow.operators.keyed import (
 )
 from aioflow.operators.tally import tallied
 from aioflow.relation import Batch, Type, identities_of, picker
-from aioflow.spill import KeySet
+from aioflow.runtime.spill import KeySet
 
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 

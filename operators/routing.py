@@ -10,12 +10,12 @@ from random import Random
 from typing import Literal
 
 from aioflow import Context, Record, Schema, SettingError, Stream, To, operator, same_as_input
-from aioflow.context import DEAD
+from aioflow.authoring.context import DEAD
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import SortKeys
-from aioflow.operator import Settings
 from aioflow.operators.quantities import Count, Share
 from aioflow.relation import Batch, Value
-from aioflow.spill import SortedRows
+from aioflow.runtime.spill import SortedRows
 
 Level = Literal["debug", "info", "warning", "error"]
 

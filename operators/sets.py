@@ -7,11 +7,11 @@ from contextlib import aclosing
 from itertools import chain
 
 from aioflow import Context, Schema, SettingError, Stream, interleave, operator
+from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes
-from aioflow.operator import Settings
 from aioflow.operators.keyed import Keyed, differing, matching
 from aioflow.relation import UNTOLD, Batch, identities, identities_of, picker
-from aioflow.spill import KeySet
+from aioflow.runtime.spill import KeySet
 
 
 def paired(first: Schema, other: Schema) -> list[int]:

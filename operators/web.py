@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import cast
 
 from aioflow import Context, Schema, Stream, map_concurrently, operator
-from aioflow.context import Release
-from aioflow.operator import Settings
-from aioflow.operators.dependent_join import DependentJoin
+from aioflow.authoring.context import Release
+from aioflow.authoring.operator import Settings
+from aioflow.operators.function_calls import DependentJoin
 from aioflow.relation import Batch
 from aioflow.wrappers import AnyWrapper, PackedRows, WrapperName, wrapper_calls
 

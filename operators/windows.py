@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import floor, inf
 
 from aioflow import Context, Row, Schema, SettingError, Stream, operator
-from aioflow.dataclass import dataclass
-from aioflow.operator import Settings
+from aioflow.authoring.operator import Settings
 from aioflow.operators.quantities import Positive, PositiveCount
 from aioflow.relation import Batch
-from aioflow.spill import Memory, RowBuffer
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import RowBuffer
 
 _SCHEMA = Schema.of(window="relation", start="date", end="date")
 
@@ -33,7 +34,7 @@ class _CountWindows:
 
     deadline: float | None = None
 
-    def __init__(self, size: int, slide: int, memory: Memory) -> None:
+    def __init__(self, size: int, slide: int, memory: MemoryBudget) -> None:
         self._size = size
         self._slide = slide
         self._memory = memory
@@ -72,7 +73,7 @@ class _CountWindows:
 class _TimeWindows:
     """Windows of a number of seconds, one beginning every `slide` seconds; the first with the first row."""
 
-    def __init__(self, seconds: float, slide: float, memory: Memory) -> None:
+    def __init__(self, seconds: float, slide: float, memory: MemoryBudget) -> None:
         self._seconds = seconds
         self._slide = slide
         self._memory = memory
@@ -168,7 +169,7 @@ async def window(
 
 
 def _windows(
-    count: int | None, seconds: float | None, slide: float | None, memory: Memory
+    count: int | None, seconds: float | None, slide: float | None, memory: MemoryBudget
 ) -> _CountWindows | _TimeWindows:
     if seconds is not None:
         return _TimeWindows(seconds, slide or seconds, memory)

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from aioflow import masking
+from aioflow.config import masking
 
 # A loaded machine is no failure.
 settings.register_profile("aioflow", deadline=None)
@@ -39,6 +40,17 @@ def _secrets_are_forgotten() -> Iterator[None]:
     yield
     for known in (masking._lasting, masking._passing, masking._forms):
         known.clear()
+
+
+@pytest.fixture(autouse=True)
+def _sqlite_connections_are_closed() -> Iterator[None]:
+    """A thread of aiosqlite is no daemon: a connection that stays open keeps the process from ending."""
+    yield
+    left = [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
+    for thread in left:
+        thread.join(5)
+    if any(thread.is_alive() for thread in left):
+        pytest.fail("a SQLite connection was left open", pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)

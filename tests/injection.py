@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from aioflow.authoring.operator import Operator, Registry
 from aioflow.engine import Engine
-from aioflow.operator import Operator, Registry
 from aioflow.testing import assert_nothing_left, run
 from tests.interleavings import Interleaving, registry
 from tests.reference_plans import REFERENCES, Outputs, Reference

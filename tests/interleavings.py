@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
+from aioflow.authoring.operator import Registry
+from aioflow.authoring.plugins import load_operators
 from aioflow.engine import Engine
-from aioflow.operator import Registry
-from aioflow.plugins import load_operators
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import DeadlockError, assert_nothing_left, run
 from tests.reference_plans import OPERATORS, REFERENCES, Outputs, Reference
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from aioflow import Context, Engine, Stream, function, loads, operator, run, same_as_input
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.config.secrets import Secret
 from aioflow.errors import RunError
-from aioflow.secrets import Secret
-from aioflow.services import AccountEntry, Scope, ServiceHost
 from aioflow.testing import run as run_virtually
 from aioflow.testing import run_plan
 

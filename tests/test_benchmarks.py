@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import aioflow.benchmarks
-from aioflow.bench import Curve, Finding
-from aioflow.bench.experiment import Bench, Experiment, experiments
 from aioflow.benchmarks.contenders import sample_all
 from aioflow.benchmarks.growth import claim_growth, exponent
+from aioflow.benchmarks.harness import Curve, Finding
+from aioflow.benchmarks.harness.experiment import Bench, Experiment, experiments
 from aioflow.benchmarks.limits import limit_of, limit_of_drawn
 
 FOLDER = Path(aioflow.benchmarks.__file__).parent

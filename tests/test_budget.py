@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aioflow.budget import Budget, Permits
+from aioflow.runtime.budget import Budget, Permits
 from aioflow.testing import run
 
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import pytest
 
 from aioflow import Context, Engine, Row, RunError, Stream, loads, operator
-from aioflow.operator import same_as_input
-from aioflow.services import Scope, ServiceHost
+from aioflow.authoring.operator import same_as_input
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.runtime.events import Event, RunCommitted
 from aioflow.testing import run
 
 
@@ -19,40 +20,52 @@ class Notes:
     """Two lists that always belong together: every row stands in both, or in none."""
 
     scope: ClassVar[Scope] = "run"
-    committed: ClassVar[list[tuple[Counter[Row], Counter[Row]]]] = []
+    commits: ClassVar[list[tuple[Counter[Row], Counter[Row]]]] = []
+    begun: ClassVar[list[bool]] = []  # for each commit whether there was anything
     followed: ClassVar[list[int]] = []
     fails: ClassVar[bool] = False
+    takes_seconds: ClassVar[float] = 0.0
 
-    def __init__(self, host: ServiceHost) -> None:
+    def __init__(self) -> None:
         self.one: Counter[Row] = Counter()
         self.two: Counter[Row] = Counter()
-        self.host = host
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Notes:
-        return cls(host)
+        return cls()
 
     @property
     def wants_checkpoint(self) -> bool:
         return bool(self.one or self.two)
 
-    async def checkpoint(self) -> None:
+    async def commit(self) -> bool:
+        self.begun.append(self.wants_checkpoint)
+        await asyncio.sleep(self.takes_seconds)
         if self.fails:
+            type(self).fails = False
             raise RunError("the disk is full")
-        self.committed.append((self.one, self.two))
+        if not self.wants_checkpoint:
+            return False
+        self.commits.append((self.one, self.two))
         self.one, self.two = Counter(), Counter()
+        return True
 
-    async def after_checkpoint(self) -> None:
-        self.followed.append(len(self.committed))
+    async def committed(self) -> None:
+        self.followed.append(len(self.commits))
 
     async def close(self) -> None:
-        if self.host.ended_well:
-            await self.checkpoint()
+        pass
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("committed", []), ("followed", []), ("fails", False)):
+    for name, value in (
+        ("commits", []),
+        ("begun", []),
+        ("followed", []),
+        ("fails", False),
+        ("takes_seconds", 0.0),
+    ):
         monkeypatch.setattr(Notes, name, value)
 
 
@@ -104,16 +117,33 @@ async def watched(count: int, plan: str = PLAN) -> list[int]:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_a_checkpoint_makes_durable_belongs_together(seed: int) -> None:
     assert run(watched(12), seed=seed) == list(range(12))
-    assert len(Notes.committed) > 2
-    for one, two in Notes.committed:
+    assert len(Notes.commits) > 2
+    for one, two in Notes.commits:
         assert one == two
-    whole = sum((one for one, _ in Notes.committed), Counter())
+    whole = sum((one for one, _ in Notes.commits), Counter())
     assert whole == Counter({(number,): 1 for number in range(12)})
 
 
 def test_what_follows_a_checkpoint_comes_after_it() -> None:
     run(watched(8))
-    assert Notes.followed == list(range(1, len(Notes.committed)))
+    assert Notes.followed == list(range(1, len(Notes.commits) + 1))
+
+
+def test_each_commit_is_published_with_its_number() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RunCommitted):
+            seen.append((event.plan, event.number))
+
+    async def main() -> None:
+        async with Engine() as engine:
+            engine.subscribe(listen)
+            await engine.run(loads(PLAN), x=ticks(8))
+
+    run(main())
+    assert len(Notes.commits) > 2
+    assert seen == [("watch", number + 1) for number in range(len(Notes.commits))]
 
 
 def test_a_checkpoint_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,10 +152,45 @@ def test_a_checkpoint_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -
         run(watched(8))
 
 
+async def ending_during_a_checkpoint(seconds: float) -> list[int]:
+    """The checkpoint begins after 1 second; the last row comes before, the end of the input later."""
+
+    async def source() -> AsyncIterator[dict[str, Any]]:
+        async for row in ticks(3):
+            yield row
+        await asyncio.sleep(seconds)
+
+    async with Engine() as engine:
+        return [record["n"] for record in await engine.run(loads(PLAN), x=source())]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0], ids=["before the commit", "during the commit"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_that_ends_during_a_checkpoint_waits_for_it(
+    seed: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Notes, "takes_seconds", 60.0)
+    assert run(ending_during_a_checkpoint(seconds), seed=seed) == [0, 1, 2]
+    ((one, two),) = Notes.commits
+    assert one == two == Counter({(number,): 1 for number in range(3)})
+    assert Notes.begun == [True, False]
+
+
+def test_a_checkpoint_that_fails_when_the_run_has_ended_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Notes, "takes_seconds", 60.0)
+    monkeypatch.setattr(Notes, "fails", True)
+    with pytest.raises(RunError, match="the disk is full"):
+        run(ending_during_a_checkpoint(2.0))
+    assert Notes.commits == []
+    assert Notes.begun == [True]
+
+
 def test_without_it_nothing_is_durable_before_the_end() -> None:
     run(watched(8, PLAN.replace("COMMIT: batch", "")))
-    assert len(Notes.committed) == 1
-    assert Notes.followed == []
+    assert len(Notes.commits) == 1
+    assert Notes.followed == [1]
 
 
 def test_a_reader_that_leaves_keeps_what_was_committed_and_loses_the_rest() -> None:
@@ -136,8 +201,8 @@ def test_a_reader_that_leaves_keeps_what_was_committed_and_loses_the_rest() -> N
                     return
 
     run(leave())
-    assert Notes.committed
-    assert all(one == two for one, two in Notes.committed)
+    assert Notes.commits
+    assert all(one == two for one, two in Notes.commits)
 
 
 # --- recursion ----------------------------------------------------------------------------------
@@ -201,10 +266,10 @@ def test_an_endless_recursion_commits_as_it_goes_on(
 ) -> None:
     plan = recursive(statements, call, union)
     run(recurred(plan, 30), seed=seed)
-    assert len(Notes.committed) > 3
-    for one, two in Notes.committed:
+    assert len(Notes.commits) > 3
+    for one, two in Notes.commits:
         assert one == two
-    whole = sum((one for one, _ in Notes.committed), Counter())
+    whole = sum((one for one, _ in Notes.commits), Counter())
     assert whole == Counter({(number,): 1 for number in range(len(whole))})
 
 
@@ -232,8 +297,8 @@ def test_a_recursion_that_starts_in_a_called_plan_commits_as_well(seed: int) -> 
                     return
 
     run(main(), seed=seed)
-    assert len(Notes.committed) > 3
-    assert all(one == two for one, two in Notes.committed)
+    assert len(Notes.commits) > 3
+    assert all(one == two for one, two in Notes.commits)
 
 
 COUNTING = """
@@ -259,5 +324,5 @@ def test_a_work_list_rests_at_a_checkpoint() -> None:
                     return
 
     run(main())
-    assert len(Notes.committed) > 1
-    assert all(one == two for one, two in Notes.committed)
+    assert len(Notes.commits) > 1
+    assert all(one == two for one, two in Notes.commits)

@@ -1,4 +1,4 @@
-"""Settings: layers, types, tables, mistakes; what `aioflow.configuration` promises to services."""
+"""Settings: layers, types, tables, mistakes; what `aioflow.config.configuration` promises to services."""
 
 import os
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 
-from aioflow import configuration as reading
-from aioflow.configuration import Configuration, as_configuration, read_configuration
+from aioflow.config import configuration as reading
+from aioflow.config.configuration import Configuration, as_configuration, read_configuration
+from aioflow.config.sections import MODES, Section, SettingValue, at_least
 from aioflow.errors import InputError
-from aioflow.section import MODES, Section, Setting, at_least
-from aioflow.session import MODES as ENGINE_MODES
+from aioflow.runtime.session import MODES as ENGINE_MODES
 
 
 @dataclass(frozen=True)
@@ -416,7 +416,9 @@ def test_credentials_are_not_shown() -> None:
 
 def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
     urls = ("json://ann:tea@host/a", "json://host/b")
-    assert str(Setting(("notify", "team", "url"), urls, "here")) == "json://********@host/a, json://host/b"
+    assert (
+        str(SettingValue(("notify", "team", "url"), urls, "here")) == "json://********@host/a, json://host/b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -433,4 +435,4 @@ def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
     ],
 )
 def test_addresses_are_shown_without_what_may_be_a_credential(url: str, shown: str) -> None:
-    assert str(Setting(("notify", "team", "url"), url, "here")) == shown
+    assert str(SettingValue(("notify", "team", "url"), url, "here")) == shown

@@ -12,7 +12,7 @@ import pytest
 
 import aioflow
 from aioflow import Context, Engine, Row, Stream, loads, map_concurrently, operator
-from aioflow.operator import same_as_input
+from aioflow.authoring.operator import same_as_input
 from aioflow.testing import Script, run, run_plan
 
 

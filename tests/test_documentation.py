@@ -1,5 +1,6 @@
 """The documentation: every example runs as written, references are complete, links lead somewhere."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -15,12 +16,12 @@ import pytest
 import aioflow
 import aioflow.testing
 from aioflow import Record, function
-from aioflow.analysis.resolve import UNIVERSAL_OPTIONS
+from aioflow.authoring.operator import registry
+from aioflow.authoring.plugins import load_operators
 from aioflow.cli.app import app
-from aioflow.cli.reference import by_family
-from aioflow.operator import registry
-from aioflow.plugins import load_operators
-from aioflow.statistics import ChannelStatistics, RunStatistics, StepStatistics
+from aioflow.cli.commands.ops import by_family
+from aioflow.compiler.resolution import UNIVERSAL_OPTIONS
+from aioflow.runtime.statistics import ChannelStatistics, RunStatistics, StepStatistics
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.clocks import PATIENCE_SECONDS
@@ -34,7 +35,11 @@ DOCS = ROOT / "docs"
 # Made from the operators, and written with the expressions: their examples are fragments of plans.
 FRAGMENTS = (DOCS / "operators.md", DOCS / "expressions.md")
 MARKDOWN = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md"), *(ROOT / "plans").rglob("*.md")]
+    [
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+        *DOCS.rglob("*.md"),
+        *(ROOT / "plans").rglob("*.md"),
+    ]
 )
 PAGES = [page for page in MARKDOWN if page not in FRAGMENTS and blocks_of(page.read_text(encoding="utf-8"))]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
@@ -263,29 +268,64 @@ def _help(*command: str) -> str:
     return re.sub(r"^( {2}\S.*?) {2,}\S.*$", r"\1  ", page.getvalue(), flags=re.MULTILINE)
 
 
-def test_architecture_page_names_every_module() -> None:
+def test_architecture_page_names_every_module_of_the_top_and_every_package() -> None:
     page = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## How a plan becomes a run")[0]
+    tree = page.split("\n## The tree\n")[1]
     listed = [
         name
-        for line in page.splitlines()
+        for line in tree.splitlines()
         if line.startswith("| `")
         for name in re.findall(r"`([\w/]+)`", line.split("|")[1])
     ]
     package = ROOT / "aioflow"
-    modules = [path.stem for path in package.glob("*.py") if not path.stem.startswith("__")]
-    packages = [
-        f"{path.parent.name}/" for path in package.glob("*/__init__.py") if not path.parent.is_symlink()
-    ]
-    assert set(listed) ^ {*modules, *packages} == set()
+    modules = {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")}
+    inside = {path.parent.relative_to(package) for path in package.rglob("*/__init__.py")}
+    packages = {name for name in inside if not (package / name.parts[0]).is_symlink()}
+    # Folders further down may be listed too.
+    needed = modules | {f"{name}/" for name in packages if len(name.parts) <= 2}
+    assert needed - set(listed) == set()
+    assert set(listed) - modules - {f"{name}/" for name in packages} == set()
 
 
-def test_architecture_page_names_the_modules_that_operators_may_import() -> None:
+def test_modules_that_the_architecture_page_names_are_there() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.py)`", page))
+    missing = {path for path in named if not ((ROOT / "aioflow" / path).exists() or (ROOT / path).exists())}
+    assert missing == set()
+
+
+def test_contributing_page_names_the_modules_that_operators_may_import() -> None:
     section = (
-        (DOCS / "architecture.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## Adding an operator family\n")[1]
     )
     listed = re.search(r"modules for authors\s+\((.*?)\)", section, re.DOTALL)
     assert listed is not None
-    assert tuple(re.findall(r"`(\w+)`", listed[1])) == AUTHORS_MODULES
+    assert tuple(re.findall(r"`([\w.]+)`", listed[1])) == AUTHORS_MODULES
+
+
+DOTTED_NAME = re.compile(r"(?<![\w./-])aioflow(?:\.\w+)+(?![\w/])")
+# Names that are no Python: files, groups of entry points, loggers, and attributes of spans.
+FILES = {"aioflow.db", "aioflow.toml"}
+ENTRY_POINT_GROUPS = {
+    f"aioflow.{name}" for name in ("channels", "databases", "formats", "items", "readers", "settings")
+}
+LOGGERS = {"aioflow.log", "aioflow.web.requests"}
+SPAN_ATTRIBUTES = {
+    f"aioflow.{name}" for name in ("operator", "calls", "rows_in", "rows_out", "run.id", "plan")
+}
+NO_PYTHON = FILES | ENTRY_POINT_GROUPS | LOGGERS | SPAN_ATTRIBUTES
+
+
+@pytest.mark.parametrize("page", [page for page in MARKDOWN if page.stem != "CHANGELOG"], ids=name_of)
+def test_python_names_of_a_page_can_be_imported(page: Path) -> None:
+    named = set(DOTTED_NAME.findall(page.read_text(encoding="utf-8")))
+    wrong = []
+    for name in sorted(named - NO_PYTHON):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            wrong.append(name)
+    assert wrong == []
 
 
 # --- links --------------------------------------------------------------------------------------

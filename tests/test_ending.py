@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from aioflow import Context, Engine, InputError, Record, Relation, RunError, Stream, loads, operator
+from aioflow.authoring.function import function
+from aioflow.authoring.operator import same_as_input
 from aioflow.errors import ClosedError
-from aioflow.events import Event, Warned
-from aioflow.function import function
-from aioflow.operator import same_as_input
-from aioflow.session import MODES, Mode
+from aioflow.runtime.events import Event, Warned
+from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import Script, assert_nothing_left, run
 
 PASS = 'PLAN p { INPUT: numbers OUTPUT: out BODY { select (numbers, "n >= 0" : out) } }'
@@ -306,7 +306,7 @@ async def test_cancelled_runs_never_have_more_threads_at_work_than_workers(
 async def test_a_run_that_waits_for_blocking_functions_of_earlier_runs_says_so(
     blocked: Blocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("aioflow.runtime.budget.PATIENCE_SECONDS", 0.0)
     warned: list[str] = []
 
     def listen(event: Event) -> None:
@@ -335,7 +335,7 @@ async def test_a_run_that_waits_for_blocking_functions_of_earlier_runs_says_so(
 async def test_a_run_that_waits_already_when_another_is_cancelled_says_so_too(
     blocked: Blocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("aioflow.runtime.budget.PATIENCE_SECONDS", 0.0)
     async with Engine(workers=1) as engine:
         first = asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1)))
         await blocked.begun(1)
@@ -352,7 +352,7 @@ async def test_a_run_that_waits_already_when_another_is_cancelled_says_so_too(
 async def test_a_function_that_returns_soon_is_no_reason_to_warn(
     blocked: Blocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.budget.PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr("aioflow.runtime.budget.PATIENCE_SECONDS", 3600.0)
     async with Engine(workers=1) as engine:
         await cancelled(asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1))))
         waiting = asyncio.create_task(engine.run(loads(BLOCKED), x=numbers(1)))

@@ -11,11 +11,13 @@ import pytest
 
 import aioflow
 from aioflow import Context, Engine, InputError, PlanError, Record, RunError, Stream, loads, operator
-from aioflow.errors import DeadlineError, DepthError
-from aioflow.function import function
-from aioflow.operator import same_as_input
-from aioflow.session import MODES, Mode
-from aioflow.statistics import RunStatistics
+from aioflow.authoring.function import function
+from aioflow.authoring.operator import same_as_input
+from aioflow.errors import DeadlineError, DepthError, OperatorError
+from aioflow.plan import Program
+from aioflow.runtime.events import CallEnded, CallStarted, Event, StepEnded, StepStarted, TupleFailed
+from aioflow.runtime.session import MODES, Mode
+from aioflow.runtime.statistics import RunStatistics
 from aioflow.testing import Script, assert_nothing_left, run
 
 PASS = 'PLAN p { INPUT: numbers OUTPUT: out BODY { select (numbers, "n >= 0" : out) } }'
@@ -477,6 +479,93 @@ def test_events_tell_of_calls_steps_and_firings() -> None:
         "CallEnded",
         "RunEnded",
     ]
+
+
+CHAIN = loads(
+    """PLAN p { INPUT: x OUTPUT: out BODY {
+        select (x, "n > 1" : some) project (some, "n * 2 as n" : out)
+    } }"""
+)
+COUNTDOWN = loads(
+    """PLAN down { INPUT: x OUTPUT: out BODY {
+        select (x, "n > 0" : more) project (more, "n - 1 as n" : next)
+        down (next : rest) union (x, rest : out) {ALL}
+    } }"""
+)
+
+
+@function(name="engine_fussy", pure=True, takes="n", returns="page number")
+def fussy(n: int) -> int:
+    if n == 2:
+        raise ValueError("no 2")
+    return n
+
+
+def events_of(plan: Program, **inputs: Any) -> tuple[list[Event], RunStatistics]:
+    """The events and the statistics of a run that is watched and timed."""
+    seen: list[Event] = []
+
+    async def main() -> RunStatistics:
+        async with Engine(timing=True) as engine:
+            engine.subscribe(seen.append)
+            return (await engine.run(plan, **inputs)).statistics
+
+    return seen, run(main())
+
+
+@pytest.mark.parametrize("plan", [CHAIN, COUNTDOWN])
+def test_watching_a_run_does_not_change_how_it_runs(plan: Program) -> None:
+    seen, watched = events_of(plan, x=numbers(5))
+    unwatched = aioflow.run(plan, x=numbers(5)).statistics
+    assert seen
+    assert (watched.steps, watched.calls) == (unwatched.steps, unwatched.calls)
+
+
+def test_steps_without_a_task_tell_that_they_begin_and_end() -> None:
+    seen, _ = events_of(CHAIN, x=numbers(4))
+    steps = [
+        (type(event).__name__, event.operator, getattr(event, "rows_in", None))
+        for event in seen
+        if isinstance(event, StepStarted | StepEnded)
+    ]
+    assert steps == [
+        ("StepStarted", "select", None),
+        ("StepStarted", "project", None),
+        ("StepEnded", "select", 4),
+        ("StepEnded", "project", 2),
+    ]
+
+
+def test_the_further_levels_of_a_tail_recursion_are_one_call_with_all_rows() -> None:
+    seen, _ = events_of(COUNTDOWN, x=[{"n": 100}])
+    (started,) = [event for event in seen if isinstance(event, CallStarted)]
+    ended = [event for event in seen if isinstance(event, StepEnded) and event.iteration == started.iteration]
+    assert [(event.operator, event.rows_in, event.rows_out) for event in ended] == [
+        ("select", 100, 99),
+        ("project", 99, 99),
+    ]
+    assert [event.iteration for event in seen if isinstance(event, CallEnded)] == [started.iteration]
+
+
+def test_a_step_without_a_task_that_nobody_reads_any_more_does_not_end_dead() -> None:
+    plan = loads('PLAN p { INPUT: x OUTPUT: out BODY { select (x, "n >= 0" : some) limit (some, 2 : out) } }')
+    seen, _ = events_of(plan, x=numbers(5000))
+    assert [event.dead for event in seen if isinstance(event, StepEnded)] == [False, False]
+
+
+def test_a_tuple_that_fails_in_a_step_without_a_task_is_told() -> None:
+    plan = loads('PLAN p { INPUT: x OUTPUT: out BODY { apply (x, "engine_fussy" : out) } }')
+    seen: list[Event] = []
+
+    async def main() -> None:
+        async with Engine() as engine:
+            engine.subscribe(seen.append)
+            await engine.run(plan, x=numbers(3))
+
+    with pytest.raises(OperatorError):
+        run(main())
+    (failed,) = [event for event in seen if isinstance(event, TupleFailed)]
+    assert (failed.operator, failed.error) == ("apply", "no 2")
 
 
 def test_statistics_count_rows_firings_and_waiting() -> None:

@@ -21,11 +21,11 @@ from aioflow import (
     map_concurrently,
     operator,
 )
-from aioflow.context import Release
+from aioflow.authoring.context import Release
+from aioflow.authoring.operator import Settings, same_as_input
 from aioflow.errors import OperatorError
-from aioflow.operator import Settings, same_as_input
 from aioflow.relation import Batch, Schema
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import run, run_plan
 
 _PIECE = 2000  # more than functions give at once, and than is kept in memory before it goes to disk

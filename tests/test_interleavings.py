@@ -7,7 +7,7 @@ from asyncio import Future
 
 import pytest
 
-from aioflow.stream import Stream
+from aioflow.runtime.room import Room
 from tests.interleavings import digest, interleaving, problems
 from tests.reference_plans import REFERENCES, Reference
 
@@ -42,15 +42,15 @@ def test_a_seed_replays_in_another_process() -> None:
         assert done.stdout.strip() == digest(range(24))
 
 
-def _one_slot(stream: Stream) -> Future[None]:
+def _one_slot(room: Room) -> Future[None]:
     """A channel with a single slot for a blocked writer: a second one takes the first one's place in it."""
     freed: Future[None] = asyncio.get_running_loop().create_future()
-    stream._blocked = [freed]
+    room._waiting = [freed]
     return freed
 
 
 def test_a_lost_wake_up_is_found_within_1000_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stream, "freed", _one_slot)
+    monkeypatch.setattr(Room, "freed", _one_slot)
     found = next(problems(range(1000)), None)
     assert found is not None
     assert "deadlock" in found

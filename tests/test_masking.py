@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow import InputError
+from aioflow.config.masking import MASK, conceal, mask, mask_values, masked_logger, shows_secret
 from aioflow.errors import AioflowError, Diagnostic, PlanError, message_of
-from aioflow.masking import MASK, conceal, mask, mask_values, masked_logger, shows_secret
 from aioflow.source import Source, Span
 from tests.clocks import effort_at_most
 

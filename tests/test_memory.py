@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 
 import aioflow
 from aioflow import Engine
-from aioflow.bench.processes import run_apart
+from aioflow.benchmarks.harness.processes import run_process
 from aioflow.benchmarks.memory import SLOW, Passage, visits
 from aioflow.testing import assert_nothing_left, run
 
@@ -17,7 +17,7 @@ CAPACITY_ROWS = 64
 
 
 def test_operators_that_remember_a_hundred_thousand_tuples_spill() -> None:
-    passage = Passage(**run_apart("aioflow.benchmarks.memory", 100_000, 2 * MEBIBYTE))
+    passage = Passage(**run_process("aioflow.benchmarks.memory", 100_000, 2 * MEBIBYTE))
     assert passage.count == 100_000
     assert passage.spilled_rows > 300_000  # distinct, union and at least one side of the join
     assert passage.growth_megabytes < 20  # in memory they would take 57

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.xdist_group("packaging")
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = {
-    "benchmarks": "aioflow/benchmarks",
     "aioflow": "aioflow",
     "operators": "aioflow/operators",
     "plans": "aioflow/plans",
@@ -108,8 +107,7 @@ def shipped_files() -> set[str]:
         for path in (ROOT / folder).rglob("*"):
             inside = path.relative_to(ROOT / folder)
             linked = folder == "aioflow" and inside.parts[0] in ("benchmarks", "operators", "plans")
-            left_out = folder == "benchmarks" and inside.parts[0].startswith(("peers", "."))
-            if path.is_file() and not linked and not left_out and "__pycache__" not in inside.parts:
+            if path.is_file() and not linked and "__pycache__" not in inside.parts:
                 names.add(f"{name}/{inside.as_posix()}")
     return names
 
@@ -125,6 +123,7 @@ def test_a_wheel_holds_every_shipped_file_once(distributions: Distributions, whi
     assert sorted(names) == sorted(shipped_files())
     assert "aioflow/operators/__init__.py" in names
     assert any(name.startswith("aioflow/plans/") for name in names)
+    assert not [name for name in names if "benchmarks" in name]
 
 
 def test_the_sdist_holds_the_real_folders_and_no_links(distributions: Distributions) -> None:
@@ -133,6 +132,7 @@ def test_the_sdist_holds_the_real_folders_and_no_links(distributions: Distributi
     names = [member.name.partition("/")[2] for member in members]
     assert "operators/__init__.py" in names
     assert not [name for name in names if name.startswith(("aioflow/operators", "aioflow/plans"))]
+    assert not [name for name in names if "benchmarks" in name]
     assert not [member.name for member in members if member.issym() or member.islnk()]
     assert len(names) == len(set(names))
 
@@ -151,6 +151,13 @@ def test_a_plan_runs_where_only_the_wheel_is_installed(clean_python: Path, tmp_p
     assert [json.loads(line) for line in output.splitlines()] == [{"n": 2}, {"n": 4}]
 
 
+def test_the_installed_wheel_says_that_benchmarks_need_a_checkout(clean_python: Path, tmp_path: Path) -> None:
+    command = [str(clean_python), "-m", "aioflow", "bench", "list"]
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "benchmarks run from a checkout of the sources" in done.stderr
+
+
 def test_every_optional_library_is_used() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     libraries = {
@@ -160,7 +167,9 @@ def test_every_optional_library_is_used() -> None:
         for requirement in requirements
     }
     imported = {"fast-sugiyama": "fast_sugiyama", "opentelemetry-api": "opentelemetry"}
-    files = [path for folder in ("aioflow", "operators") for path in (ROOT / folder).rglob("*.py")]
+    files = [
+        path for folder in ("aioflow", "benchmarks", "operators") for path in (ROOT / folder).rglob("*.py")
+    ]
     sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     unused = [
         (extra, library)

@@ -3,7 +3,7 @@
 import pytest
 
 from aioflow.errors import InputError
-from aioflow.quantities import byte_count, byte_text, count_text, duration_text, seconds
+from aioflow.values.quantities import byte_count, byte_text, count_text, duration_text, seconds
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, InputError, PlanError, Row, Stream, loads, operator
+from aioflow.authoring.function import function
+from aioflow.authoring.operator import attributes, same_as_input
+from aioflow.authoring.plugins import load_operators
 from aioflow.errors import DepthError
-from aioflow.function import function
-from aioflow.operator import attributes, same_as_input
-from aioflow.plugins import load_operators
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import run, run_plan
 
 LINKS = {"A": "BC", "B": "D", "C": "E", "E": "D", "D": "F"}

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aioflow import secrets
+from aioflow.config import secrets
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets, references
 from aioflow.errors import InputError
-from aioflow.secrets import Secrets, mask, references
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.errors import ClosedError
-from aioflow.memory import Memory
 from aioflow.relation import Relation, Row, Schema, identity
-from aioflow.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
 
 LIMITS = [1, 2_000, 1 << 20]
 values = st.one_of(
@@ -29,8 +29,8 @@ rows = st.lists(st.tuples(values, values), max_size=60)
 
 
 @pytest.fixture(params=LIMITS)
-def memory(request: pytest.FixtureRequest) -> Memory:
-    return Memory(request.param)
+def memory(request: pytest.FixtureRequest) -> MemoryBudget:
+    return MemoryBudget(request.param)
 
 
 def chunks(given_rows: list[Row], size: int = 7) -> list[list[Row]]:
@@ -41,7 +41,7 @@ def many(count: int) -> list[Row]:
     return [(number, f"row {number}") for number in range(count)]
 
 
-def test_a_buffer_gives_its_rows_in_order_again_and_again(memory: Memory) -> None:
+def test_a_buffer_gives_its_rows_in_order_again_and_again(memory: MemoryBudget) -> None:
     with RowBuffer(memory) as buffer:
         for chunk in chunks(many(3000)):
             buffer.append(chunk)
@@ -51,7 +51,7 @@ def test_a_buffer_gives_its_rows_in_order_again_and_again(memory: Memory) -> Non
     assert (memory.used_bytes, memory.open_files) == (0, 0)
 
 
-def test_a_buffer_becomes_a_relation_that_keeps_its_rows(memory: Memory) -> None:
+def test_a_buffer_becomes_a_relation_that_keeps_its_rows(memory: MemoryBudget) -> None:
     buffer = RowBuffer(memory)
     buffer.append(many(3000))
     relation = buffer.relation(Schema.of("n", "t"))
@@ -62,7 +62,7 @@ def test_a_buffer_becomes_a_relation_that_keeps_its_rows(memory: Memory) -> None
     assert (memory.used_bytes, memory.open_files) == (0, 0)
 
 
-def test_a_queue_gives_each_row_once_in_order_while_more_come(memory: Memory) -> None:
+def test_a_queue_gives_each_row_once_in_order_while_more_come(memory: MemoryBudget) -> None:
     taken: list[Row] = []
     with RowQueue(memory) as queue:
         for number, chunk in enumerate(chunks(many(2000), 64)):
@@ -79,7 +79,7 @@ def test_a_queue_gives_each_row_once_in_order_while_more_come(memory: Memory) ->
 @pytest.mark.parametrize("limit", LIMITS)
 @given(given_rows=rows)
 def test_a_key_set_knows_what_it_has_seen(limit: int, given_rows: list[Row]) -> None:
-    memory = Memory(limit)
+    memory = MemoryBudget(limit)
     keys = [identity(row) for row in given_rows]
     expected = list(dict.fromkeys(keys))
     with KeySet(memory) as seen:
@@ -93,7 +93,7 @@ def test_a_key_set_knows_what_it_has_seen(limit: int, given_rows: list[Row]) -> 
 
 def test_keys_with_one_hash_are_told_apart_on_disk() -> None:
     assert hash(-1) == hash(-2)
-    with KeySet(Memory(1)) as seen:
+    with KeySet(MemoryBudget(1)) as seen:
         assert seen.add((0,))  # the first one overflows the account
         assert [seen.add(key) for key in (-1, -2, -1, -2)] == [True, True, False, False]
 
@@ -102,7 +102,7 @@ def test_keys_with_one_hash_are_told_apart_on_disk() -> None:
 @given(given_rows=rows)
 def test_keyed_rows_find_all_rows_of_a_key(limit: int, given_rows: list[Row]) -> None:
     expected: dict[Any, list[Row]] = {}
-    memory = Memory(limit)
+    memory = MemoryBudget(limit)
     with KeyedRows(memory) as table:
         for chunk in chunks(given_rows):
             keys = [identity(row[:1]) for row in chunk]
@@ -126,7 +126,7 @@ def _bag(found: Any) -> Counter[Any]:
 @given(numbers=st.lists(st.integers(0, 50), max_size=200))
 def test_sorting_is_right_and_stable(limit: int, numbers: list[int]) -> None:
     given_rows = [(number, place) for place, number in enumerate(numbers)]
-    with SortedRows(Memory(limit), key=lambda row: row[0]) as ordered:
+    with SortedRows(MemoryBudget(limit), key=lambda row: row[0]) as ordered:
         for chunk in chunks(given_rows):
             ordered.append(chunk)
         assert [row for batch in ordered.batches() for row in batch] == sorted(
@@ -135,7 +135,7 @@ def test_sorting_is_right_and_stable(limit: int, numbers: list[int]) -> None:
 
 
 def test_a_long_sort_goes_to_disk_and_comes_back_in_order() -> None:
-    memory = Memory(10_000)
+    memory = MemoryBudget(10_000)
     given_rows = [((number * 7919) % 20_011, number) for number in range(20_000)]
     with SortedRows(memory, key=lambda row: row[0]) as ordered:
         for chunk in chunks(given_rows, 256):
@@ -146,7 +146,7 @@ def test_a_long_sort_goes_to_disk_and_comes_back_in_order() -> None:
 
 
 def test_a_run_closes_what_its_operators_left_open() -> None:
-    engine = Memory(1_000)
+    engine = MemoryBudget(1_000)
     run = engine.for_run()
     buffer, seen = RowBuffer(run), KeySet(run)
     buffer.append(many(100))
@@ -156,7 +156,7 @@ def test_a_run_closes_what_its_operators_left_open() -> None:
     assert (engine.used_bytes, engine.open_files, run.used_bytes) == (0, 0, 0)
 
 
-def spilled(memory: Memory, *first: Row) -> Relation:
+def spilled(memory: MemoryBudget, *first: Row) -> Relation:
     """A relation whose first rows are in memory, and the others on disk."""
     buffer = RowBuffer(memory)
     if first:
@@ -166,7 +166,7 @@ def spilled(memory: Memory, *first: Row) -> Relation:
 
 
 def test_what_is_handed_out_is_not_closed_with_the_run_nor_what_is_embedded_in_it() -> None:
-    run = Memory(10_000).for_run()
+    run = MemoryBudget(10_000).for_run()
     outer = spilled(run, (spilled(run), "embedded"))
     given, not_given = Relation(Schema.of("r"), [(outer,)]), spilled(run)
     assert run.open_files == 3

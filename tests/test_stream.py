@@ -6,18 +6,17 @@ import asyncio
 
 import pytest
 
-from aioflow.memory import Memory
-from aioflow.outlet import Outlet
 from aioflow.relation import Row, Schema
-from aioflow.reordered import SchemaMismatchError
-from aioflow.stream import Stream, interleave
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.outlet import Outlet, SchemaMismatchError
+from aioflow.runtime.stream import Stream, interleave
 from aioflow.testing import run
 
 N = Schema.of("n")
 
 
-def stream(capacity: int = 4, memory: Memory | None = None) -> Stream:
-    made = Stream(capacity, memory or Memory(1 << 20))
+def stream(capacity: int = 4, memory: MemoryBudget | None = None) -> Stream:
+    made = Stream(capacity, memory or MemoryBudget(1 << 20))
     made.holding = False
     return made
 
@@ -114,7 +113,7 @@ def test_two_blocked_writers_are_both_woken(seed: int) -> None:
 
 def test_while_one_input_is_awaited_the_other_accepts_everything_on_disk_if_need_be() -> None:
     async def main() -> None:
-        memory = Memory(500)
+        memory = MemoryBudget(500)
         first, second = stream(2, memory), stream(2, memory)
         first.siblings = second.siblings = (first, second)
         outlets = [Outlet([first]), Outlet([second])]

@@ -5,17 +5,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+import aiosqlite
 import pytest
 from anyio import to_thread
 
 import aioflow
 from aioflow import AioflowError, Context, Row, Stream, To, same_as_input
+from aioflow.authoring.operator import Registry, describe
+from aioflow.authoring.plugins import load_operators
 from aioflow.engine import Engine
-from aioflow.operator import Registry, describe
-from aioflow.plugins import load_operators
 from aioflow.relation import Relation, Schema
 from aioflow.testing import (
     Answer,
@@ -171,7 +172,20 @@ def _answer_slowly() -> str:
     return "answer"
 
 
-@pytest.mark.parametrize("in_thread", [asyncio.to_thread, to_thread.run_sync], ids=["asyncio", "anyio"])
+async def _in_aiosqlite(function: Callable[[], str]) -> str:
+    async with aiosqlite.connect(":memory:") as database:
+        await database.create_function("answer", 0, function)
+        async with database.execute("SELECT answer()") as cursor:
+            # An async generator hides from its task what it awaits.
+            [text] = [str(text) async for (text,) in cursor]
+            return text
+
+
+@pytest.mark.parametrize(
+    "in_thread",
+    [asyncio.to_thread, to_thread.run_sync, _in_aiosqlite],
+    ids=["asyncio", "anyio", "aiosqlite"],
+)
 def test_time_stands_still_while_a_thread_works(in_thread: Any) -> None:
     async def main() -> tuple[str, float]:
         async with asyncio.timeout(10):

@@ -15,8 +15,8 @@ from contextlib import aclosing
 from typing import Any
 
 from aioflow import Context, Engine, Record, Row, Stream, function, loads, map_concurrently, operator
-from aioflow.context import Release
-from aioflow.operator import same_as_input
+from aioflow.authoring.context import Release
+from aioflow.authoring.operator import same_as_input
 from aioflow.testing import run_operator, rows
 from aioflow.wrappers import Web, wrapper
 

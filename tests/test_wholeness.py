@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from aioflow import AioflowError, Context, Row, loads, operator
-from aioflow.function import function
-from aioflow.operator import attributes
+from aioflow.authoring.function import function
+from aioflow.authoring.operator import attributes
 from aioflow.plan import Program
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import run_plan
 
 

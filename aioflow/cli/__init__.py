@@ -1,4 +1,4 @@
-"""The command line. A command imports what it needs when it runs: none waits for another's libraries."""
+"""The command line: `app` lists the commands, `commands` has a file for each, `output` writes for them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 
 
 def main() -> None:
-    """The program `aioflow`; ends the process."""
+    """Run the program `aioflow`, which ends the process."""
     if sys.argv[1:] == ["--version"]:
         from aioflow.version import __version__
 
         print(f"aioflow {__version__}")
         sys.exit()
-    # Imports make tens of thousands of objects that stay; to look for garbage among them takes long.
+    # Imports make tens of thousands of objects that stay: a search for garbage among them takes long.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        from aioflow.cli.app import app_for
+        from aioflow.cli.app import app
 
-        app_for(sys.argv[1:])(prog_name="aioflow")
+        app(prog_name="aioflow")
     except KeyboardInterrupt:
         sys.exit(130)
     finally:
-        # Nor does the end of the process need to look for any.
+        # At the end of the process no garbage need be found.
         gc.freeze()

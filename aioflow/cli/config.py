@@ -1,4 +1,4 @@
-"""The settings that a command works with: its options, then all that `aioflow.configuration` reads.
+"""The settings that a command works with: its options, then all that `aioflow.config.configuration` reads.
 
 `aioflow config` shows them.
 """
@@ -6,22 +6,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aioflow.cli.ending import colours
-from aioflow.cli.paint import print_json
-from aioflow.configuration import DEFAULT, Configuration, read_configuration
+from aioflow.config.configuration import Configuration, read_configuration
+from aioflow.config.folders import shown_path
+from aioflow.config.sections import ENGINE_ARGUMENTS, Place
 from aioflow.errors import InputError
-from aioflow.folders import shown_path
-from aioflow.pattern import pattern
-from aioflow.section import ENGINE_ARGUMENTS, Place, Setting
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
-_NAMED_URL = pattern(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
+_NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
 
 
 def engine_defaults() -> dict[str, Any]:
@@ -85,31 +80,3 @@ def web_options(
 ) -> dict[str, dict[str, Any]]:
     """The options about answers that are kept, as the table that they stand for."""
     return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}
-
-
-def show_settings(configuration: Configuration, *, as_json: bool) -> None:
-    """Every setting in force and where it came from; what must be secret is masked."""
-    defaults = engine_defaults()
-    settings = [_with_default(setting, defaults) for setting in configuration.settings()]
-    if as_json:
-        for setting in settings:
-            entry = {"setting": setting.name, "value": setting.public_value, "from": setting.where}
-            print_json(entry)
-        return
-    width = max(len(setting.name) for setting in settings)
-    # One long value does not push the origins of all others off the screen.
-    room = min(max(len(str(setting)) for setting in settings), 30)
-    dim, plain = ("\x1b[2m", "\x1b[0m") if colours(sys.stdout) else ("", "")
-    for setting in settings:
-        where = f"{dim}{setting.where}{plain}" if setting.where == DEFAULT else setting.where
-        print(f"{setting.name:<{width}}  {setting!s:<{room}}  {where}")
-
-
-def _with_default(setting: Setting, defaults: Mapping[str, Any]) -> Setting:
-    """What the engine itself decides shown as if it had been set."""
-    argument = ENGINE_ARGUMENTS.get(setting.name)
-    return (
-        setting
-        if argument is None or setting.value is not None
-        else replace(setting, value=defaults[argument])
-    )

@@ -1,32 +1,228 @@
-"""What `--input` and `--set` give to a plan: rows from files, stdin or the command line, and parameters."""
+"""What `--input` and `--set` give to a plan: rows from files, stdin or the command line, and parameters.
+
+Reads rows from files and stdin as plain mappings; types are left to the engine.
+
+Values on the command line: JSON, and `NAME=VALUE` for the attributes of one tuple.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from io import BufferedReader, FileIO
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
-from aioflow.cli.ending import os_error_text
-from aioflow.cli.formats import JSON_LINES
-from aioflow.cli.paint import shortened
-from aioflow.cli.reading import (
-    JSONS,
-    array_rows,
-    file_rows,
-    is_array,
-    pipe_rows,
-    row_of,
-    standard_input_rows,
-)
-from aioflow.cli.values import constant, is_json_of_rows, parsed_json, single_tuple
+from aioflow.cli.exit import os_error_text
+from aioflow.cli.output.colour import shortened
+from aioflow.cli.output.formats import JSON_LINES
+from aioflow.config.masking import conceal
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.operators.formats import Format, formats
-from aioflow.pattern import pattern
 from aioflow.plan import InputDeclaration, Plan
 from aioflow.relation import Schema, Type
-from aioflow.secrets import conceal
+from aioflow.values.cells import read_value
+
+
+def parsed_json(text: str | bytes, place: str, hint: str = "") -> Any:
+    """What a text of JSON says; a mistake names its place, and a hint tells what else could be meant."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InputError(f"{place}: this JSON is nested too deeply") from None
+    except ValueError as error:
+        data = text if isinstance(text, bytes) else text.encode(errors="replace")
+        if b"\r" in data.rstrip(b"\r\n") and b"\n" not in data.rstrip(b"\r\n"):
+            hint = "; lines end with a line feed, not with a carriage return alone"
+        raise InputError(f"{place}: not JSON ({error}){hint}") from error
+
+
+def is_json_of_rows(text: str) -> bool:
+    """Whether a text can only be an object or an array."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def constant(text: str, kind: Type | None = None) -> Any:
+    """A value as it is written: what reads as JSON is that, all else is text, as is what a `char` gets."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if kind is not Type.CHAR or value is None or isinstance(value, str) else text
+
+
+def single_tuple(given: Sequence[tuple[str, str]], types: Mapping[str, Type | None]) -> dict[str, Any]:
+    """The tuple that all NAME=VALUE make together."""
+    values: dict[str, Any] = {}
+    for name, text in given:
+        if name in values:
+            raise InputError(f"--input {name} is given twice")
+        values[name] = constant(text, types.get(name))
+    return values
+
+
+T = TypeVar("T")
+
+# Of inputs that are JSON, what they begin with tells lines from an array.
+JSONS = (JSON_LINES, "json")
+CHUNK_BYTES = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def row_of(content: Any, place: str) -> Mapping[str, Any]:
+    """A JSON object as a row."""
+    if not isinstance(content, dict):
+        raise InputError(f"{place}: expected an object, found {_kind(content)}")
+    return content
+
+
+def is_array(beginning: bytes) -> bool:
+    """Whether what begins so is one JSON array, and not JSON lines."""
+    return beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def array_rows(data: bytes, name: str) -> list[Mapping[str, Any]]:
+    """A JSON array of objects."""
+    content = parsed_json(data, name)
+    return [row_of(each, f"{name}, row {number}") for number, each in enumerate(content, 1)]
+
+
+def file_rows(path: Path, name: str, format: Format, declared: Schema | None) -> Iterator[Mapping[str, Any]]:
+    """The rows of a file in one of the library's formats, read as they are asked for."""
+    with path.open("rb") as file:
+        for portion in _portions(file, name, format, declared):
+            yield from portion
+
+
+def _portions(
+    file: BinaryIO, name: str, format: Format, declared: Schema | None
+) -> Iterator[list[dict[str, Any]]]:
+    relations = (
+        [] if declared is None else [each for each in declared if declared.type_of(each) is Type.RELATION]
+    )
+    names: tuple[str, ...] = ()
+    for portion in format.read(file, name, {}):
+        if isinstance(portion, Schema):
+            names = portion.names
+            continue
+        rows = [dict(zip(names, row, strict=True)) for row in portion]
+        for attribute in relations:
+            for row in rows:
+                # The engine reads the other types; only here is it known that this is JSON in a cell.
+                if isinstance(row.get(attribute), str):
+                    row[attribute] = read_value(row[attribute], Type.RELATION)
+        yield rows
+
+
+def _line_row(line: bytes, place: str) -> Mapping[str, Any]:
+    return row_of(parsed_json(line.removeprefix(_BYTE_ORDER_MARK), place), place)
+
+
+# --- what has to be waited for ------------------------------------------------------------------
+
+
+async def standard_input_rows() -> AsyncIterator[Mapping[str, Any]]:
+    """JSON lines from stdin, each row as soon as its line is there."""
+    rest, number = b"", 0
+    async with aclosing(_from_thread(_chunks(0))) as chunks:
+        async for chunk in chunks:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield _line_row(line, f"stdin:{number}")
+    if rest.strip():
+        yield _line_row(rest, f"stdin:{number + 1}")
+
+
+def _chunks(descriptor: int) -> Iterator[bytes]:
+    while chunk := os.read(descriptor, CHUNK_BYTES):
+        yield chunk
+
+
+async def pipe_rows(
+    path: Path, name: str, format: Format, declared: Schema | None
+) -> AsyncIterator[Mapping[str, Any]]:
+    """The rows of a pipe or device as they arrive; it is opened once, for what was read is gone."""
+
+    def portions() -> Iterator[list[dict[str, Any]]]:
+        # Opening a pipe waits for whoever writes to it.
+        with _AsItComes(FileIO(path)) as file:
+            if format.name in JSONS and is_array(file.peek(1)):
+                rows = array_rows(file.read(), name)
+                # The first row tells the attributes of all that come one by one.
+                names = dict.fromkeys(chain.from_iterable(rows))
+                yield [{each: row.get(each) for each in names} for row in rows]
+            else:
+                yield from _portions(file, name, format, declared)
+
+    async with aclosing(_from_thread(portions())) as arriving:
+        async for portion in arriving:
+            for row in portion:
+                yield row
+
+
+class _AsItComes(BufferedReader):
+    """A file that gives what is there already, rather than wait for as much as was asked for."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read1(size) if size is not None and size > 0 else super().read(size)
+
+
+async def _from_thread(blocking: Iterator[T]) -> AsyncGenerator[T, None]:
+    """What an iterator gives, each when it is asked for, by a thread that may block.
+
+    A terminal or pipe cannot be read otherwise: it must not be made non-blocking for others who share it.
+    """
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue[T | _End] = asyncio.Queue()
+    wanted = threading.Semaphore(1)
+    has_left = False
+
+    def work() -> None:
+        found: T | _End = _End()
+        while wanted.acquire() and not has_left:
+            try:
+                found = next(blocking, _End())
+            except Exception as error:
+                found = _End(error)
+            # When the loop was closed, the run has ended without us.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(arrived.put_nowait, found)
+            if isinstance(found, _End):
+                return
+
+    # A daemon: the process must be able to end while nobody types.
+    threading.Thread(target=work, name="aioflow input", daemon=True).start()
+    try:
+        while not isinstance(found := await arrived.get(), _End):
+            yield found
+            wanted.release()
+        if found.error is not None:
+            raise found.error
+    finally:
+        has_left = True
+        wanted.release()
+
+
+@dataclass(frozen=True)
+class _End:
+    """Behind the last; `error` is why there are no more."""
+
+    error: Exception | None = None
+
+
+def _kind(content: Any) -> str:
+    names = {list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(content), "a number")
+
 
 Rows: TypeAlias = Iterable[Mapping[str, Any]] | AsyncIterator[Mapping[str, Any]]
 
@@ -210,7 +406,9 @@ def _constant(text: str, name: str) -> Any:
 
 # Names of parameters that are credentials and nothing else: a `key` may be that of a table, whose name would
 # then be masked wherever it stands.
-_CREDENTIAL = pattern(r"(?:password|passwd|passphrase|secret|token|credentials?|api[-_]?key)$", re.IGNORECASE)
+_CREDENTIAL = re.compile(
+    r"(?:password|passwd|passphrase|secret|token|credentials?|api[-_]?key)$", re.IGNORECASE
+)
 
 
 def _conceal(value: Any) -> None:

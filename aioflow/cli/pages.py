@@ -7,19 +7,18 @@ import mimetypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aioflow.cli.ending import os_error_text
-from aioflow.dataclass import dataclass
+from aioflow.cli.exit import os_error_text
 from aioflow.errors import Diagnostic, InputError, PlanError, SettingError
 from aioflow.plan import Program
 from aioflow.relation import Row, Value
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import WebSettings
 from aioflow.wrappers.media import check_is_text
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.reader import Found, PageHead
 from aioflow.wrappers.registry import compiled, reader, reader_names
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ _WITH_OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Page:
+class FetchedPage:
     """A page as it came; one that was saved has a `path` in place of a `response`."""
 
     head: PageHead
@@ -61,10 +60,10 @@ class Browser:
         self._client: Client | None = None
         self._cookies: CookieStore | None = None
 
-    def fetch(self, request: Request) -> Page:
+    def fetch(self, request: Request) -> FetchedPage:
         return self._runner.run(self._fetch(request))
 
-    async def _fetch(self, request: Request) -> Page:
+    async def _fetch(self, request: Request) -> FetchedPage:
         if self._client is None:
             from aioflow.web.client import Client
             from aioflow.web.cookies import CookieStore
@@ -73,7 +72,7 @@ class Browser:
             self._cookies = CookieStore() if self._settings.http.cookies else None
         response = await self._client.fetch(replace(request, cookies=self._cookies))
         body = await response.read()
-        return Page(PageHead(response.url, response.status, response.headers), body, response)
+        return FetchedPage(PageHead(response.url, response.status, response.headers), body, response)
 
     def close(self) -> None:
         if self._client is not None:
@@ -81,7 +80,7 @@ class Browser:
         self._runner.close()
 
 
-def saved_page(path: str, url: str | None = None) -> Page:
+def saved_page(path: str, url: str | None = None) -> FetchedPage:
     """A page from a file; `url` is where it was once, for its links."""
     file = Path(path)
     try:
@@ -90,10 +89,10 @@ def saved_page(path: str, url: str | None = None) -> Page:
         raise InputError(f"cannot read page: {os_error_text(error)}") from error
     kind = _KINDS.get(file.suffix.lower()) or mimetypes.guess_type(file.name)[0]
     headers = {"Content-Type": kind} if kind else {}
-    return Page(PageHead(url or file.resolve().as_uri(), headers=headers), body, path=path)
+    return FetchedPage(PageHead(url or file.resolve().as_uri(), headers=headers), body, path=path)
 
 
-def reader_for(page: Page) -> str:
+def reader_for(page: FetchedPage) -> str:
     """The reader, with its options, that goes with what a page says it is; HTML when that tells nothing."""
     said = page.head.content_type.partition(";")[0].strip().lower()
     if said in _WITH_OPTIONS:
@@ -120,7 +119,7 @@ class Extracted:
     is_proven_empty: bool = False  # by EMPTY
 
 
-def extract(extraction: Extraction, page: Page) -> Extracted:
+def extract(extraction: Extraction, page: FetchedPage) -> Extracted:
     """The rows of a page."""
     check_is_text(extraction, page.head, page.body, len(page.body))
     reading = compiled(extraction).open(page.head)
@@ -128,7 +127,7 @@ def extract(extraction: Extraction, page: Page) -> Extracted:
     return Extracted(rows, reading.next_page, dict(reading.unreadable), reading.is_proven_empty)
 
 
-def explain(extraction: Extraction, page: Page) -> list[Found]:
+def explain(extraction: Extraction, page: FetchedPage) -> list[Found]:
     """Where in a page the values of its rows came from."""
     return list(compiled(extraction).explain(page.head, page.body))
 
@@ -138,8 +137,8 @@ def explain(extraction: Extraction, page: Page) -> list[Found]:
 
 def wrapper_of(program: Program, name: str) -> Wrapper:
     """A wrapper of a program that has no mistakes."""
+    from aioflow.wrappers.inheritance import resolve, text_named
     from aioflow.wrappers.language import WrapperText
-    from aioflow.wrappers.resolving import resolve, text_named
 
     text = text_named(name, program)
     assert isinstance(text, WrapperText)

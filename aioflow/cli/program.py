@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from aioflow.authoring.operator import Registry
 from aioflow.errors import PlanError
-from aioflow.operator import Registry
 from aioflow.plan import Program
+
+if TYPE_CHECKING:
+    from aioflow.compiler.analysis import Analysis
 
 
 def load_modules(modules: Sequence[str]) -> Registry:
     """The operators there are, with those of the user's modules."""
-    from aioflow.plugins import load_operators
+    from aioflow.authoring.plugins import load_operators
 
     return load_operators(modules)
 
 
 def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: bool = False) -> Program:
     """The plan of a file with all that it uses; a PlanError has the mistakes of the rest as well."""
-    from aioflow.analysis.check import check_rest
+    from aioflow.compiler.check import check_rest
     from aioflow.language import load
 
     try:
@@ -27,13 +31,12 @@ def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: b
         raise PlanError(check_rest(error, registry)) from None
 
 
-def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> tuple[Program, Registry]:
-    """A plan that has no mistakes, and the operators that it may use."""
-    from aioflow.analysis.check import check
+def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> Analysis:
+    """All that is known of a plan that has no mistakes."""
+    from aioflow.compiler.check import analyse
 
     registry = load_modules(modules)
     program = load_program(path, plan, registry)
-    mistakes = [found for found in check(program, registry) if found.severity == "error"]
-    if mistakes:
-        raise PlanError(mistakes)
-    return program, registry
+    analysis = analyse(program, registry)
+    analysis.raise_mistakes()
+    return analysis

@@ -7,14 +7,13 @@ import email
 import email.policy
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aioflow.dataclass import dataclass
-from aioflow.demo.modes import WORKERS
 from aioflow.demo.running import Site
-from aioflow.demo.timeline import Timeline
+from aioflow.demo.timeline import WORKERS, Timeline
 from aioflow.language.loader import LIBRARY
 
 if TYPE_CHECKING:

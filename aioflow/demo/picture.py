@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from aioflow.demo.modes import HOUSES, PAGES
-from aioflow.demo.timeline import KINDS, Kind, Outcome, lanes_of
+from aioflow.demo.timeline import HOUSES, KINDS, PAGES, Kind, ModeOutcome, lanes_of
 
 _WIDTH = 960.0
 _LEFT, _RIGHT = 36.0, 30.0
@@ -54,7 +53,7 @@ _STYLE = """
 _CLASSES: dict[Kind, str] = {"search page": "search", "next page": "next", "house": "house"}
 
 
-def run_picture(outcomes: Sequence[Outcome], latency_seconds: float) -> str:
+def run_picture(outcomes: Sequence[ModeOutcome], latency_seconds: float) -> str:
     """All runs, one below the other; every request has its path as a tooltip."""
     longest = max(max(outcome.last_seconds, outcome.mode.last_limit) for outcome in outcomes)
     scale = _Scale(longest)
@@ -99,7 +98,7 @@ class _Scale:
         return [step * number for number in range(int(self.longest / step) + 1)]
 
 
-def _description(outcomes: Sequence[Outcome]) -> str:
+def _description(outcomes: Sequence[ModeOutcome]) -> str:
     return "; ".join(
         f"{outcome.mode.name}: first house after {outcome.first_seconds:.2f} s, last after"
         f" {outcome.last_seconds:.2f} s"
@@ -132,15 +131,15 @@ def _grid(scale: _Scale, top: float, bottom: float) -> Iterator[str]:
 # --- one run ------------------------------------------------------------------------------------
 
 
-def _lane_height(outcome: Outcome) -> float:
+def _lane_height(outcome: ModeOutcome) -> float:
     return _ONLY_LANE if outcome.mode.workers == 1 else _LANE
 
 
-def _lanes_height(outcome: Outcome) -> float:
+def _lanes_height(outcome: ModeOutcome) -> float:
     return outcome.mode.workers * _lane_height(outcome)
 
 
-def _panel(outcome: Outcome, slowest: Outcome, scale: _Scale, top: float) -> Iterator[str]:
+def _panel(outcome: ModeOutcome, slowest: ModeOutcome, scale: _Scale, top: float) -> Iterator[str]:
     mode = outcome.mode
     y = top + _HEADING
     height = _lanes_height(outcome)
@@ -161,7 +160,7 @@ def _panel(outcome: Outcome, slowest: Outcome, scale: _Scale, top: float) -> Ite
         yield from _figures_beside(outcome, factor, _LEFT + width + 28, y + height / 2)
 
 
-def _bars(outcome: Outcome, scale: _Scale, top: float) -> Iterator[str]:
+def _bars(outcome: ModeOutcome, scale: _Scale, top: float) -> Iterator[str]:
     height = _lane_height(outcome)
     for request, lane in zip(outcome.requests, lanes_of(outcome.requests, outcome.mode.workers), strict=True):
         x, y = scale.x(request.start), top + lane * height + 0.5
@@ -172,12 +171,12 @@ def _bars(outcome: Outcome, scale: _Scale, top: float) -> Iterator[str]:
         )
 
 
-def _arrivals(outcome: Outcome, scale: _Scale, top: float) -> Iterator[str]:
+def _arrivals(outcome: ModeOutcome, scale: _Scale, top: float) -> Iterator[str]:
     marks = "".join(f"M{scale.x(arrival):.1f} {top:.1f}v10" for arrival in outcome.arrivals)
     yield f'<path class="arrival" d="{marks}"/>'
 
 
-def _figures_above(outcome: Outcome, y: float) -> Iterator[str]:
+def _figures_above(outcome: ModeOutcome, y: float) -> Iterator[str]:
     last, best, first = _figures(outcome)
     yield (
         f'<text x="{_WIDTH - _RIGHT}" y="{y:.1f}" text-anchor="end">'
@@ -186,7 +185,7 @@ def _figures_above(outcome: Outcome, y: float) -> Iterator[str]:
     )
 
 
-def _figures_beside(outcome: Outcome, factor: float, x: float, y: float) -> Iterator[str]:
+def _figures_beside(outcome: ModeOutcome, factor: float, x: float, y: float) -> Iterator[str]:
     last, best, first = _figures(outcome)
     yield (
         f'<text x="{x:.1f}" y="{y - 6:.1f}"><tspan class="figure">{last}</tspan>'
@@ -196,7 +195,7 @@ def _figures_beside(outcome: Outcome, factor: float, x: float, y: float) -> Iter
     yield f'<text class="arrival-text" x="{x:.1f}" y="{y + 37:.1f}">{first}</text>'
 
 
-def _figures(outcome: Outcome) -> tuple[str, str, str]:
+def _figures(outcome: ModeOutcome) -> tuple[str, str, str]:
     return (
         f"{outcome.last_seconds:.2f} s",
         f"the limit is {outcome.mode.last_limit:.2f} s",

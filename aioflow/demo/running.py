@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.request import Request, urlopen
 
-from aioflow.dataclass import dataclass
 from aioflow.demo.site.request_log import LoggedRequest
 
 _PATIENCE_SECONDS = 10

@@ -1,4 +1,7 @@
-"""Runs the demonstration and shows it: live on a terminal, as plain lines elsewhere."""
+"""Runs the demonstration and shows it: live on a terminal, as plain lines elsewhere.
+
+What moves in the demonstration: the first houses as they come, and how far a run is.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,25 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aioflow.cli.loop import run_interruptibly
-from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
+from aioflow.cli.interrupt import run_interruptibly
 from aioflow.demo.monitoring import monitor
 from aioflow.demo.picture import run_picture
 from aioflow.demo.running import Site, running_site
-from aioflow.demo.timeline import Outcome, Timeline
+from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, ModeOutcome, Timeline, demo_modes
 from aioflow.language.loader import LIBRARY
+from aioflow.relation import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aioflow.cli.output.progress import ProgressDisplay
     from aioflow.engine import Engine
     from aioflow.plan import Program
+
 
 PLAN = LIBRARY / "homeseekers" / "get_houses.plan"
 PICTURE = "aioflow-demo.svg"
@@ -69,7 +75,7 @@ def _essence(plan: str) -> Iterator[str]:
 # --- running ------------------------------------------------------------------------------------
 
 
-async def _run_modes(console: Console, site: Site, latency_seconds: float) -> list[Outcome]:
+async def _run_modes(console: Console, site: Site, latency_seconds: float) -> list[ModeOutcome]:
     """The streaming mode first: it is what one came to see. The outcomes are in the order of the modes."""
     from aioflow import Engine, load
 
@@ -86,8 +92,8 @@ async def _run_modes(console: Console, site: Site, latency_seconds: float) -> li
 
 async def _run_mode(
     engine: Engine, program: Program, mode: DemoMode, console: Console, site: Site
-) -> Outcome:
-    from aioflow.demo.live import Display
+) -> ModeOutcome:
+    from aioflow.demo.show import Display
 
     console.print(f"[bold]{mode.name:<4}[/bold]  {mode.meaning}")
     clock = asyncio.get_running_loop().time
@@ -102,7 +108,7 @@ async def _run_mode(
             async for house in stream:
                 display.add(house, clock() - timeline.started)
     unsubscribe()
-    outcome = Outcome(mode, tuple(timeline.requests), tuple(display.arrivals))
+    outcome = ModeOutcome(mode, tuple(timeline.requests), tuple(display.arrivals))
     console.print(
         f"      first house after {outcome.first_seconds:.2f} s, all {len(outcome.arrivals)} after "
         f"{outcome.last_seconds:.2f} s\n"
@@ -113,7 +119,7 @@ async def _run_mode(
 # --- the end ------------------------------------------------------------------------------------
 
 
-def _compare(console: Console, outcomes: Sequence[Outcome]) -> None:
+def _compare(console: Console, outcomes: Sequence[ModeOutcome]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -178,3 +184,67 @@ def _shown(plan: Path) -> Path:
         except ValueError:
             continue
     return plan
+
+
+_BAR_WIDTH = 36
+_SHOWN_HOUSES = 8
+_INDENT = 6 * " "
+_HEADING = f"{_INDENT}  after  {'house':<24}  {'price':<9}  bedrooms  meanwhile"
+
+
+class Display:
+    """Shows one run; on a terminal there is a bar below what it says."""
+
+    def __init__(self, console: Console, timeline: Timeline, *, shows_houses: bool) -> None:
+        self.arrivals: list[float] = []
+        self._console = console
+        self._timeline = timeline
+        self._shows_houses = shows_houses
+        self._progress: ProgressDisplay | None = None
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Keep the bar moving, if there is a terminal to show it on."""
+        if not self._console.is_terminal:
+            yield
+            return
+        from aioflow.cli.output.progress import ProgressDisplay
+
+        with ProgressDisplay(self._bar, file=self._console.file, first_seconds=0.05) as self._progress:
+            yield
+
+    def add(self, house: Record, after_seconds: float) -> None:
+        """A house came out of the plan."""
+        self.arrivals.append(after_seconds)
+        if not self._shows_houses or len(self.arrivals) > _SHOWN_HOUSES:
+            return
+        text = self._line(house, after_seconds)
+        if len(self.arrivals) == 1:
+            text = f"{_HEADING}\n{text}"
+        if self._progress is None:
+            self._say(text)
+        else:
+            self._progress.aside(lambda: self._say(text))
+
+    def _say(self, text: str) -> None:
+        self._console.file.write(f"{text}\n")
+        self._console.file.flush()
+
+    def _line(self, house: Record, after_seconds: float) -> str:
+        followed = self._pages_answered()
+        state = f"page {followed + 1} is on its way" if followed < PAGES else "all pages are there"
+        address, price, beds = house["address"], house["price"], house["beds"]
+        return f"{_INDENT}{after_seconds:5.2f} s  {address:<24}  $ {price:,}  {beds:>8}  {state}"
+
+    def _bar(self, width: int, height: int) -> str:
+        done, fetched = len(self.arrivals), self._timeline.count("house")
+        solid = done * _BAR_WIDTH // HOUSES
+        faint = max(0, fetched * _BAR_WIDTH // HOUSES - solid)
+        bar = "█" * solid + "▒" * faint + "░" * (_BAR_WIDTH - solid - faint)
+        counts = (
+            f"{self._pages_answered():>2} of {PAGES} pages, {fetched:>2} of {HOUSES} houses, {done:>2} out"
+        )
+        return f"{_INDENT}{bar}  {counts}; {self._timeline.under_way:>2} under way"[:width] + "\n"
+
+    def _pages_answered(self) -> int:
+        return self._timeline.count("search page") + self._timeline.count("next page")

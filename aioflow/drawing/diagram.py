@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from aioflow.dataclass import dataclass
 from aioflow.plan import (
     Constant,
     Option,

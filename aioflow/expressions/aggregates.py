@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from aioflow.dataclass import dataclass
+from aioflow.authoring.function import AggregateFunction, aggregate_functions
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
-from aioflow.expressions.code import Evaluate
+from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
-from aioflow.expressions.counters import Counters
-from aioflow.expressions.lists import AggregateItem, parse_aggregates
+from aioflow.expressions.parser import AggregateItem, parse_aggregates
 from aioflow.expressions.scope import InputScope
-from aioflow.function import AggregateFunction, aggregate_functions
 from aioflow.relation import Schema, Type
+from aioflow.values.counters import Counters
 
 _TAKES_ROWS = frozenset({"count"})
 _BUILT_IN = frozenset({"count", "sum", "avg", "min", "max", "first", "list"})

@@ -7,10 +7,10 @@ from typing import Any
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate
-from aioflow.expressions.counters import NOT_A_TEXT, TEXT_TOO_LONG, Counters
-from aioflow.expressions.reading import LONGEST_TEXT, read_date, read_number, to_text
-from aioflow.expressions.values import LARGEST_EXACT, PLAIN_NUMBERS, calculate, quotient
+from aioflow.expressions.operations import LARGEST_EXACT, PLAIN_NUMBERS, calculate, quotient
 from aioflow.relation import Row, Type, Value
+from aioflow.values.counters import NOT_A_TEXT, TEXT_TOO_LONG, Counters
+from aioflow.values.text import LONGEST_TEXT, read_date, read_number, to_text
 
 _MOVES = ("+", "-")
 

@@ -1,15 +1,18 @@
-"""A compiled expression: a closure over column positions, and what is known of its results."""
+"""A compiled expression: a closure over column positions, and what is known of its results.
+
+All kinds of settings share the helpers here: the constant must be text, an unbound one must not be called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from aioflow.dataclass import dataclass
-from aioflow.expressions.literals import write_literal
-from aioflow.expressions.syntax import Literal, Name, Node
-from aioflow.relation import Row, Type, Value, type_of_value
+from aioflow.errors import SettingError
+from aioflow.expressions.syntax import Literal, Name, Node, write_literal
+from aioflow.relation import Row, Schema, Type, Value, type_of_value
 
 Evaluate: TypeAlias = Callable[[Row], Value]
 
@@ -30,7 +33,7 @@ class Code:
 
     @property
     def shown(self) -> str:
-        """How a message names it: `price (number)`, `'abc'`, or `a number`."""
+        """The name of the expression in messages: `price (number)`, `'abc'`, or `a number`."""
         if isinstance(self.node, Name):
             return f"{self.node.text} ({self.type})" if self.type else self.node.text
         if isinstance(self.node, Literal):
@@ -44,3 +47,31 @@ def constant(value: Value, node: Node) -> Code:
 
 def column(position: int, kind: Type | None, node: Node) -> Code:
     return Code(itemgetter(position), kind, node, position=position)
+
+
+_Result = TypeVar("_Result")
+
+
+def text_of(value: Any, kind_name: str) -> str:
+    """The text of a setting; a SettingError when the constant is something else."""
+    if isinstance(value, str):
+        return value
+    shown = "null" if value is None else repr(value)
+    raise SettingError(f"must be {kind_name} in quotes, not {shown}")
+
+
+def first_schema(inputs: Sequence[Schema | None]) -> Schema | None:
+    return inputs[0] if inputs else None
+
+
+def unbound(*arguments: Any) -> NoReturn:
+    """Stands in for the closures of what was bound while the schema was not known."""
+    raise TypeError("this setting was bound without a schema: it was checked, but cannot be evaluated")
+
+
+def shallow(build: Callable[[], _Result]) -> _Result:
+    """Return the result of `build`; a SettingError when the caller's stack is nearly used up."""
+    try:
+        return build()
+    except RecursionError:
+        raise SettingError("the expression is nested too deeply") from None

@@ -7,19 +7,30 @@ from typing import Any
 
 from aioflow.errors import SettingError
 from aioflow.expressions.arithmetic import arithmetic, check_number, concatenation, result_type
-from aioflow.expressions.choices import between, case, membership
 from aioflow.expressions.code import Code, Evaluate, column, constant
-from aioflow.expressions.comparison import all_of, any_of, boolean, comparable, comparison, is_value, negation
-from aioflow.expressions.counters import Counters
+from aioflow.expressions.comparison import (
+    all_of,
+    any_of,
+    between,
+    boolean,
+    case,
+    comparable,
+    comparison,
+    is_value,
+    membership,
+    negation,
+    text_condition,
+)
+from aioflow.expressions.operations import negate
 from aioflow.expressions.scope import Scope
 from aioflow.expressions.syntax import (
     And,
     Arithmetic,
     Between,
-    Call,
     Case,
     Comparison,
     Concatenation,
+    FunctionCall,
     In,
     Is,
     Like,
@@ -31,9 +42,8 @@ from aioflow.expressions.syntax import (
     Not,
     Or,
 )
-from aioflow.expressions.texts import text_condition
-from aioflow.expressions.values import negate
 from aioflow.relation import Row, Type, Value
+from aioflow.values.counters import Counters
 
 
 class Compiler:
@@ -82,7 +92,7 @@ class Compiler:
         self.names[node.text] = found.position
         return column(found.position, found.type, node)
 
-    def _call(self, node: Call) -> Code:
+    def _call(self, node: FunctionCall) -> Code:
         # Loads all families of functions, which plans that call none need not wait for.
         from aioflow.expressions.calls import call
 
@@ -156,7 +166,7 @@ def _true_or_false(evaluate: Evaluate, node: Node) -> Code:
 _COMPILE: dict[type[Node], Callable[[Compiler, Any], Code]] = {
     Literal: Compiler._literal,
     Name: Compiler._name,
-    Call: Compiler._call,
+    FunctionCall: Compiler._call,
     Case: Compiler._case,
     Negative: Compiler._negative,
     Arithmetic: Compiler._arithmetic,

@@ -1,22 +1,27 @@
-"""From the words of an expression to its tree: operators by precedence, as in SQL."""
+"""From the tokens of an expression to its tree: operators by precedence, as in SQL.
+
+The lists in settings are parsed here as well: projections, attributes, sort keys and aggregates.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, wraps
 from typing import NoReturn, TypeVar
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.literals import number_literal, typed_literal
 from aioflow.expressions.syntax import (
+    KEYWORDS,
     And,
     Arithmetic,
     Between,
-    Call,
     Case,
     Comparison,
     Concatenation,
+    ExpressionToken,
+    FunctionCall,
     In,
     Is,
     Like,
@@ -27,8 +32,10 @@ from aioflow.expressions.syntax import (
     Node,
     Not,
     Or,
+    number_literal,
+    tokenize,
+    typed_literal,
 )
-from aioflow.expressions.tokens import KEYWORDS, Token, tokenize
 
 DEEPEST_NESTING = 100
 
@@ -55,7 +62,7 @@ class Parser:
         self.depth = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> ExpressionToken:
         return self.tokens[self.index]
 
     @property
@@ -63,24 +70,24 @@ class Parser:
         return self.tokens[self.index].kind == "end"
 
     @property
-    def previous(self) -> Token | None:
+    def previous(self) -> ExpressionToken | None:
         return self.tokens[self.index - 1] if self.index else None
 
     @property
-    def following(self) -> Token:
+    def following(self) -> ExpressionToken:
         """The word after the next."""
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
 
-    def advance(self) -> Token:
+    def advance(self) -> ExpressionToken:
         token = self.tokens[self.index]
         self.index += 1
         return token
 
-    def accept(self, *words: str) -> Token | None:
+    def accept(self, *words: str) -> ExpressionToken | None:
         """Take the next word if it is one of these keywords or signs."""
         return self.advance() if self.token.keyword in words else None
 
-    def expect(self, word: str, why: str = "") -> Token:
+    def expect(self, word: str, why: str = "") -> ExpressionToken:
         return self.accept(word) or self.fail(f"expected '{word}'{why}")
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
@@ -157,7 +164,7 @@ class Parser:
             f"{self.token.shown} cannot follow another comparison; {hint}", offset=self.token.start
         )
 
-    def _is(self, left: Node, token: Token) -> Node:
+    def _is(self, left: Node, token: ExpressionToken) -> Node:
         negated = self.accept("not") is not None
         word = self.accept(*_CONSTANTS)
         if word is None:
@@ -165,7 +172,7 @@ class Parser:
             self.fail(f"expected null, true or false after '{after}'")
         return Is(token.start, left, _CONSTANTS[word.keyword], negated)
 
-    def _test(self, left: Node, token: Token) -> Node:
+    def _test(self, left: Node, token: ExpressionToken) -> Node:
         if token.keyword == "in":
             self.expect("(", " after 'in'")
             choices = self.items(self.expression)
@@ -247,19 +254,19 @@ class Parser:
             self.fail(expected, f", a keyword; as a name write `{token.text}`")
         return self.advance().name
 
-    def call(self) -> Call:
+    def call(self) -> FunctionCall:
         """A function with its arguments."""
         function = self.advance()
         self.expect("(")
         if self.token.keyword == "*" and self.following.keyword == ")":
             self.index += 2
-            return Call(function.start, function.keyword, (), star=True)
+            return FunctionCall(function.start, function.keyword, (), star=True)
         distinct = self.token.keyword == "distinct" and self.following.keyword not in (",", ")", ".")
         if distinct:
             self.advance()
         arguments = [] if self.token.keyword == ")" else self.items(self.expression)
         self.close("(", f" of {function.text}")
-        return Call(function.start, function.keyword, tuple(arguments), distinct)
+        return FunctionCall(function.start, function.keyword, tuple(arguments), distinct)
 
     def _case(self) -> Case:
         start = self.advance().start
@@ -352,3 +359,161 @@ def parse_expression(text: str) -> Node:
     node = parser.expression()
     parser.finish()
     return node
+
+
+@dataclass(frozen=True)
+class ProjectionItem:
+    """`expression as name`."""
+
+    offset: int
+    name: str
+    node: Node
+
+
+@dataclass(frozen=True)
+class Star:
+    """`*` or `* except a, b`: all attributes but these."""
+
+    offset: int
+    excepted: tuple[Name, ...] = ()
+
+
+@remembered
+def parse_attributes(text: str) -> tuple[Name, ...]:
+    """`a, b`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of attributes is empty", offset=0)
+    names = parser.items(parser.name)
+    if not parser.at_end:
+        parser.fail("expected ',' or the end", parser.operator_hint())
+    return tuple(names)
+
+
+@remembered
+def parse_expressions(text: str) -> tuple[Node, ...]:
+    """`a, lower(b)`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of attributes is empty", offset=0)
+    nodes = parser.items(parser.expression)
+    parser.finish(", ','")
+    return tuple(nodes)
+
+
+@remembered
+def parse_projection(text: str) -> tuple[ProjectionItem | Star, ...]:
+    """`a, b as c, n - 1 as n, *, * except a`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the projection is empty", offset=0)
+    items = parser.items(lambda: _projected(parser))
+    parser.finish(", 'as', ','")
+    return tuple(items)
+
+
+def _projected(parser: Parser) -> ProjectionItem | Star:
+    start = parser.token.start
+    if parser.accept("*"):
+        return Star(start, _excepted(parser))
+    node = parser.expression()
+    end = parser.tokens[parser.index - 1].end
+    if parser.accept("as"):
+        return ProjectionItem(start, parser.name().text, node)
+    if isinstance(node, Name):
+        return ProjectionItem(start, node.text, node)
+    if not parser.at_end and parser.token.keyword != ",":
+        parser.finish(", 'as', ','")
+    written = parser.text[start:end]
+    raise SettingError(f"a computed attribute needs a name: write '{written} as …'", offset=start)
+
+
+def _excepted(parser: Parser) -> tuple[Name, ...]:
+    """The names after `except`, in parentheses or up to the next item that is more than a name."""
+    if not parser.accept("except"):
+        return ()
+    if parser.accept("("):
+        names = parser.items(parser.name)
+        parser.close("(")
+        return tuple(names)
+    names = [parser.name()]
+    while parser.token.keyword == "," and _bare_name_follows(parser):
+        parser.advance()
+        names.append(parser.name())
+    return tuple(names)
+
+
+def _bare_name_follows(parser: Parser) -> bool:
+    """Whether the next item is a name and no more; the attribute is among `*` already, so it is left out."""
+    index = parser.index + 1
+    while parser.tokens[index].kind in ("name", "quoted") and parser.tokens[index + 1].keyword == ".":
+        index += 2
+    name, following = parser.tokens[index], parser.tokens[index + 1 : index + 2]
+    return name.kind in ("name", "quoted") and (following[0].kind == "end" or following[0].keyword == ",")
+
+
+# --- sort keys ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SortItem:
+    """`expression desc nulls first`."""
+
+    node: Node
+    descending: bool
+    nulls_first: bool
+
+
+@remembered
+def parse_sort_keys(text: str) -> tuple[SortItem, ...]:
+    """`price desc, city, opened nulls first`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of sort keys is empty", offset=0)
+    items = parser.items(lambda: _sorted_by(parser))
+    parser.finish(", 'asc', 'desc', 'nulls', ','")
+    return tuple(items)
+
+
+def _sorted_by(parser: Parser) -> SortItem:
+    node = parser.expression()
+    direction = parser.accept("asc", "desc")
+    first = False
+    if parser.accept("nulls"):
+        word = parser.accept("first", "last") or parser.fail("expected 'first' or 'last' after 'nulls'")
+        first = word.keyword == "first"
+    return SortItem(node, direction is not None and direction.keyword == "desc", first)
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AggregateItem:
+    """`call as name`; `name` is empty without `as`, and `written` is the call's own text."""
+
+    node: FunctionCall
+    name: str
+    written: str
+
+
+@remembered
+def parse_aggregates(text: str) -> tuple[AggregateItem, ...]:
+    """`sum(price) as total, count() as n`."""
+    parser = Parser(text)
+    if parser.at_end:
+        raise SettingError("the list of aggregate functions is empty", offset=0)
+    items = parser.items(lambda: _aggregated(parser))
+    if not parser.at_end:
+        parser.fail("expected 'as', ',' or the end")
+    return tuple(items)
+
+
+def _aggregated(parser: Parser) -> AggregateItem:
+    start = parser.token.start
+    if parser.token.kind != "name" or parser.following.keyword != "(":
+        parser.fail("expected a function with its argument, as in 'sum(price)'")
+    node = parser.call()
+    written = parser.text[start : parser.tokens[parser.index - 1].end]
+    name = parser.name().text if parser.accept("as") else ""
+    return AggregateItem(node, name, written)

@@ -1,23 +1,30 @@
-"""Projections and lists of attributes: the setting kinds of `project`, `distinct`, `BY`, `ON` and `KEY`."""
+"""Projections and lists of attributes: the setting kinds of `project`, `distinct`, `BY`, `ON`, `KEY`.
+
+`Keys` is the setting kind of ONCE: it tells which tuples count as the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
-from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
-from aioflow.expressions.code import Code, Evaluate
+from aioflow.expressions.code import Code, Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
-from aioflow.expressions.counters import Counters
-from aioflow.expressions.lists import ProjectionItem, Star, parse_attributes, parse_projection
+from aioflow.expressions.parser import (
+    ProjectionItem,
+    Star,
+    parse_attributes,
+    parse_expressions,
+    parse_projection,
+)
+from aioflow.expressions.predicates import Filter
 from aioflow.expressions.scope import InputScope
-from aioflow.expressions.shapes import Filter
 from aioflow.expressions.syntax import Name
-from aioflow.relation import Batch, Row, Schema, picker
+from aioflow.relation import Batch, Row, Schema, identities, picker, value_identities
+from aioflow.values.counters import Counters
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Projection:
 def _results(
     items: Sequence[ProjectionItem | Star], schema: Schema | None, compiler: Compiler
 ) -> dict[str, Code]:
-    """What each attribute of the result is computed from."""
+    """The code that computes each attribute of the result."""
     results: dict[str, Code] = {}
     for item in items:
         pairs = _star(item, schema, compiler) if isinstance(item, Star) else [(item.name, item)]
@@ -132,7 +139,7 @@ def _star(item: Star, schema: Schema | None, compiler: Compiler) -> list[tuple[s
 
 
 def _open_like(schema: Schema, out: Schema, results: Mapping[str, Code]) -> Schema:
-    """What a star gives of an open schema is open as well."""
+    """The result of a star on an open schema is open as well."""
     kept = {
         name for name, code in results.items() if name in schema and code.position == schema.position(name)
     }
@@ -165,3 +172,36 @@ def _computed_rows(codes: tuple[Code, ...]) -> Filter:
         return list(zip(*[map(closure, batch) for closure in closures], strict=True))
 
     return compute
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Attributes or expressions, `"url, lower(lang)"`: `names` are the attributes that they read.
+
+    `of` gives a stand-in for each row of a batch: equal exactly when all values of the two rows are.
+    """
+
+    kind_name: ClassVar[str] = "a list of attributes or expressions"
+
+    text: str
+    names: tuple[str, ...]
+    of: Callable[[Sequence[Row]], Sequence[Hashable]] = field(repr=False)
+
+    @classmethod
+    def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Keys:
+        text = text_of(value, cls.kind_name)
+        return shallow(lambda: cls._bound(text, first_schema(inputs)))
+
+    @classmethod
+    def _bound(cls, text: str, schema: Schema | None) -> Keys:
+        compiler = Compiler(InputScope(schema))
+        codes = [compiler.value(node) for node in parse_expressions(text)]
+        return cls(text, tuple(compiler.names), unbound if schema is None else _stand_ins(codes))
+
+
+def _stand_ins(codes: Sequence[Code]) -> Callable[[Sequence[Row]], Sequence[Hashable]]:
+    closures = [code.evaluate if code.position is None else itemgetter(code.position) for code in codes]
+    if len(closures) == 1:
+        only = closures[0]
+        return lambda rows: value_identities(list(map(only, rows)))
+    return lambda rows: identities(list(zip(*[map(closure, rows) for closure in closures], strict=True)))

@@ -1,17 +1,17 @@
-"""Which column a name in an expression means, and what to say when there is none."""
+"""Finds the column that a name in an expression means, and words the message when there is none."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.syntax import Name
 from aioflow.relation import Schema, Type
 
 
 @dataclass(frozen=True)
-class Column:
+class ScopeColumn:
     """A place in the row, and its type where that is known; position -1 while the schema is not."""
 
     position: int
@@ -24,10 +24,10 @@ class Scope(Protocol):
     @property
     def known(self) -> bool: ...
 
-    def column(self, name: Name) -> Column: ...
+    def column(self, name: Name) -> ScopeColumn: ...
 
 
-UNKNOWN = Column(-1, None)
+UNKNOWN = ScopeColumn(-1, None)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class InputScope:
     def known(self) -> bool:
         return self.schema is not None
 
-    def column(self, name: Name) -> Column:
+    def column(self, name: Name) -> ScopeColumn:
         if self.schema is None:
             return UNKNOWN
         if name.text not in self.schema and not self.schema.open:
             raise unknown_attribute(name, name.text, self.schema)
-        return Column(self.schema.position(name.text), self.schema.type_of(name.text))
+        return ScopeColumn(self.schema.position(name.text), self.schema.type_of(name.text))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class JoinScope:
             )
         return sides[0], name.text
 
-    def column(self, name: Name) -> Column:
+    def column(self, name: Name) -> ScopeColumn:
         side, attribute = self.side(name)
         schema = self.left if side == "left" else self.right
         if schema is None:
@@ -85,7 +85,7 @@ class JoinScope:
         if attribute not in schema and not schema.open:
             raise unknown_attribute(name, attribute, schema)
         before = 0 if side == "left" or self.left is None else len(self.left)
-        return Column(before + schema.position(attribute), schema.type_of(attribute))
+        return ScopeColumn(before + schema.position(attribute), schema.type_of(attribute))
 
 
 def unknown_attribute(name: Name, attribute: str, schema: Schema) -> SettingError:

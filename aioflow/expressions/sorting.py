@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import inf, nextafter
 from typing import Any, ClassVar, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError
-from aioflow.expressions.binding import first_schema, shallow, text_of, unbound
-from aioflow.expressions.code import Evaluate
+from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
-from aioflow.expressions.counters import Counters
-from aioflow.expressions.lists import parse_sort_keys
+from aioflow.expressions.operations import is_nan, kind_of
+from aioflow.expressions.parser import parse_sort_keys
 from aioflow.expressions.scope import InputScope
-from aioflow.expressions.values import is_nan, kind_of
 from aioflow.relation import Row, Schema, Type, Value, decimal_of, since_epoch
+from aioflow.values.counters import Counters
 
 # Kinds in the order in which they sort where a column mixes them. A NaN is greater than every number.
 _RANKS = {Type.BOOLEAN: 1, Type.NUMBER: 2, Type.DATE: 4, Type.CHAR: 5, Type.DOCUMENT: 6, Type.RELATION: 7}
@@ -40,7 +38,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """What to sort by: `"price desc, city"`. `key(row)` gives something that sorts as the row does.
+    """Sort keys, such as `"price desc, city"`. `key(row)` returns a value that sorts as the row does.
 
     Nulls come last in both directions unless the key says `nulls first`.
     """
@@ -101,7 +99,7 @@ def _ascending(value: Value) -> Place:
 
 
 def _number_place(value: Value) -> Place:
-    """What Python sorts as the language does: for it a float is its binary fraction, not as it is written.
+    """A key that Python sorts as the language does: to Python a float is a binary fraction, not as written.
 
     So a Decimal that no float equals stands after the float below it.
     """

@@ -1,4 +1,4 @@
-"""Where comments and blank lines belong: before or behind the line of the plan that stands next to them."""
+"""Assigns comments and blank lines to the line of the plan that stands next to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Stretch = tuple[int, int]
 
 
 class Notes(NamedTuple):
-    """What stands before a line, and behind it; an empty text in `leading` is a blank line."""
+    """The comments before a line and after it; an empty text in `leading` is a blank line."""
 
     leading: tuple[str, ...] = ()
     trailing: str | None = None

@@ -1,18 +1,18 @@
-"""From bytes to a Source: encodings, line ends, characters that no text should hold, and its size."""
+"""From bytes to a Source: encodings, line ends, forbidden characters, and the limit of size."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from aioflow.language.mistakes import Mistakes
-from aioflow.pattern import pattern
 from aioflow.source import Source
 
 SIZE_AT_MOST = 5_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Bytes that are not UTF-8 decode to lone surrogates, so they are found together with the rest.
-_FORBIDDEN = pattern(r"[\x00-\x08\x0b-\x1f\x7f]|[\ud800-\udfff]+")
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|[\ud800-\udfff]+")
 _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 
 

@@ -1,19 +1,18 @@
-"""Kinds of items besides plans: packages bring them, the language only finds where they begin and end."""
+"""Kinds of items besides plans. Packages bring them; the language only finds where items begin and end."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
-from aioflow.installed import installed
+from aioflow.config.entry_points import installed
 from aioflow.language.literals import RAW_STRING
-from aioflow.pattern import pattern
 from aioflow.source import Span
 
 ENTRY_POINTS = "aioflow.items"
-_CLOSING_OR_SKIPPED = pattern(
+_CLOSING_OR_SKIPPED = re.compile(
     rf"""[{{}}]
     | (?<![\w-]){RAW_STRING}
     | \"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
@@ -24,7 +23,7 @@ _CLOSING_OR_SKIPPED = pattern(
 
 # Name, header text, body text and the spans of the two -> what the item means.
 ParseItem: TypeAlias = Callable[[str, str, str, Span, Span], object]
-# The whole text and the offset behind the opening brace -> the offset of the closing one, or -1.
+# The whole text and the offset after the opening brace -> the offset of the closing one, or -1.
 EndOfBody: TypeAlias = Callable[[str, int], int]
 
 

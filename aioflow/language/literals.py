@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator
 
 from aioflow.errors import InputError
-from aioflow.pattern import pattern
 from aioflow.plan import ParameterReference, Word, is_name
 
 _SIMPLE = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 _DIGITS = {"x": 2, "u": 4, "U": 8}
-_ESCAPE = pattern(r"\\(.)", re.DOTALL)
-_HEXADECIMAL = pattern(r"[0-9a-fA-F]*")
-_NUMBER = pattern(r"-?(?:[0-9]+(\.[0-9]+)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
+_NUMBER = re.compile(r"-?(?:[0-9]+(\.[0-9]+)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 # Python refuses to convert longer ones, as that takes quadratic time.
 _DIGITS_AT_MOST = 4_000
 

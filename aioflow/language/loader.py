@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from aioflow.configuration import FILE_NAME, read_configuration
-from aioflow.dataclass import dataclass
+from aioflow.config.configuration import FILE_NAME, read_configuration
+from aioflow.config.sections import PLANS
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
 from aioflow.language.decoding import SIZE_AT_MOST
 from aioflow.language.kinds import item_kinds
 from aioflow.language.parser import read_text
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
-from aioflow.section import PLANS
 from aioflow.source import Span
 
 # The name of the plan of a program that has none; no text can call it.
@@ -49,7 +49,7 @@ def loads(
 
 
 def read_plan_file(path: str | os.PathLike[str]) -> bytes:
-    """What a file holds; an InputError says why it cannot be read."""
+    """The contents of a file; an InputError says why it cannot be read."""
     file = Path(path)
     try:
         if file.is_dir():
@@ -275,7 +275,7 @@ def _is_file(file: Path) -> bool:
 
 
 def _forbidden(path: str) -> str | None:
-    """What is wrong with a path in USE, before any file is looked at."""
+    """The mistake in a path of USE, found before any file is looked at."""
     if not path.strip():
         return "USE needs the name of a file"
     if "\0" in path:

@@ -1,4 +1,4 @@
-"""The mistakes of one text, collected while it is read, and reported together."""
+"""The mistakes of one text, collected while it is read and reported together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Mistakes:
         self._found.setdefault((span.start, 0), Diagnostic(message, span))
 
     def include(self, diagnostics: tuple[Diagnostic, ...]) -> None:
-        """Take over mistakes that somebody else found, all of them."""
+        """Take over all mistakes that were found elsewhere."""
         for diagnostic in diagnostics:
             start = diagnostic.span.start if diagnostic.span else 0
             self._found[(start, len(self._found) + 1)] = diagnostic

@@ -5,11 +5,11 @@ from __future__ import annotations
 from aioflow.errors import Diagnostic, PlanError, SettingError
 from aioflow.language.comments import NotesByPlace
 from aioflow.language.decoding import open_source
-from aioflow.language.headers import make_plan
-from aioflow.language.items import ItemCutter, ItemPieces, Pieces, UsePieces
 from aioflow.language.kinds import item_kinds
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import Cursor
+from aioflow.language.splitter import ItemPieces, ItemSplitter, Pieces, UsePieces
+from aioflow.language.statements import make_plan
 from aioflow.plan import Item, Plan, PlanFile, Use
 from aioflow.source import Span
 
@@ -26,10 +26,10 @@ def parse(text: str | bytes, name: str = "<plan>") -> PlanFile:
 
 
 def read_text(text: str | bytes, name: str, *, contents: bool = True) -> tuple[PlanFile, list[Diagnostic]]:
-    """What could be read of a text, and its mistakes; without `contents` no kind of items is asked."""
+    """The readable part of a text, and its mistakes; without `contents` other items are not parsed."""
     source, mistakes = open_source(text, name)
     cursor = Cursor(source, mistakes.add)
-    cut = ItemCutter(cursor, mistakes).read()
+    cut = ItemSplitter(cursor, mistakes).read()
     stretches = [(start, end) for pieces in cut for _, start, end in pieces.stretches()]
     notes = NotesByPlace(source, cursor.all_comments(), stretches)
     entries = tuple(_make(pieces, notes, mistakes, contents) for pieces in cut)
@@ -47,7 +47,7 @@ def _make(pieces: Pieces, notes: NotesByPlace, mistakes: Mistakes, contents: boo
 
 def _make_item(pieces: ItemPieces, notes: NotesByPlace, mistakes: Mistakes, contents: bool) -> Item:
     source = pieces.keyword.source
-    before, behind = notes[pieces.keyword.start], notes[pieces.opening]
+    before, after = notes[pieces.keyword.start], notes[pieces.opening]
     header, body = Span(source, *pieces.header), Span(source, *pieces.body)
     header_text, body_text = source.text[header.start : header.end], source.text[body.start : body.end]
     kind = item_kinds.get(pieces.keyword.text) if contents else None
@@ -71,7 +71,7 @@ def _make_item(pieces: ItemPieces, notes: NotesByPlace, mistakes: Mistakes, cont
         name_span=pieces.name.span,
         header_span=header,
         body_span=body,
-        comments=before.leading + tuple(filter(None, behind.leading)),
+        comments=before.leading + tuple(filter(None, after.leading)),
         header_comment=before.trailing,
-        trailing_comment=behind.trailing,
+        trailing_comment=after.trailing,
     )

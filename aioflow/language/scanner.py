@@ -1,4 +1,4 @@
-"""From text to tokens. Comments are kept apart; what is wrong with a token stays with it until it is read."""
+"""From text to tokens. Comments are kept apart; a faulty token is reported only when it is read."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class Cursor:
         return self._scanner.lost
 
     def peek(self, distance: int = 1) -> Token:
-        """The token so many behind the next one."""
+        """The token so many places after the next one."""
         while len(self._ahead) < distance:
             self._ahead.append(next(self._scanner.tokens))
         return self._ahead[distance - 1]

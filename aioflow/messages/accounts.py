@@ -1,12 +1,20 @@
-"""Accounts: the tables `[KIND.NAME]` of the configuration, of which a statement names one or none."""
+"""Accounts of channels: the tables `[KIND.NAME]` of the configuration. A statement names one or none.
+
+The addresses in them may refer to secrets. Here these are filled in, and parts that give them away are
+masked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from aioflow.authoring.services import ServiceHost
+from aioflow.config.masking import conceal
+from aioflow.config.secrets import PREFIX, Secrets
 from aioflow.errors import InputError, suggestion
-from aioflow.services import ServiceHost
 from aioflow.state.databases import Databases
 
 T = TypeVar("T")
@@ -40,3 +48,42 @@ def outbox_problems(database: str | None, host: ServiceHost) -> list[str]:
     """What keeps a database from taking the messages of a run, as far as that can be told before it."""
     assert host.run is not None
     return host.service(Databases).problems(database, host.run.folder)
+
+
+_REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]+)")
+# Shorter parts of a secret address are words like `api` or `v2`, which would be masked everywhere.
+_TELLING_CHARACTERS = 6
+
+
+def fill_in_address(address: str, secrets: Secrets) -> str:
+    """An address with its secrets: one that is a secret as a whole as it is, others escaped for a URL."""
+    if _REFERENCE.fullmatch(address):
+        return _concealed(secrets.get(address).reveal().strip())
+    return _REFERENCE.sub(lambda found: quote(secrets.get(found[1]).reveal(), safe=""), address)
+
+
+def referred_secrets(text: str) -> list[str]:
+    """The secrets that a text refers to."""
+    return [PREFIX + found[1] for found in _REFERENCE.finditer(text)]
+
+
+def _concealed(address: str) -> str:
+    """The address; services repeat parts of theirs in what they answer, and so must not be shown either."""
+    for part in _parts(address):
+        if len(part) >= _TELLING_CHARACTERS:
+            conceal(part)
+    return address
+
+
+def _parts(address: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(address)
+        yield from filter(None, (parts.username, parts.password))
+    except ValueError:
+        return
+    # In many of apprise's URLs tokens stand where others have a host. Names with dots are hosts.
+    names = [part for part in re.split(r"[@:]", parts.netloc) if "." not in part]
+    for text in (*names, *parts.path.split("/")):
+        yield text
+        yield unquote(text)
+    yield from (value for _, value in parse_qsl(parts.query))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from aioflow.configuration import Configuration, as_configuration
+from aioflow.config.configuration import Configuration, as_configuration
+from aioflow.config.entry_points import installed
 from aioflow.errors import AioflowError, InputError, suggestion
-from aioflow.installed import installed
-from aioflow.messages.message import Channel, DeliveryError, Message
+from aioflow.messages.outbox.message import Channel, DeliveryError, Message
 
 ENTRY_POINTS = "aioflow.channels"
 

@@ -12,9 +12,9 @@ from threading import Thread
 from typing import BinaryIO
 
 from aioflow.processes.frames import (
-    Call,
     Limits,
-    Outcome,
+    ProcessCall,
+    ProcessOutcome,
     UnimportableError,
     receive_call,
     send_outcome,
@@ -60,22 +60,22 @@ def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
     return calls, outcomes
 
 
-def _made(call: Call) -> Outcome:
+def _made(call: ProcessCall) -> ProcessOutcome:
     # Whatever it raises is the caller's to see, with the place where it came up.
     try:
         function, arguments = pickle.loads(call.work)
     except (ImportError, AttributeError) as error:
-        return Outcome(error=UnimportableError(str(error)))
+        return ProcessOutcome(error=UnimportableError(str(error)))
     except BaseException as error:
-        return Outcome(error=_traced(error))
+        return ProcessOutcome(error=_traced(error))
     try:
         _set_limits(call.limits)
         value = function(*arguments)
     except BaseException as error:
         _set_limits(Limits())
-        return Outcome(error=_traced(error), is_last=_is_bloated())
+        return ProcessOutcome(error=_traced(error), is_last=_is_bloated())
     _set_limits(Limits())
-    return Outcome(value, is_last=_is_bloated())
+    return ProcessOutcome(value, is_last=_is_bloated())
 
 
 def _traced(error: BaseException) -> BaseException:
@@ -90,12 +90,12 @@ def _traced(error: BaseException) -> BaseException:
     return error
 
 
-def _answer(outcomes: BinaryIO, outcome: Outcome) -> None:
+def _answer(outcomes: BinaryIO, outcome: ProcessOutcome) -> None:
     try:
         send_outcome(outcomes, outcome)
     except Exception as error:  # a value may refuse in any way
         reason = TypeError(f"the result cannot be sent from one process to another: {error}")
-        send_outcome(outcomes, Outcome(error=reason, is_last=outcome.is_last))
+        send_outcome(outcomes, ProcessOutcome(error=reason, is_last=outcome.is_last))
 
 
 def _set_limits(limits: Limits) -> None:

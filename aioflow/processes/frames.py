@@ -23,14 +23,14 @@ class Limits(NamedTuple):
     memory_bytes: int | None = None
 
 
-class Call(NamedTuple):
+class ProcessCall(NamedTuple):
     """A function with its arguments, pickled: a process that lacks their modules can say so."""
 
     work: bytes
     limits: Limits
 
 
-class Outcome(NamedTuple):
+class ProcessOutcome(NamedTuple):
     """What became of a call: what it returned, or raised. The process ends after one that `is_last`."""
 
     value: Any = None
@@ -62,27 +62,27 @@ def pickled_work(function: Callable[..., Any], arguments: tuple[Any, ...]) -> by
     return buffer.getvalue()
 
 
-def send_call(pipe: BinaryIO, call: Call) -> None:
+def send_call(pipe: BinaryIO, call: ProcessCall) -> None:
     # One after the other: the work may be large, and needs no copy.
     _write(pipe, pickle.dumps(call.limits, protocol=5))
     _write(pipe, call.work)
     pipe.flush()
 
 
-def send_outcome(pipe: BinaryIO, outcome: Outcome) -> None:
+def send_outcome(pipe: BinaryIO, outcome: ProcessOutcome) -> None:
     _write(pipe, pickle.dumps(outcome, protocol=5))
     pipe.flush()
 
 
-def receive_call(pipe: BinaryIO) -> Call:
+def receive_call(pipe: BinaryIO) -> ProcessCall:
     """Return the call that comes next; an EOFError when the other side has ended."""
     limits = pickle.loads(_read_frame(pipe))
-    return Call(_read_frame(pipe), limits)
+    return ProcessCall(_read_frame(pipe), limits)
 
 
-def receive_outcome(pipe: BinaryIO) -> Outcome:
+def receive_outcome(pipe: BinaryIO) -> ProcessOutcome:
     """Return the outcome that comes next; an EOFError when the other side has ended."""
-    outcome: Outcome = pickle.loads(_read_frame(pipe))
+    outcome: ProcessOutcome = pickle.loads(_read_frame(pipe))
     return outcome
 
 

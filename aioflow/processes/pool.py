@@ -15,9 +15,16 @@ from contextlib import suppress
 from threading import Lock, Timer
 from typing import Any, BinaryIO, ClassVar, TypeVar, cast
 
+from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.errors import ProcessError
-from aioflow.processes.frames import Call, Limits, Outcome, pickled_work, receive_outcome, send_call
-from aioflow.services import Scope, ServiceHost
+from aioflow.processes.frames import (
+    Limits,
+    ProcessCall,
+    ProcessOutcome,
+    pickled_work,
+    receive_outcome,
+    send_call,
+)
 
 T = TypeVar("T")
 
@@ -56,7 +63,7 @@ class Processes:
         cancelled, or takes more than its time, ends with its process; the latter, and a process that ends by
         itself, are ProcessErrors. A call that wants more memory than it may have gets a MemoryError.
         """
-        exchange = _Exchange(self._idle, Call(pickled_work(function, arguments), limits))
+        exchange = _Exchange(self._idle, ProcessCall(pickled_work(function, arguments), limits))
         answered = asyncio.get_running_loop().run_in_executor(self._threads, exchange.make)
         try:
             outcome = await asyncio.shield(answered)
@@ -75,13 +82,13 @@ class Processes:
         self._threads.shutdown(wait=False)
 
 
-def _forget(answered: asyncio.Future[Outcome]) -> None:
+def _forget(answered: asyncio.Future[ProcessOutcome]) -> None:
     """Take the exception of a call that nobody waits for."""
     if not answered.cancelled():
         answered.exception()
 
 
-async def _ended(answered: asyncio.Future[Outcome]) -> None:
+async def _ended(answered: asyncio.Future[ProcessOutcome]) -> None:
     """Wait for a call whose process was killed, which takes no time; also when cancelled once more."""
     while not answered.done():
         with suppress(asyncio.CancelledError):
@@ -94,7 +101,7 @@ class _Exchange:
     A process is attached to the exchange as long as that may end it, and no longer: then it serves others.
     """
 
-    def __init__(self, idle: list[_Process], call: Call) -> None:
+    def __init__(self, idle: list[_Process], call: ProcessCall) -> None:
         self._idle = idle
         self._call = call
         self._lock = Lock()
@@ -102,12 +109,12 @@ class _Exchange:
         self._is_stopped = False
         self._is_late = False
 
-    def make(self) -> Outcome:
+    def make(self) -> ProcessOutcome:
         """Return what became of the call; a ProcessError when there is no telling."""
         process = self._idle_process() or self._new_process()
         if not self._attach(process):
             self._idle.append(process)
-            return Outcome()
+            return ProcessOutcome()
         limits = self._call.limits
         timer = None if limits.seconds is None else Timer(limits.seconds, self._be_late)
         if timer is not None:
@@ -198,7 +205,7 @@ class _Process:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def exchange(self, call: Call) -> Outcome:
+    def exchange(self, call: ProcessCall) -> ProcessOutcome:
         send_call(cast(BinaryIO, self._process.stdin), call)
         return receive_outcome(cast(BinaryIO, self._process.stdout))
 

@@ -1,30 +1,32 @@
 """What a plan remembers and whom it tells: databases, the transaction of a run, and its outbox."""
 
-from aioflow.state.appending import Append
-from aioflow.state.databases import Databases
-from aioflow.state.differing import Difference, open_difference
-from aioflow.state.driver import Connection
-from aioflow.state.errors import (
-    BusyError,
-    CommitError,
-    ConflictError,
-    DamagedError,
-    DatabaseError,
-    DisconnectedError,
-    DiskFullError,
-    StateError,
-    VersionError,
-)
-from aioflow.state.exporting import Export
-from aioflow.state.parameters import Change, Query
-from aioflow.state.reading import TupleQueries, query_rows, read, table_rows
-from aioflow.state.storable import Storable
-from aioflow.state.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
-from aioflow.state.tables import TableName, WrittenTableName, check_key
-from aioflow.state.transaction import Transaction
-from aioflow.state.updating import CHANGED, Outcome, Updates
-from aioflow.state.wish import Wish, changed_schema
-from aioflow.state.writes import Write
+from typing import TYPE_CHECKING
+
+from aioflow.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from aioflow.state.databases import Databases
+    from aioflow.state.diff.compare import Difference, open_difference
+    from aioflow.state.diff.spec import DiffSpec, changed_schema
+    from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
+    from aioflow.state.driver import Connection
+    from aioflow.state.errors import (
+        BusyError,
+        CommitError,
+        ConflictError,
+        DamagedError,
+        DatabaseError,
+        DisconnectedError,
+        DiskFullError,
+        StateError,
+        VersionError,
+    )
+    from aioflow.state.queries import TupleQueries, query_rows, read, table_rows
+    from aioflow.state.sql_text import Change, Query
+    from aioflow.state.staged import Write
+    from aioflow.state.tables import TableName, WrittenTableName, check_key
+    from aioflow.state.transaction import Transaction
+    from aioflow.state.writes import CHANGED, Append, Export, Storable, UpdateOutcome, Updates
 
 __all__ = [
     "APART_SECONDS",
@@ -40,12 +42,12 @@ __all__ = [
     "DamagedError",
     "DatabaseError",
     "Databases",
+    "DiffSpec",
     "Difference",
     "DisconnectedError",
     "DiskFullError",
     "EmptyBaseline",
     "Export",
-    "Outcome",
     "Query",
     "StateError",
     "Storable",
@@ -53,9 +55,9 @@ __all__ = [
     "TableName",
     "Transaction",
     "TupleQueries",
+    "UpdateOutcome",
     "Updates",
     "VersionError",
-    "Wish",
     "Write",
     "WrittenTableName",
     "changed_schema",
@@ -65,3 +67,31 @@ __all__ = [
     "read",
     "table_rows",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "databases": ("Databases",),
+        "diff.compare": ("Difference", "open_difference"),
+        "diff.spec": ("DiffSpec", "changed_schema"),
+        "diff.suspects": ("APART_SECONDS", "CONFIRMING_RUNS", "EmptyBaseline", "SHARE", "Suspect"),
+        "driver": ("Connection",),
+        "errors": (
+            "BusyError",
+            "CommitError",
+            "ConflictError",
+            "DamagedError",
+            "DatabaseError",
+            "DisconnectedError",
+            "DiskFullError",
+            "StateError",
+            "VersionError",
+        ),
+        "queries": ("TupleQueries", "query_rows", "read", "table_rows"),
+        "sql_text": ("Change", "Query"),
+        "staged": ("Write",),
+        "tables": ("TableName", "WrittenTableName", "check_key"),
+        "transaction": ("Transaction",),
+        "writes": ("Append", "CHANGED", "Export", "UpdateOutcome", "Storable", "Updates"),
+    },
+)

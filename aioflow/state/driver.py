@@ -1,20 +1,19 @@
-"""What a database must be able to do: the interface that a driver implements.
+"""The interface that a database driver implements.
 
-A driver is found by the scheme of a database's URL: the name of its entry point among `aioflow.databases`
-(`sqlite = "aioflow.state.sqlite:SQLITE"`). Values that come out are the language's own, equal to those that
-went in; SQL that the rest of aioflow writes is what the two dialects share, with names quoted by `quote_name`
-and values bound by `Dialect.placeholder`.
+A driver is found by the scheme of a database's URL, which is the name of its entry point among
+`aioflow.databases` (`sqlite = "aioflow.state.sqlite.driver:SQLITE"`). Values that come out are those of the
+language, equal to those that went in. The rest of aioflow writes SQL that the two dialects share, with names
+quoted by `quote_name` and values bound by `Dialect.placeholder`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Batch, Row, Schema, Type
 
 Kind: TypeAlias = Literal["write", "snapshot"]
@@ -22,7 +21,7 @@ Kind: TypeAlias = Literal["write", "snapshot"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table that is there; `declared` is what the database calls its type."""
+    """A column of an existing table. `declared` is the database's name for its type."""
 
     name: str
     kind: Type | None
@@ -31,7 +30,7 @@ class Column:
 
 @dataclass
 class ColumnNeed:
-    """What a column must be able to hold: the attribute's type, and the classes of the values themselves."""
+    """The needs of a column: the attribute's type, and the classes of the values themselves."""
 
     name: str
     kind: Type | None = None
@@ -46,7 +45,7 @@ class ColumnNeed:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How SQL is written for this database."""
+    """The SQL that is peculiar to a kind of database."""
 
     name: str
     placeholder: str  # "?" or "${}", which is formatted with the number of the value, from 1
@@ -64,7 +63,7 @@ class Dialect:
     mixes_dates: bool = True
 
     def beside(self, columns: Sequence[str]) -> Dialect:
-        """This dialect with a name for the ids of rows that no column of a table hides."""
+        """Return this dialect with a name for the ids of rows that no column of a table hides."""
         taken = {name.lower() for name in columns}
         if self.row_id not in taken:
             return self
@@ -74,21 +73,21 @@ class Dialect:
         return replace(self, row_id=free, row_id_shown=self.row_id_shown.replace(self.row_id, free))
 
     def placeholders(self, count: int, first: int = 1) -> str:
-        """`?, ?` or `$1, $2`."""
+        """Return `?, ?` or `$1, $2`."""
         return ", ".join(self.placeholder.format(first + number) for number in range(count))
 
 
 class Connection(Protocol):
     """One connection, used by one task at a time. Every method raises the errors of `state.errors`.
 
-    When a call is cancelled, it returns only when the database is at rest, and the connection can be closed.
+    A cancelled call returns only after the database is at rest. The connection can be closed then.
     """
 
     @property
     def dialect(self) -> Dialect: ...
 
     async def tolerate_damage(self) -> None:
-        """From now on hand out what is no value of a relation as bytes, instead of failing."""
+        """Return values that no relation can carry as bytes from now on, instead of failing."""
         ...
 
     async def run(self, sql: str, values: Sequence[Any] = ()) -> int:
@@ -100,11 +99,11 @@ class Connection(Protocol):
         ...
 
     async def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """The rows of a query that has few."""
+        """Return the rows of a query that has few."""
         ...
 
     def select(self, sql: str, values: Sequence[Any] = ()) -> AsyncGenerator[Schema | Batch, None]:
-        """The schema of a query's result, then its rows as the scan finds them, batch by batch."""
+        """Yield the schema of a query's result, then its rows as the scan finds them, batch by batch."""
         ...
 
     async def load(
@@ -114,15 +113,15 @@ class Connection(Protocol):
         batches: Iterable[Batch],
         needs: Sequence[ColumnNeed] = (),
     ) -> int:
-        """Insert many rows, in the fastest way there is. A ConflictError names the row that was refused.
+        """Insert many rows in the fastest way there is. Raise a ConflictError that names the row refused.
 
         `batches` is walked on another thread, or between other work of the loop. `needs`, one for each
-        column, say what its values are, for a driver that would otherwise look at them once more.
+        column, describe the values for a driver that would otherwise look at them once more.
         """
         ...
 
     async def columns(self, table: str) -> tuple[Column, ...] | None:
-        """The columns of a table or view; None when there is none."""
+        """Return the columns of a table or view, or None when there is none."""
         ...
 
     async def create_table(
@@ -132,21 +131,23 @@ class Connection(Protocol):
     async def add_columns(self, table: str, needs: Sequence[ColumnNeed]) -> None: ...
 
     async def widen(self, table: str, needs: Sequence[ColumnNeed]) -> None:
-        """Make existing columns able to hold such values, where the database has narrower types for some.
+        """Make existing columns hold such values, where the database has narrower types for some.
 
-        A ConflictError names an attribute that can never fit, such as a char in a column of booleans.
+        Raise a ConflictError that names an attribute which can never fit, such as a char in a column of
+        booleans.
         """
         ...
 
     def transaction(self, kind: Kind) -> AbstractAsyncContextManager[None]:
-        """All of what happens inside, or nothing. `write` waits for nobody: BusyError when the lock is taken.
+        """Begin a transaction, which is committed as a whole or not at all.
 
-        A `snapshot` cannot write, and sees the database as it was when it began.
+        `write` does not wait: it raises a BusyError when the lock is taken. A `snapshot` cannot write, and
+        sees the database as it was when it began.
         """
         ...
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
-        """Within a transaction: what happens inside, or nothing of it, whatever becomes of the rest."""
+        """Begin a part of a transaction that can be undone by itself."""
         ...
 
     async def close(self) -> None: ...
@@ -156,28 +157,28 @@ class Driver(Protocol):
     """A kind of database."""
 
     def check(self, address: Address) -> None:
-        """Say what is wrong with an address, or which extra is missing, before anything is opened."""
+        """Raise an error for a wrong address or a missing extra, before anything is opened."""
         ...
 
     async def connect(self, address: Address) -> Connection:
-        """Open a connection. The file, not the server's database, is made when it is missing."""
+        """Open a connection. A missing file is made; a missing database of a server is not."""
         ...
 
     def unstorable(self, schema: Schema, batch: Batch) -> Sequence[tuple[int, int, str]]:
-        """The rows that no table can hold: the number of each, the place of a value, and what is wrong.
+        """Return the rows that no table can hold: the number of each, the place of a value, and the reason.
 
-        What is wrong is told as the end of a sentence that names the value.
+        The reason is the end of a sentence that names the value.
         """
         ...
 
     async def copy_before_upgrade(self, connection: Connection, address: Address, version: int) -> str:
-        """Keep a copy of what aioflow's own tables hold; returns where, for people."""
+        """Copy the system tables, and return where the copy is, for people."""
         ...
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a database is: the URL with its secrets filled in, and how it may be shown."""
+    """The address of a database: the URL with its secrets filled in, and the text that may be shown."""
 
     name: str
     url: str = field(repr=False)
@@ -186,12 +187,12 @@ class Address:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it is a file, and there is none."""
+        """Return whether the database is a file that does not exist."""
         return self.path is not None and not self.path.exists()
 
 
 def quote_name(name: str) -> str:
-    """A table's or column's name as SQL has it, whatever it is called."""
+    """Return the name of a table or column, quoted for SQL."""
     if not name or "\0" in name:
         raise ValueError(f"{name!r} cannot be the name of a table or column")
     return '"' + name.replace('"', '""') + '"'

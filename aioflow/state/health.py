@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from aioflow.dataclass import dataclass
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, DamagedError, DisconnectedError, DiskFullError, StateError
-from aioflow.state.own_tables import HEALTH, from_stamp, stamp
-from aioflow.state.patience import Patience
+from aioflow.state.lock_wait import LockWait
+from aioflow.state.system_tables import HEALTH, from_stamp, stamp
 
 KEPT_RUNS = 200  # of each baseline
 _COLUMNS = "baseline, run_id, ended, row_count, page_count, nulls, is_good"
@@ -141,7 +140,7 @@ async def store_alone(
     try:
         await databases.prepare(connection, address, warn)
         async with AsyncExitStack() as stack:
-            await Patience(address, _WAIT_SECONDS, lambda message: None).enter(connection, stack)
+            await LockWait(address, _WAIT_SECONDS, lambda message: None).enter(connection, stack)
             await write.apply(connection)
     finally:
         await connection.close()

@@ -1,27 +1,33 @@
-"""Rows that wait for the transaction of their run: in memory up to the engine's limit, then on disk."""
+"""Writes that wait for the transaction of their run: the protocol `Write`, and the rows that it stages.
+
+Rows wait in memory up to the engine's limit, then on disk.
+"""
 
 from __future__ import annotations
 
 import errno
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain
+from types import NoneType
+from typing import Protocol
 
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Schema
-from aioflow.spill import RowBuffer
-from aioflow.state.driver import ColumnNeed
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import RowBuffer
+from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import DiskFullError
-from aioflow.state.values import observe
+from aioflow.values.json import KNOWN, LARGEST_INTEGER, SMALLEST_INTEGER, base_class, ends
 
 
 class StagedRows:
     """The rows of one statement, and what columns need to hold them.
 
-    While some are being written, on another thread perhaps, others may be added.
+    Rows may be added while others are being written, perhaps on another thread.
     """
 
-    def __init__(self, schema: Schema, memory: Memory) -> None:
+    def __init__(self, schema: Schema, memory: MemoryBudget) -> None:
         self.schema = schema
         self.needs: list[ColumnNeed] = []  # of the rows that are sealed, and of those before
         self._needs_of_all = list(map(ColumnNeed, schema.names, schema.types))
@@ -44,7 +50,7 @@ class StagedRows:
         return len(self._growing) + sum(map(len, self._sealed))
 
     def seal(self) -> None:
-        """Keep what comes later apart from what is there."""
+        """Separate the rows that are there from those that come later."""
         if len(self._growing):
             self._sealed.append(self._growing)
             self._growing = RowBuffer(self._memory)
@@ -52,11 +58,11 @@ class StagedRows:
 
     @property
     def sealed(self) -> Sequence[RowBuffer]:
-        """All rows that were there then, apart from those that are forgotten."""
+        """Return the rows of all `seal` calls that are not forgotten."""
         return self._sealed
 
     def forget(self) -> None:
-        """Let go of what was sealed."""
+        """Release the sealed rows."""
         for buffer in self._sealed:
             buffer.close()
         self._sealed = []
@@ -69,5 +75,64 @@ class StagedRows:
 
 
 def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
-    """The rows of buffers, batch by batch; they can be walked again and again."""
+    """Return the rows of buffers, batch by batch. The buffers can be walked again."""
     return chain.from_iterable(buffer.batches() for buffer in buffers)
+
+
+class Write(Protocol):
+    """The writes of one statement in one call of its plan."""
+
+    @property
+    def where(self) -> str:
+        """Return the name of the statement, for messages."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Return whether it has a meaning only after the statement has ended, as a whole table has."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is staged or left to apply. A run without writes takes no lock."""
+        ...
+
+    def seal(self) -> None:
+        """Mark what is staged now as the part that `apply` writes. Later rows are for another time."""
+        ...
+
+    async def apply(self, connection: Connection) -> None:
+        """Write everything that is sealed and not forgotten.
+
+        It is called again when a transaction was lost.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Release what was applied: it will never be applied again."""
+        ...
+
+    def close(self) -> None:
+        """Release everything, applied or not."""
+        ...
+
+
+def observe(needs: list[ColumnNeed], schema: Schema, batch: Batch) -> None:
+    """Add the needs of a batch's values to those of their columns, one for each attribute, in order.
+
+    An empty list is filled first.
+    """
+    if not needs:
+        needs.extend(map(ColumnNeed, schema.names, schema.types))
+    for need, column in zip(needs, zip(*batch, strict=True), strict=False):
+        classes = set(map(type, column))
+        if int in classes:
+            least, most = ends(column, classes)
+            need.largest = max(need.largest or 0, -least, most)
+            need.is_wide = need.is_wide or least < SMALLEST_INTEGER or most > LARGEST_INTEGER
+        if datetime in classes:
+            need.zoned |= {value.tzinfo is not None for value in column if isinstance(value, datetime)}
+        if not classes <= KNOWN:
+            classes = {kind if kind in KNOWN else base_class(kind) for kind in classes}
+        classes.discard(NoneType)
+        need.classes |= classes

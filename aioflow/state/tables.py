@@ -1,18 +1,23 @@
-"""The tables that plans write to: made from a relation's attributes, checked against them, given keys."""
+"""The tables that plans write to: made from the attributes of relations, checked against them, given keys.
+
+The statements of one run agree on the attributes of a table before anything is written. The checker finds
+disagreements where it knows the schemas; `Shapes` finds those that only the run shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar
 
 from aioflow.errors import SettingError, suggestion
-from aioflow.memory import Memory
 from aioflow.relation import Document, Relation, Schema, Type
-from aioflow.spill import RowBuffer
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
-from aioflow.state.errors import ConflictError, DatabaseError, DisconnectedError, DiskFullError
+from aioflow.state.errors import CommitError, ConflictError, DatabaseError, DisconnectedError, DiskFullError
 
 OWN_PREFIX = "aioflow_"
 _RESERVED = (OWN_PREFIX, "sqlite_")
@@ -61,7 +66,7 @@ class WrittenTableName(TableName):
 
 
 def check_names(dialect: Dialect, table: str, names: Iterable[str]) -> None:
-    """A ConflictError for names that this database cannot tell apart, or not keep."""
+    """Raise a ConflictError for names that this database cannot tell apart or would cut."""
     folded: dict[bytes, str] = {}
     for name in names:
         if not name or "\0" in name:
@@ -81,14 +86,14 @@ def check_names(dialect: Dialect, table: str, names: Iterable[str]) -> None:
 
 
 async def table_names(connection: Connection) -> list[str]:
-    """The tables that are there, as far as this database can be asked; aioflow's own are left out."""
+    """Return the names of the tables, without aioflow's own, as far as this database can be asked."""
     query = _TABLES.get(connection.dialect.name)
     rows = await connection.fetch(query) if query is not None else []
     return [name for (name,) in rows if not name.startswith(_RESERVED)]
 
 
 async def missing_table(connection: Connection, table: str) -> str:
-    """What to say of a table that is not there."""
+    """Return the message for a table that does not exist."""
     known = await table_names(connection)
     shown = ", ".join(sorted(known)[:20]) or "none"
     return f"there is no table {table!r}{suggestion(table, known)} (tables: {shown})"
@@ -98,9 +103,9 @@ async def missing_table(connection: Connection, table: str) -> str:
 
 
 async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNeed], *, evolve: bool) -> bool:
-    """Have a table with columns for all of these, made or widened where they are missing or too narrow.
+    """Make a table, or add and widen its columns, so that it holds all of `needs`.
 
-    Returns whether it was made.
+    Return whether the table was made.
     """
     check_names(connection.dialect, table, [need.name for need in needs])
     columns = await connection.columns(table)
@@ -119,9 +124,9 @@ async def fit_table(connection: Connection, table: str, needs: Sequence[ColumnNe
 
 
 async def refit_table(
-    connection: Connection, table: str, needs: Sequence[ColumnNeed], memory: Memory
+    connection: Connection, table: str, needs: Sequence[ColumnNeed], memory: MemoryBudget
 ) -> None:
-    """Have a table that was made for the first rows of a relation as if it had been made for all so far."""
+    """Rebuild a table that was made for the first rows of a relation, so that it suits all rows so far."""
     names = [need.name for need in needs]
     columns = await connection.columns(table) or ()
     if [column.name for column in columns] != names:
@@ -150,7 +155,7 @@ def _unknown_column(table: str, name: str, columns: Sequence[Column]) -> str:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Names as a list in SQL."""
+    """Return names as a list in SQL."""
     return ", ".join(map(quote_name, names))
 
 
@@ -158,7 +163,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def check_key(schema: Schema, key: Sequence[str]) -> None:
-    """A SettingError for attributes by which rows of a table cannot be told apart."""
+    """Raise a SettingError for attributes by which rows of a table cannot be told apart."""
     for name in key:
         kind = schema.type_of(name)
         if kind in (Type.RELATION, Type.DOCUMENT):
@@ -168,7 +173,7 @@ def check_key(schema: Schema, key: Sequence[str]) -> None:
 async def ensure_key(
     connection: Connection, table: str, key: Sequence[str], needs: Sequence[ColumnNeed]
 ) -> None:
-    """Have a unique index on a table that is there; a ConflictError if its rows do not allow that."""
+    """Make a unique index on a table. Raise a ConflictError if its rows do not allow that."""
     for need in needs:
         if need.name in key and need.classes & {Relation, Document}:
             raise ConflictError(f"a relation or document cannot be a key: {need.name!r}")
@@ -184,14 +189,14 @@ async def ensure_key(
 
 
 def key_index(table: str, key: Sequence[str]) -> str:
-    """The name of the index of a key: always the same, and short enough for every database."""
+    """Return the name of the index of a key: always the same, and short enough for every database."""
     digest = sha256("\0".join((table, *key)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     readable = "_".join((table, *key)).encode("ascii", "replace").decode()[:24]
     return f"{OWN_PREFIX}key_{digest}_{readable}".replace("\0", "_")
 
 
 async def _has_key(connection: Connection, table: str, key: Sequence[str]) -> bool:
-    """Whether some unique index tells rows apart by just these columns: only then this can be planned."""
+    """Return whether a unique index has just these columns: only then can the statement be planned."""
     names, target = quoted(key), quote_name(table)
     try:
         async with connection.savepoint():
@@ -216,3 +221,49 @@ async def _expect_unique(connection: Connection, table: str, key: Sequence[str])
         raise ConflictError(
             f"{', '.join(key)} cannot be the key of the table {table!r}: it has {count} rows with {shown}"
         )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The attributes that a statement gives a table. With `evolves`, they may add to those of others."""
+
+    where: str
+    table: str
+    names: tuple[str, ...]
+    evolves: bool = False
+
+
+class Shapes:
+    """The shapes that a run has met, by table. Equal shapes are noted once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool, frozenset[str]], Shape] = {}
+        self._tables: dict[str, list[Shape]] = {}
+
+    def add(self, shape: Shape, *, capitals_differ: bool) -> None:
+        """Note what a statement gives a table. Raise a CommitError when another statement disagrees.
+
+        Where the database does not tell capitals from small letters, unlike names may mean one table.
+        """
+        table = shape.table if capitals_differ else _small(shape.table)
+        key = (table, shape.evolves, frozenset(shape.names))
+        if key in self._known:
+            return
+        for other in self._tables.get(table, ()):
+            lacking = sorted(set(other.names) - set(shape.names))
+            added = sorted(set(shape.names) - set(other.names))
+            if (lacking and not other.evolves) or (added and not shape.evolves):
+                one = "" if shape.table == other.table else f", which is {other.table!r} too"
+                why = one and "; SQLite does not tell capitals from small letters"
+                raise CommitError(
+                    f"unlike relations for the table {shape.table!r}{one}: {shape.where} gives it "
+                    f"{', '.join(shape.names)}, {other.where} {', '.join(other.names)}{why}; "
+                    "nothing of this run was stored"
+                )
+        self._known[key] = shape
+        self._tables.setdefault(table, []).append(shape)
+
+
+def _small(name: str) -> str:
+    """Return a name as SQLite compares it: only ASCII letters have small ones."""
+    return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")

@@ -1,9 +1,9 @@
-"""The transaction of a run: what its statements write takes hold together when the run has ended well.
+"""The transaction of a run: the writes of its statements are committed together when the run has ended well.
 
 Writes are staged elsewhere and applied in one short transaction at the end. Only a run that must see its own
-writes before, through `own_view`, opens the transaction earlier and keeps other writers waiting till its end.
-Whoever reads there has the writes applied that come before it, as far as they are staged: the transaction has
-them then, and nothing of them is kept elsewhere.
+writes before its end, through `own_view`, opens the transaction earlier and keeps other writers waiting. A
+statement that reads there first has the writes applied that come before it, as far as they are staged. The
+transaction has them then, and nothing of them is kept elsewhere.
 """
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
-from aioflow.context import Context, Position, RunInfo
-from aioflow.dataclass import dataclass
+from aioflow.authoring.context import Context, Position, RunInfo
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.errors import AioflowError
-from aioflow.services import AccountEntry, Scope, ServiceHost
+from aioflow.runtime.shielded import run_shielded
+from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
-from aioflow.state.finishing import to_the_end
-from aioflow.state.moments import moment
-from aioflow.state.own_tables import note_run, was_committed
-from aioflow.state.patience import Patience
-from aioflow.state.shapes import Shape, Shapes
-from aioflow.state.versions import META
-from aioflow.state.writes import Write
-
-AfterCommit: TypeAlias = Callable[[], Awaitable[None]]
+from aioflow.state.lock_wait import LockWait
+from aioflow.state.staged import Write
+from aioflow.state.system_tables import META, note_run, was_committed
+from aioflow.state.tables import Shape, Shapes
 
 _BEGUN = moment("transaction begun", "the write lock is held, nothing is written")
 _APPLIED = moment("writes applied", "everything is written, nothing is committed")
@@ -62,7 +59,6 @@ class Transaction:
         self._address: Address | None = None
         self._under_way: dict[Write, _Staging] = {}  # in the order in which their statements began
         self._complete: dict[Write, _Staging] = {}  # in the order in which they ended
-        self._after: dict[AfterCommit, None] = {}
         self._shapes = Shapes()
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
@@ -88,20 +84,17 @@ class Transaction:
         write: Write,
         *,
         position: Position | None = None,
-        after_commit: AfterCommit | None = None,
         shape: Shape | None = None,
     ) -> None:
-        """A statement is going to write. What is to follow the commit is called once, however often given.
+        """Register a write of a statement, which may still grow.
 
-        What stands in the write is seen by statements that come after the position. A CommitError when
+        Statements that come after the position see what stands in the write. A CommitError is raised when
         another statement makes something else of the same table, as the shapes tell.
         """
         address = self._bind(database)
         if shape is not None:
             self._shapes.add(shape, capitals_differ=address.path is None)
         self._under_way.setdefault(write, _Staging(position))
-        if after_commit is not None:
-            self._after[after_commit] = None
 
     def complete(self, write: Write) -> None:
         """The statement has ended: nothing more comes."""
@@ -150,7 +143,7 @@ class Transaction:
             if self._connection is None:
                 await self._open_early()
             assert self._connection is not None
-            await to_the_end(self._apply_early(context.position))
+            await run_shielded(self._apply_early(context.position))
             async with permit():
                 yield self._connection
 
@@ -188,35 +181,38 @@ class Transaction:
 
     # --- committing -----------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Commit if the run has ended well, else leave everything as it was; then what follows a commit."""
-        try:
-            if self._host.ended_well:
-                await self._commit([*self._complete, *self._under_way])
-            else:
-                await self._leave(_Undo())
-        finally:
-            for write in (*self._complete, *self._under_way):
-                write.close()
-        if self._host.ended_well:
-            await self.after_checkpoint()
+    async def conclude(self) -> None:
+        """Take every write as complete: all statements have ended."""
+        self._complete |= self._under_way
+        self._under_way.clear()
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether there is anything that a checkpoint would make durable."""
         return self._live is not None or bool(self._ready())
 
-    async def checkpoint(self) -> None:
-        """Commit what has come so far, of a plan that commits as it streams."""
+    async def commit(self) -> bool:
+        """Make durable what can be applied by now; return whether there was anything."""
         async with self._using:
-            await self._commit(list(self._ready()))
+            writes = list(self._ready())
+            for write in writes:
+                write.seal()
+            if self._live is not None:
+                await self._commit_early(writes)
+            elif writes:
+                await self._commit_staged(writes)
+            else:
+                return False
+            self._commits += 1
+            self._forget(writes)
+            return True
 
-    async def after_checkpoint(self) -> None:
-        for follow in tuple(self._after):
-            try:
-                await follow()
-            except AioflowError as error:  # what was committed is no failure
-                self._host.warn(str(error))
+    async def close(self) -> None:
+        """Release everything; what was not committed is gone."""
+        try:
+            await self._leave(_Undo())
+        finally:
+            for write in (*self._complete, *self._under_way):
+                write.close()
 
     def _ready(self) -> dict[Write, _Staging]:
         """What can be applied, each after what its statement got data or signals of."""
@@ -226,19 +222,6 @@ class Transaction:
                 later = (at for at, (_, other) in enumerate(ready) if _comes_after(other, staging))
                 ready.insert(next(later, len(ready)), (write, staging))
         return dict(ready)
-
-    async def _commit(self, writes: Sequence[Write]) -> None:
-        """Make writes durable, if there are any."""
-        for write in writes:
-            write.seal()
-        if self._live is not None:
-            await self._commit_early(writes)
-        elif any(not write.is_empty for write in writes):
-            await self._commit_staged(writes)
-        else:
-            return
-        self._commits += 1
-        self._forget(writes)
 
     def _forget(self, writes: Iterable[Write]) -> None:
         """Let go of what was applied and needs never be again."""
@@ -273,7 +256,7 @@ class Transaction:
                     raise _not_stored(error) from error
 
     async def _write(
-        self, connection: Connection, writes: Sequence[Write], now: datetime, patience: Patience
+        self, connection: Connection, writes: Sequence[Write], now: datetime, patience: LockWait
     ) -> None:
         async with AsyncExitStack() as stack:
             await patience.enter(connection, stack, _lock(connection))
@@ -361,7 +344,7 @@ class Transaction:
             except DisconnectedError as again:
                 await self._outlast(again, patience)
 
-    async def _outlast(self, error: BusyError | DisconnectedError, patience: Patience) -> None:
+    async def _outlast(self, error: BusyError | DisconnectedError, patience: LockWait) -> None:
         """Wait for others that write, or for a server that is away, as long as the settings say."""
         try:
             await patience.pause(error)
@@ -385,10 +368,10 @@ class Transaction:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _patience(self) -> Patience:
+    def _patience(self) -> LockWait:
         assert self._address is not None
         seconds = self._databases.settings(self._address.name).wait_seconds
-        return Patience(self._address, seconds, self._host.warn)
+        return LockWait(self._address, seconds, self._host.warn)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:

@@ -1,6 +1,6 @@
-"""Runs as OpenTelemetry spans: one for each run, each of its statements and each request; never one a tuple.
+"""Runs as OpenTelemetry spans: one for each run, each of its statements and each request.
 
-A tuple takes microseconds, and a span tens of them.
+Tuples have no spans: a tuple takes microseconds, and a span tens of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NAMED_IN = "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def trace_runs(engine: Engine, provider: TracerProvider | None = None) -> Callable[[], None]:
-    """Have later runs of an engine make spans; returns what ends that.
+    """Have later runs of an engine make spans; return a function that ends that.
 
-    Without a `provider` that of the process is taken. Where it has none, nothing is done, and nothing costs.
+    Without a `provider` that of the process is taken. If it has none, no spans are made, and nothing costs.
     """
     provider = provider or _provider_of_process()
     if provider is None:
@@ -34,11 +34,11 @@ def trace_runs(engine: Engine, provider: TracerProvider | None = None) -> Callab
 
 
 def _nothing() -> None:
-    """Nobody was subscribed."""
+    """End nothing: there is no listener."""
 
 
 def _provider_of_process() -> TracerProvider | None:
-    # Who has set one has imported this, which takes its time, and which need not be installed.
+    # A program that has set a provider has imported this. It is slow to import, and need not be installed.
     if "opentelemetry.trace" not in sys.modules and not os.environ.get(_NAMED_IN):
         return None
     try:

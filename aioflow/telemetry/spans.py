@@ -1,12 +1,13 @@
 """Makes spans of the events of runs, with attributes by the semantic conventions where those name any.
 
-Spans are made with the times of events and never become the current one: what a plan asks of sites carries
-no trace context.
+Spans are made with the times of events and never become the current one: requests of a plan carry no trace
+context to sites. Commits and deliveries are events of the span of their run.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from opentelemetry.trace import (
@@ -19,12 +20,20 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from aioflow.dataclass import dataclass
-from aioflow.events import Event, RunEnded, RunStarted, StepEnded, StepEvent, StepStarted, TupleFailed
-from aioflow.secrets import mask
+from aioflow.config.masking import mask
+from aioflow.runtime.events import (
+    Event,
+    MessagesDelivered,
+    RunCommitted,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    StepEvent,
+    StepStarted,
+    TupleFailed,
+)
 from aioflow.version import __version__
-from aioflow.web.attempts import HttpAttempt
-from aioflow.web.traffic import RequestEnded
+from aioflow.web.traffic import HttpAttempt, RequestEnded
 
 _ERROR_STATUSES = 400
 
@@ -54,7 +63,7 @@ class _RunSpan:
         # Events have the loop's time, spans the time of day.
         self._ahead = time.time_ns() - round(event.time * 1e9)
         attributes = {"aioflow.plan": event.plan, "aioflow.run.id": event.run_id}
-        # Its parent is whatever span the program is in that runs the plan.
+        # Its parent is the current span of the program that runs the plan.
         self._span = tracer.start_span(
             f"run {event.plan}", attributes=attributes, start_time=self._moment(event.time)
         )
@@ -83,7 +92,7 @@ class _RunSpan:
         return found
 
     def step_ended(self, event: StepEnded) -> None:
-        """Count what a step did, unless it never began."""
+        """Count the rows of a step, unless it never began."""
         found = self._statements.get((event.plan, event.line, event.operator))
         if found is not None and found.under_way and not event.dead:
             found.last = event.time
@@ -92,10 +101,10 @@ class _RunSpan:
             found.rows_out += event.rows_out
 
     def request(self, event: RequestEnded) -> None:
-        """Make the span of a request, which is over."""
+        """Make the span of a request that is over."""
         request = event.request
         if request.stored == "cache":
-            return  # nobody was asked
+            return  # no site was asked
         span = self._tracer.start_span(
             request.method,
             set_span_in_context(self.statement(event).span),
@@ -108,6 +117,17 @@ class _RunSpan:
         elif request.status is not None and request.status >= _ERROR_STATUSES:
             span.set_status(Status(StatusCode.ERROR))
         span.end(self._moment(event.time))
+
+    def committed(self, event: RunCommitted) -> None:
+        self._add_event(event, "commit", {"aioflow.commit.number": event.number})
+
+    def delivered(self, event: MessagesDelivered) -> None:
+        figures = {"sent": event.sent, "failed": event.failed, "waiting": event.waiting}
+        attributes = {f"aioflow.messages.{name}": count for name, count in figures.items()}
+        self._add_event(event, "messages delivered", attributes)
+
+    def _add_event(self, event: Event, name: str, attributes: dict[str, int]) -> None:
+        self._span.add_event(name, attributes, self._moment(event.time))
 
     def end(self, event: RunEnded) -> None:
         for statement in self._statements.values():
@@ -164,8 +184,17 @@ class RunSpans:
         elif isinstance(event, RunEnded):
             if (run := self._runs.pop(event.run_id, None)) is not None:
                 run.end(event)
-        elif isinstance(event, StepEvent) and (run := self._runs.get(event.run_id)) is not None:
-            _listen_to_step(run, event)
+        elif (run := self._runs.get(event.run_id)) is not None:
+            _listen_to_run(run, event)
+
+
+def _listen_to_run(run: _RunSpan, event: Event) -> None:
+    if isinstance(event, StepEvent):
+        _listen_to_step(run, event)
+    elif isinstance(event, RunCommitted):
+        run.committed(event)
+    elif isinstance(event, MessagesDelivered):
+        run.delivered(event)
 
 
 def _listen_to_step(run: _RunSpan, event: StepEvent) -> None:

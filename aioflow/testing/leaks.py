@@ -6,7 +6,7 @@ import asyncio
 
 from aioflow.engine import Engine, Result
 from aioflow.relation import Relation
-from aioflow.testing.loop import VirtualLoop, describe_task
+from aioflow.testing.virtual_loop import VirtualLoop, describe_task
 
 
 def assert_nothing_left(engine: Engine | None = None, result: Result | None = None) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aioflow.authoring.operator import Operator, OperatorFunction, Registry, SchemaRule, Settings, describe
+from aioflow.authoring.plugins import load_operators
 from aioflow.engine import Engine, Result
-from aioflow.operator import Operator, OperatorFunction, Registry, SchemaRule, Settings, describe
 from aioflow.plan import InputDeclaration, Plan, Program, Setting, Statement, Variable
-from aioflow.plugins import load_operators
 from aioflow.relation import Schema
-from aioflow.rows import RowsIn
-from aioflow.session import Mode
+from aioflow.runtime.session import Mode
 from aioflow.testing.leaks import assert_nothing_left
-from aioflow.testing.loop import run
 from aioflow.testing.site import client_over
-from aioflow.web.messages import Fetcher
+from aioflow.testing.virtual_loop import run
+from aioflow.values.coercion import RowsIn
+from aioflow.web.http import Fetcher
 
 
 async def run_operator(

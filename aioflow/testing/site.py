@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aioflow.dataclass import dataclass
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+from aioflow.web.http import BodyStream, Fetcher, Request, Response
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -109,7 +108,7 @@ class ScriptedSite:
 def client_over(network: Fetcher, configuration: Mapping[str, Any] | None = None) -> Client:
     """The real client, with the network at its bottom."""
     from aioflow.web.client import Client
-    from aioflow.web.configuration import web_settings
+    from aioflow.web.settings import web_settings
 
     tables = configuration or {}
     settings = web_settings(tables)

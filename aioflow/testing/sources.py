@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Relation, Row, Schema
 
 

@@ -1,18 +1,12 @@
-"""The HTTP client: polite, bounded, guarded against addresses that no page may lead to.
+"""The HTTP client: polite, bounded, and guarded against addresses that no page may lead to."""
 
-Names are loaded when they are first used.
-"""
+from typing import TYPE_CHECKING
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from aioflow.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from aioflow.web.attempts import HttpAttempt
     from aioflow.web.cache import CacheStatistics
     from aioflow.web.client import Client, ClientStatistics
-    from aioflow.web.configuration import web_settings
     from aioflow.web.cookies import CookieStore
     from aioflow.web.errors import (
         AddressRefusedError,
@@ -30,10 +24,10 @@ if TYPE_CHECKING:
         SiteDownError,
         WebError,
     )
-    from aioflow.web.messages import BodyStream, Fetcher, Request, Response
-    from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
+    from aioflow.web.http import BodyStream, Fetcher, Request, Response
+    from aioflow.web.settings import HostSettings, HttpSettings, WebSettings, web_settings
     from aioflow.web.statistics import SourceStatistics
-    from aioflow.web.traffic import RequestEnded, Traffic
+    from aioflow.web.traffic import HttpAttempt, RequestEnded, Traffic
     from aioflow.web.urls import Base, resolve
 
 __all__ = [
@@ -71,44 +65,32 @@ __all__ = [
     "web_settings",
 ]
 
-_HOMES = {
-    "attempts": ("HttpAttempt",),
-    "cache": ("CacheStatistics",),
-    "client": ("Client", "ClientStatistics"),
-    "configuration": ("web_settings",),
-    "cookies": ("CookieStore",),
-    "errors": (
-        "AddressRefusedError",
-        "BadResponseError",
-        "BinaryPageError",
-        "CircuitOpenError",
-        "ConnectionFailedError",
-        "ExtractionError",
-        "HttpStatusError",
-        "NotRecordedError",
-        "RequestRefusedError",
-        "ResponseTimeoutError",
-        "ResponseTooLargeError",
-        "RobotsRefusedError",
-        "SiteDownError",
-        "WebError",
-    ),
-    "messages": ("BodyStream", "Fetcher", "Request", "Response"),
-    "settings": ("HostSettings", "HttpSettings", "WebSettings"),
-    "statistics": ("SourceStatistics",),
-    "traffic": ("RequestEnded", "Traffic"),
-    "urls": ("Base", "resolve"),
-}
-_HOME_OF = {name: f"aioflow.web.{module}" for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'aioflow.web' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "cache": ("CacheStatistics",),
+        "client": ("Client", "ClientStatistics"),
+        "cookies": ("CookieStore",),
+        "errors": (
+            "AddressRefusedError",
+            "BadResponseError",
+            "BinaryPageError",
+            "CircuitOpenError",
+            "ConnectionFailedError",
+            "ExtractionError",
+            "HttpStatusError",
+            "NotRecordedError",
+            "RequestRefusedError",
+            "ResponseTimeoutError",
+            "ResponseTooLargeError",
+            "RobotsRefusedError",
+            "SiteDownError",
+            "WebError",
+        ),
+        "http": ("BodyStream", "Fetcher", "Request", "Response"),
+        "settings": ("HostSettings", "HttpSettings", "WebSettings", "web_settings"),
+        "statistics": ("SourceStatistics",),
+        "traffic": ("HttpAttempt", "RequestEnded", "Traffic"),
+        "urls": ("Base", "resolve"),
+    },
+)

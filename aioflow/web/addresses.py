@@ -1,6 +1,6 @@
-"""Which addresses may be reached: the guard against pages and values that lead inside (SSRF).
+"""The guard against server-side request forgery: which addresses a request may reach.
 
-Which address a name has, and when it is asked for, is for `connections`.
+`connections` resolves names and asks the guard before it opens a socket.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from aioflow.pattern import pattern
 from aioflow.web.errors import AddressRefusedError
 
 # The registries of IANA, rather than `is_global`: what that says differs between versions of Python.
@@ -56,10 +55,10 @@ _CARRIERS = (
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64, as a network without IPv4 shows every IPv4 host
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
-_NAME = pattern(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+_NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 # What C libraries read as an IPv4 address: a last part that is a number.
-_NUMBER_AT_END = pattern(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.*", re.ASCII)
-_PLAIN_IPV4 = pattern(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}", re.ASCII)
+_NUMBER_AT_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.*", re.ASCII)
+_PLAIN_IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}", re.ASCII)
 
 
 def why_refused(address: str) -> str | None:

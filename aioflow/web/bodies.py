@@ -1,4 +1,4 @@
-"""Bodies as they arrive: decoded, and within the limits on size and time."""
+"""Response bodies as they arrive: decoded, and within the limits on size and time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from aiohttp import ClientPayloadError, ClientResponse, hdrs
 
-from aioflow.web.connections import Deadline, Exchange
-from aioflow.web.decoding import Decoder
+from aioflow.web.aiohttp_errors import FAULTS, web_error
+from aioflow.web.connections import Deadline, HttpExchange
+from aioflow.web.decoding import BodyDecoder
 from aioflow.web.errors import ConnectionFailedError, ResponseTimeoutError, ResponseTooLargeError, WebError
-from aioflow.web.faults import FAULTS, web_error
 from aioflow.web.settings import KIBIBYTE, MEBIBYTE
 
 # What is decoded between two turns of the event loop, about a millisecond's work; a thread does the rest.
@@ -26,7 +26,9 @@ class Body:
     The total limit counts the time in which the network was waited for, not that of a busy reader.
     """
 
-    def __init__(self, answer: ClientResponse, exchange: Exchange, on_end: Callable[[Body], object]) -> None:
+    def __init__(
+        self, answer: ClientResponse, exchange: HttpExchange, on_end: Callable[[Body], object]
+    ) -> None:
         self._answer = answer
         self._content = answer.content
         self._exchange = exchange
@@ -48,11 +50,11 @@ class Body:
         if length is not None and length > self._exchange.http.body_bytes:
             raise self._too_large(f"{length} bytes, which is more than")
 
-    def _find_decoder(self, encodings: Sequence[str]) -> Decoder | None:
+    def _find_decoder(self, encodings: Sequence[str]) -> BodyDecoder | None:
         # Answers without a body may still say how it would have been encoded.
         if not encodings or (self._content.is_eof() and not self._content.total_bytes):
             return None
-        decoder = Decoder(encodings, self._exchange.http, self._exchange.url)
+        decoder = BodyDecoder(encodings, self._exchange.http, self._exchange.url)
         return decoder if decoder.stages else None
 
     # --- reading ---
@@ -153,7 +155,7 @@ class Body:
         finally:
             self._waited_seconds += asyncio.get_running_loop().time() - began
 
-    async def _decode(self, decoder: Decoder) -> list[bytes]:
+    async def _decode(self, decoder: BodyDecoder) -> list[bytes]:
         """Some pieces: the first of a small input here, all else on a thread."""
         if self._is_small:
             self._is_small = False

@@ -1,6 +1,6 @@
-"""The HTTP cache: gives stored answers while they are fresh, has others confirmed, and stores what it may.
+"""The HTTP cache: it answers from fresh entries, revalidates stale ones, and stores what RFC 9111 allows.
 
-Offline it gives any stored answer, however old, and asks nobody.
+In offline mode it answers from any stored entry, however old, and sends no request.
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from aioflow.dataclass import dataclass
-from aioflow.folders import cache_folder
-from aioflow.masking import masked_logger
-from aioflow.secrets import shows_secret
-from aioflow.web.attempts import note_attempt
-from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheError, CacheStore, Chosen, Entry
+from aioflow.config.folders import cache_folder
+from aioflow.config.masking import masked_logger, shows_secret
+from aioflow.web.cache_store import FILE_NAME, PIECE_BYTES, SUFFIX, CacheEntry, CacheError, CacheStore, Chosen
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
 from aioflow.web.freshness import (
     Directives,
-    Kept,
+    StoredHead,
     age,
     asked,
     conditions,
@@ -33,9 +30,9 @@ from aioflow.web.freshness import (
     to_keep,
     varying,
 )
-from aioflow.web.headers import personal
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+from aioflow.web.http import BodyStream, Fetcher, Request, Response, personal
 from aioflow.web.settings import HttpSettings, WebSettings
+from aioflow.web.traffic import note_attempt
 from aioflow.web.urls import has_host, host_key, origin, resolve, without_userinfo
 
 _LOG = masked_logger("aioflow.web")
@@ -51,7 +48,7 @@ _OVERLAP_BYTES = 1024
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What became of the GETs that the cache could answer or keep the answer of."""
+    """Counts of the GETs that the cache could answer or store, by outcome."""
 
     hits: int = 0  # nobody was asked
     revalidated: int = 0  # confirmed by the server
@@ -133,7 +130,7 @@ class CacheFetcher:
             raise _not_stored(request)
         return await self._ask(request, question, entry)
 
-    async def _ask(self, request: Request, question: _Question, entry: Entry | None) -> Response:
+    async def _ask(self, request: Request, question: _Question, entry: CacheEntry | None) -> Response:
         sent = _conditional(request, entry)
         response = await self._inner.fetch(sent)
         if response.status == 304 and entry is not None and sent is not request:
@@ -152,7 +149,7 @@ class CacheFetcher:
         return response
 
     async def _renewed(
-        self, request: Request, question: _Question, entry: Entry, response: Response
+        self, request: Request, question: _Question, entry: CacheEntry, response: Response
     ) -> Response | None:
         """The stored answer that a 304 confirms; None if it speaks of another, or is no longer there."""
         if not confirms(entry.kept, response.headers.get("ETag")):
@@ -177,7 +174,7 @@ class CacheFetcher:
         found.set_cookies = response.set_cookies
         return found
 
-    async def _answer(self, request: Request, entry: Entry, how: str) -> Response | None:
+    async def _answer(self, request: Request, entry: CacheEntry, how: str) -> Response | None:
         from multidict import CIMultiDict, CIMultiDictProxy
 
         body: bytes | BodyStream | None = entry.body
@@ -209,12 +206,12 @@ class CacheFetcher:
 
     # --- storing --------------------------------------------------------------------------------
 
-    def _kept(self, response: Response) -> Kept:
+    def _kept(self, response: Response) -> StoredHead:
         now = self._clock()
         timing = response.timing
         # What was waited for before it was sent did not make the answer older.
         delay = max(0.0, timing.first_byte_seconds - timing.waited_seconds)
-        return Kept(response.status, to_keep(response.headers.items()), now - delay, now)
+        return StoredHead(response.status, to_keep(response.headers.items()), now - delay, now)
 
     async def _keep(self, question: _Question, response: Response) -> None:
         kept = self._kept(response)
@@ -267,7 +264,7 @@ class _PassingBody:
         body: BodyStream,
         store: CacheStore,
         chosen: Chosen,
-        kept: Kept,
+        kept: StoredHead,
         failed: Callable[[CacheError], None],
     ) -> None:
         self._body = body
@@ -348,7 +345,7 @@ class _PassingBody:
 class _StoredBody:
     """A large body, read from the store piece by piece."""
 
-    def __init__(self, store: CacheStore, entry: Entry, url: str) -> None:
+    def __init__(self, store: CacheStore, entry: CacheEntry, url: str) -> None:
         self._store = store
         self._entry = entry
         self._url = url
@@ -385,7 +382,7 @@ def _can_be_stored(request: Request) -> bool:
     return not request.headers or all(name.lower() not in _CONDITIONAL for name in request.headers)
 
 
-def _conditional(request: Request, entry: Entry | None) -> Request:
+def _conditional(request: Request, entry: CacheEntry | None) -> Request:
     added = {} if entry is None else conditions(entry.kept)
     return replace(request, headers={**request.headers, **added}) if added else request
 

@@ -1,7 +1,8 @@
-"""The file behind the HTTP cache: SQLite, shared by processes, bounded, longest unused out first.
+"""The file of the HTTP cache: a SQLite database, shared by processes and bounded in size.
 
-URLs and the request headers that chose an answer are kept as keyed digests: they may hold secrets. All work
-on the file is done in one thread, a whole transaction at a time, so that no cancellation leaves one open.
+The answers that were unused the longest leave first. URLs, and the request headers that chose an answer, are
+stored as keyed digests because they may hold secrets. Each call of `runtime.sqlite` is a whole transaction,
+so that no cancellation leaves one open.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioflow.dataclass import dataclass
-from aioflow.folders import shown_path
+from aioflow.config.folders import shown_path
+from aioflow.runtime.shielded import run_shielded
+from aioflow.runtime.sqlite import SqliteWork, SqliteWorker
 from aioflow.web.errors import WebError
-from aioflow.web.freshness import Kept
+from aioflow.web.freshness import StoredHead
 from aioflow.web.settings import KIBIBYTE
 
 if TYPE_CHECKING:
@@ -67,18 +69,18 @@ class CacheError(WebError):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A stored answer. Its body is here when it is small, else in so many pieces."""
+class CacheEntry:
+    """A stored answer. A small body is here; a large one is stored in `pieces`."""
 
     id: int
-    kept: Kept
+    kept: StoredHead
     pieces: int
     body: bytes | None
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an answer is stored under: its URL, and the request headers that it depends on, by name."""
+    """The key of a stored response: its URL, and by name the request headers that it depends on."""
 
     url: str
     selecting: Mapping[str, str | None]
@@ -91,14 +93,15 @@ class CacheStore:
         self.path = path
         self.most_bytes = most_bytes
         self._clock = clock
-        self._thread: ThreadPoolExecutor | None = None
-        self._file: sqlite3.Connection | None = None
+        self._worker: SqliteWorker | None = None
+        self._opening = asyncio.Lock()
+        self._is_closed = False
         self._salt = b""
         self._used: dict[int, float] = {}
 
     @property
     def largest_bytes(self) -> int:
-        """How large one stored answer may be."""
+        """Return the largest size of one stored answer."""
         return int(self.most_bytes * MOST_SHARE)
 
     # --- what is asked of it --------------------------------------------------------------------
@@ -110,19 +113,19 @@ class CacheStore:
         personal: Mapping[str, str],
         *,
         leaving_out: frozenset[str] = frozenset(),
-    ) -> Entry | None:
-        """The latest answer that fits a request; headers by their names in lower case.
+    ) -> CacheEntry | None:
+        """Return the latest answer that fits a request; headers by their names in lower case.
 
         Whatever the answer says that it depends on, all of the request's `personal` headers have to fit,
         except those to be left out.
         """
 
-        def work(file: sqlite3.Connection) -> Entry | None:
+        def work(file: sqlite3.Connection) -> CacheEntry | None:
             # One view of the file: another process may replace the answer meanwhile.
             with _transaction(file, "DEFERRED"):
                 return latest(file)
 
-        def latest(file: sqlite3.Connection) -> Entry | None:
+        def latest(file: sqlite3.Connection) -> CacheEntry | None:
             rows = file.execute(
                 "SELECT id, status, headers, requested_at, received_at, pieces, selecting FROM entry"
                 " WHERE url = ? AND is_whole ORDER BY received_at DESC, id DESC",
@@ -135,10 +138,10 @@ class CacheStore:
                 if not self._fits(chosen_by, headers, personal.keys() - leaving_out):
                     continue
                 pairs = tuple((name, value) for name, value in json.loads(kept_headers))
-                kept = Kept(status, pairs, requested_at, received_at)
+                kept = StoredHead(status, pairs, requested_at, received_at)
                 body = self._read(file, identity, 0) if pieces == 1 else b"" if pieces == 0 else None
                 self._used[identity] = self._clock()
-                return Entry(identity, kept, pieces, body)
+                return CacheEntry(identity, kept, pieces, body)
             return None
 
         found = await self._do(work)
@@ -146,8 +149,8 @@ class CacheStore:
             await self._do(self._write_uses)
         return found
 
-    async def read(self, entry: Entry) -> bytes | None:
-        """The whole body; None when the answer is no longer there."""
+    async def read(self, entry: CacheEntry) -> bytes | None:
+        """Return the whole body, or None when the answer is no longer there."""
         if entry.body is not None:
             return entry.body
 
@@ -158,11 +161,11 @@ class CacheStore:
 
         return await self._do(work)
 
-    async def piece(self, entry: Entry, number: int) -> bytes | None:
-        """One piece of a body; None when the answer is no longer there."""
+    async def piece(self, entry: CacheEntry, number: int) -> bytes | None:
+        """Return one piece of a body, or None when the answer is no longer there."""
         return await self._do(lambda file: self._read(file, entry.id, number))
 
-    async def put(self, chosen: Chosen, kept: Kept, body: bytes) -> None:
+    async def put(self, chosen: Chosen, kept: StoredHead, body: bytes) -> None:
         """Store an answer in place of the one that was stored for the same."""
 
         def work(file: sqlite3.Connection) -> None:
@@ -175,8 +178,8 @@ class CacheStore:
 
         await self._do(work)
 
-    async def begin(self, chosen: Chosen, kept: Kept) -> int:
-        """Make room for an answer that comes in pieces; nobody finds it before it is whole."""
+    async def begin(self, chosen: Chosen, kept: StoredHead) -> int:
+        """Begin an answer that comes in pieces. It is not found before it is whole."""
 
         def work(file: sqlite3.Connection) -> int:
             with _transaction(file):
@@ -192,7 +195,7 @@ class CacheStore:
         await self._do(work)
 
     async def finish(self, identity: int) -> None:
-        """Let an answer that has all its pieces be found."""
+        """Make an answer that has all its pieces visible."""
 
         def work(file: sqlite3.Connection) -> None:
             with _transaction(file):
@@ -203,7 +206,7 @@ class CacheStore:
     async def drop(self, identity: int) -> None:
         await self._do(lambda file: _change(file, "DELETE FROM entry WHERE id = ?", identity))
 
-    async def renew(self, entry: Entry, kept: Kept) -> None:
+    async def renew(self, entry: CacheEntry, kept: StoredHead) -> None:
         """Keep new headers and times for an answer that its server has confirmed."""
         change = "UPDATE entry SET headers = ?, requested_at = ?, received_at = ? WHERE id = ?"
         values = (json.dumps(kept.headers), kept.requested_at, kept.received_at, entry.id)
@@ -214,26 +217,35 @@ class CacheStore:
         await self._do(lambda file: _change(file, "DELETE FROM entry WHERE url = ?", self._digest(url)))
 
     async def close(self) -> None:
-        if self._thread is None:
+        """Note the latest uses, and close the file for good, also when this is cancelled."""
+        self._is_closed = True
+        await run_shielded(self._close())
+
+    async def _close(self) -> None:
+        async with self._opening:
+            worker, self._worker = self._worker, None
+        if worker is None:
             return
-        thread, self._thread = self._thread, None
         try:
-            await asyncio.get_running_loop().run_in_executor(thread, self._close)
+            with suppress(sqlite3.Error):  # a use that is not noted does no harm
+                await worker.call(self._write_uses, interruptible=False)
         finally:
-            thread.shutdown()
+            await worker.close()
 
-    # --- in the thread --------------------------------------------------------------------------
+    async def _do(self, work: SqliteWork[T]) -> T:
+        async with self._opening:
+            if self._is_closed:
+                raise CacheError(f"{shown_path(self.path)}: the HTTP cache is closed")
+            if self._worker is None:
+                self._worker = await SqliteWorker.open(lambda: self._explaining(self._open))
+            worker = self._worker
+        return await worker.call(lambda file: self._explaining(lambda: work(file)), interruptible=False)
 
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "aioflow-http-cache")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
+    # --- on the thread --------------------------------------------------------------------------
 
-    def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _explaining(self, work: Callable[[], T]) -> T:
         try:
-            if self._file is None:
-                self._file = self._open()
-            return work(self._file)
+            return work()
         except (sqlite3.Error, zlib.error, OSError) as error:
             raise self._explained(error) from error
 
@@ -251,9 +263,7 @@ class CacheStore:
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # pages are nobody else's to read
-        file = sqlite3.connect(
-            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        file = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             with _transaction(file):
                 self._check(file)
@@ -288,13 +298,6 @@ class CacheStore:
         file.execute(f"PRAGMA application_id = {_APPLICATION}")
         file.execute(f"PRAGMA user_version = {_VERSION}")
 
-    def _close(self) -> None:
-        file, self._file = self._file, None
-        if file is None:
-            return
-        with closing(file), suppress(sqlite3.Error):  # a use that is not remembered harms nobody
-            self._write_uses(file)
-
     def _digest(self, text: str) -> bytes:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=16).digest()
 
@@ -313,7 +316,7 @@ class CacheStore:
         found = row.fetchone()
         return None if found is None else zlib.decompress(found[0])
 
-    def _insert(self, file: sqlite3.Connection, chosen: Chosen, kept: Kept) -> int:
+    def _insert(self, file: sqlite3.Connection, chosen: Chosen, kept: StoredHead) -> int:
         selecting = {name: self._selected(value) for name, value in sorted(chosen.selecting.items())}
         headers = json.dumps(kept.headers)
         values = (self._digest(chosen.url), json.dumps(selecting), kept.status, headers, kept.requested_at)
@@ -386,7 +389,7 @@ def _change(file: sqlite3.Connection, statement: str, *values: Any) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would end the transaction."""
+    """Yield the statements of a script one by one: `executescript` would end the transaction."""
     text = ""
     for line in script.splitlines():
         text += line + "\n"

@@ -1,33 +1,31 @@
-"""The HTTP client: all layers around one network, put together as the settings ask for."""
+"""The HTTP client: all layers around one transport, composed as the settings ask."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aioflow.dataclass import dataclass
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.folders import shown_path
+from aioflow.config.masking import masked_logger
+from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
-from aioflow.folders import shown_path
-from aioflow.masking import masked_logger
-from aioflow.secrets import Secrets
-from aioflow.services import Scope, ServiceHost
-from aioflow.web.configuration import web_settings
+from aioflow.web.coalescing import CoalescingFetcher
 from aioflow.web.cookies import CookieFetcher
 from aioflow.web.errors import NotRecordedError
 from aioflow.web.holding import HoldingFetcher
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.redirects import RedirectFetcher
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
-from aioflow.web.settings import WebSettings
-from aioflow.web.shared import SharedFetcher
+from aioflow.web.settings import WebSettings, web_settings
 from aioflow.web.statistics import SourceStatistics, Statistics
-from aioflow.web.turns import TurnFetcher
 from aioflow.web.urls import without_userinfo
 
 # What few programs need, and aiohttp, which takes its time to load, is imported when it is.
@@ -39,7 +37,7 @@ _LOG = masked_logger("aioflow.web")
 
 @dataclass(frozen=True)
 class ClientStatistics:
-    """What the client did so far; `shared` answers took no request of their own."""
+    """The figures of a client so far; `shared` responses took no request of their own."""
 
     sources: tuple[SourceStatistics, ...]
     shared: int
@@ -51,7 +49,7 @@ class Client:
 
     scope: ClassVar[Scope] = "engine"
 
-    def __init__(self, shared: SharedFetcher, cache: CacheFetcher | None, hosts: Hosts) -> None:
+    def __init__(self, shared: CoalescingFetcher, cache: CacheFetcher | None, hosts: Hosts) -> None:
         self._shared = shared
         self._cache = cache
         self._statistics = Statistics(hosts)
@@ -80,7 +78,7 @@ class Client:
             fetcher = cache = CacheFetcher(fetcher, store, settings)
         if settings.http.cookies:
             fetcher = CookieFetcher(fetcher)
-        return cls(SharedFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
+        return cls(CoalescingFetcher(RedirectFetcher(fetcher, settings)), cache, hosts)
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Client:
@@ -153,7 +151,7 @@ def _polite(
 ) -> Fetcher:
     """The network with manners; layers that would have nothing to do are left out."""
     http = settings.http
-    turns = TurnFetcher(_network(settings, secrets, network), hosts)
+    turns = HostQueueFetcher(_network(settings, secrets, network), hosts)
     fetcher: Fetcher = HoldingFetcher(turns)
     if http.robots or any(own.robots for own in settings.hosts.values()):
         reader = RetryFetcher(turns, hosts, random, beneath=True) if http.retries else turns

@@ -1,4 +1,4 @@
-"""Cookies: one store a run, in which aiohttp's jars say which cookie goes where."""
+"""Cookies: one store for each run. aiohttp's cookie jars decide which cookie goes to which request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from aioflow.pattern import pattern
-from aioflow.web.headers import find_header
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response, find_header
 from aioflow.web.urls import has_host, host_key
 
 if TYPE_CHECKING:
@@ -23,11 +21,11 @@ SITE_COOKIES = 100
 SITE_BYTES = 16 * 1024
 SITES = 1000
 
-_DOMAIN = pattern(r";\s*domain\s*=\s*\"?\s*\.*([^;\"\s]*)", re.IGNORECASE)
-_PATH = pattern(r";\s*path\s*=\s*([^;]*)", re.IGNORECASE)
-_SECURE = pattern(r";\s*secure\s*(?:;|$)", re.IGNORECASE)
+_DOMAIN = re.compile(r";\s*domain\s*=\s*\"?\s*\.*([^;\"\s]*)", re.IGNORECASE)
+_PATH = re.compile(r";\s*path\s*=\s*([^;]*)", re.IGNORECASE)
+_SECURE = re.compile(r";\s*secure\s*(?:;|$)", re.IGNORECASE)
 # The way to delete a cookie; aiohttp takes second 0 of the epoch for no date at all.
-_EPOCH = pattern(r";\s*expires\s*=[^;]*\b1970\b[^;]*", re.IGNORECASE)
+_EPOCH = re.compile(r";\s*expires\s*=[^;]*\b1970\b[^;]*", re.IGNORECASE)
 # Second levels that registries sell names under. There is no list of public suffixes here, so this is a
 # caution: whoever sets a cookie for all of `co.uk` is refused.
 _REGISTRY_LABELS = frozenset(

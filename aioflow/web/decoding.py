@@ -1,6 +1,6 @@
-"""Content encodings undone piece by piece, so that no body can ask for more memory or time than its limits.
+"""Content encodings, decoded piece by piece, so that no body takes more memory or time than its limits.
 
-Nothing here waits: who feeds it, and on which thread, is for `bodies`.
+These functions never wait. `bodies` decides on which thread they run.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def accepted_encodings() -> str:
     return ", ".join(_formats())
 
 
-class Decoder:
-    """Undoes the encodings of one body.
+class BodyDecoder:
+    """The decoder of one body, for all its encodings.
 
     `feed` it, take `pieces` until there are none, and say `finish` at the end. It fails with a
     BadResponseError on what is not encoded as the headers say or is cut, and with a

@@ -1,17 +1,17 @@
-"""When an answer may be kept and used again: RFC 9111 for a private cache, as functions of headers and times.
+"""Freshness of cached responses: RFC 9111 for a private cache, as functions of headers and times.
 
-Where answers are kept is for `aioflow.web.cache_store`, what is done about it for `aioflow.web.cache`.
+`cache_store` keeps the responses, and `cache` acts on these functions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from typing import TypeAlias
 
-from aioflow.dataclass import dataclass
-from aioflow.web.headers import find_header
+from aioflow.web.http import find_header
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Directives: TypeAlias = Mapping[str, str]
@@ -44,8 +44,8 @@ _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "content-rang
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is kept of an answer besides its body, with the clock times of its request and its arrival."""
+class StoredHead:
+    """The head of a stored response, with the clock times of its request and its arrival."""
 
     status: int
     headers: Pairs
@@ -75,7 +75,7 @@ def asked(headers: Mapping[str, str]) -> Directives:
     return directives(control)
 
 
-def may_keep(request_says: Directives, has_authorization: bool, kept: Kept) -> bool:
+def may_keep(request_says: Directives, has_authorization: bool, kept: StoredHead) -> bool:
     """Whether the answer to a GET may be kept by a cache that nobody else uses."""
     says = directives(kept.header("cache-control"))
     if kept.status not in STATUSES or "no-store" in request_says or "no-store" in says:
@@ -85,7 +85,7 @@ def may_keep(request_says: Directives, has_authorization: bool, kept: Kept) -> b
     return not has_authorization or not says.keys().isdisjoint({"public", "must-revalidate", "s-maxage"})
 
 
-def may_use(request_says: Directives, kept: Kept, now: float) -> bool:
+def may_use(request_says: Directives, kept: StoredHead, now: float) -> bool:
     """Whether a kept answer may be given without asking its server."""
     says = directives(kept.header("cache-control"))
     if "no-cache" in request_says or "no-cache" in says:
@@ -102,7 +102,7 @@ def may_use(request_says: Directives, kept: Kept, now: float) -> bool:
     return not request_says["max-stale"] or present - life <= _seconds(request_says["max-stale"])
 
 
-def lifetime(kept: Kept) -> float:
+def lifetime(kept: StoredHead) -> float:
     """For how many seconds an answer is fresh."""
     says = directives(kept.header("cache-control"))
     if "max-age" in says:
@@ -120,7 +120,7 @@ def lifetime(kept: Kept) -> float:
     return min(max(0.0, date - modified) * _HEURISTIC_SHARE, MOST_HEURISTIC_SECONDS)
 
 
-def age(kept: Kept, now: float) -> float:
+def age(kept: StoredHead, now: float) -> float:
     """How many seconds ago the server made an answer, as far as can be told."""
     date = _date(kept.header("date"))
     apparent = 0.0 if date is None else max(0.0, kept.received_at - date)
@@ -129,19 +129,19 @@ def age(kept: Kept, now: float) -> float:
     return max(apparent, said + delay) + max(0.0, now - kept.received_at)
 
 
-def varying(kept: Kept) -> set[str]:
+def varying(kept: StoredHead) -> set[str]:
     """The names of the request headers that chose this answer, in lower case."""
     return {name.strip().lower() for name in (kept.header("vary") or "").split(",")} - {""}
 
 
-def conditions(kept: Kept) -> dict[str, str]:
+def conditions(kept: StoredHead) -> dict[str, str]:
     """The headers of a request that asks whether a kept answer is still the right one."""
     etag, modified = kept.header("etag"), kept.header("last-modified")
     found = {"If-None-Match": etag, "If-Modified-Since": modified}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def confirms(kept: Kept, etag: str | None) -> bool:
+def confirms(kept: StoredHead, etag: str | None) -> bool:
     """Whether a 304 with this ETag speaks of the kept answer."""
     own = kept.header("etag")
     return etag is None or own is None or etag.removeprefix("W/") == own.removeprefix("W/")

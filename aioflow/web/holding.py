@@ -1,7 +1,7 @@
-"""Bodies that are held until they are whole: one that breaks off fails before anything of it was used.
+"""Bodies that are held until they are complete: a body that breaks off fails before its content is used.
 
-The layer of retries above asks for it again. A body that is larger than what its request has held is handed
-over as it comes.
+The retry layer above sends the request again. A body larger than the limit of its request is passed on as it
+arrives.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain
 
-from aioflow.spill import RowBuffer
-from aioflow.web.messages import BodyStream, Fetcher, Hold, Request, Response
+from aioflow.runtime.spill import RowBuffer
+from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import KIBIBYTE
 
 _PAGES_BELOW = 300  # nobody reads the bodies of other answers

@@ -1,21 +1,295 @@
-"""What is remembered of each host: slots, pace, pauses, failures, robots.txt; of few hosts at a time."""
+"""The state of each host: slots, rate limiter, pauses, circuit breaker, robots.txt. Idle hosts are forgotten.
+
+The rate limiter knows nothing of slots and permits: other waits may lie between its answer and the request.
+The circuit breaker refuses requests to a host that failed several times in a row, for a while.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+from asyncio import Future, TimerHandle
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from math import inf
+from typing import TYPE_CHECKING, TypeAlias
 
-from aioflow.budget import Permits
-from aioflow.web.breaker import Breaker
-from aioflow.web.errors import AddressRefusedError
-from aioflow.web.rate import Pace
+from aioflow.runtime.budget import Permits
+from aioflow.web.errors import AddressRefusedError, CircuitOpenError
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.statistics import Counters
+from aioflow.web.statistics import HostCounters
 from aioflow.web.urls import PortError, host_key, shown_host, without_userinfo
 
 if TYPE_CHECKING:
     from aioflow.web.robots import RobotsRules
+
+
+LONGER_AT_MOST = 10  # times the first opening
+
+
+class Breaker:
+    """Opens after `failures` in a row; one probe at a time says whether it may close again.
+
+    What was under way when it opened changes nothing: only a probe closes it or keeps it open. Who comes
+    while it is open waits for the next probe, if that is no further off than `seconds`.
+    """
+
+    __slots__ = (
+        "_failed",
+        "_limit",
+        "_opened",
+        "_probe",
+        "_seconds",
+        "_until",
+        "_why",
+        "_wider",
+        "answered",
+        "is_open",
+    )
+
+    def __init__(self, failures: int, seconds: float) -> None:
+        self._limit = failures
+        self._seconds = seconds
+        self._failed = 0
+        self._wider = 1
+        self._opened = 0.0
+        self._until = 0.0
+        self._why = ""
+        self._probe: asyncio.Event | None = None  # set when the one under way has ended
+        self.answered = 0  # requests, so that one can see whether there were any meanwhile
+        self.is_open = False  # or half open
+
+    def state(self, now: float) -> str:
+        """`closed`, `open` or `half-open`."""
+        if not self.is_open:
+            return "closed"
+        return "half-open" if now >= self._until else "open"
+
+    def until(self) -> float | None:
+        """When the next probe may be sent, on the loop's clock; None while closed."""
+        return self._until if self.is_open else None
+
+    def refuses(self) -> bool:
+        """Whether the next probe is too far off to be waited for."""
+        return self.is_open and self._until - asyncio.get_running_loop().time() > self._seconds
+
+    async def enter(self, host: str, url: str) -> bool:
+        """Wait until a request may be sent, and say whether it is a probe; or raise CircuitOpenError."""
+        time = asyncio.get_running_loop().time
+        while self.is_open:
+            if self._probe is not None:
+                await self._probe.wait()
+            elif self.refuses():
+                raise CircuitOpenError(self._refusal(host, url, time()))
+            elif (seconds := self._until - time()) > 0:
+                await asyncio.sleep(seconds)
+            else:
+                self._probe = asyncio.Event()
+                return True
+        return False
+
+    def leave(self, probe: bool) -> None:
+        """The request ended without saying anything about the host: refused, or cancelled."""
+        if probe:
+            self._end_probe()
+
+    def succeeded(self, probe: bool) -> None:
+        """The host answered."""
+        self.answered += 1
+        if probe:
+            self.is_open = False
+            self._wider = 1
+            self._end_probe()
+        if not self.is_open:
+            self._failed = 0
+
+    def failed(self, why: str) -> bool:
+        """A request failed for good: no answer, or an error of the host's own. Whether that opens it."""
+        if self.is_open:
+            return False
+        self._failed += 1
+        self._why = why
+        if not self._limit or self._failed < self._limit:
+            return False
+        self.is_open = True
+        self._opened = asyncio.get_running_loop().time()
+        self._until = self._opened + self._seconds
+        return True
+
+    def probe_failed(self, why: str) -> None:
+        """The host is in trouble still."""
+        self._failed += 1
+        self._why = why
+        self._wider = min(2 * self._wider, LONGER_AT_MOST)
+        self._until = asyncio.get_running_loop().time() + self._seconds * self._wider
+        self._end_probe()
+
+    def _end_probe(self) -> None:
+        if self._probe is not None:
+            self._probe.set()
+            self._probe = None
+
+    def _refusal(self, host: str, url: str, now: float) -> str:
+        wall = datetime.now(UTC)
+        since = (wall - timedelta(seconds=now - self._opened)).isoformat(timespec="seconds")
+        left = self._until - now
+        until = (wall + timedelta(seconds=left)).isoformat(timespec="seconds")
+        return (
+            f"{without_userinfo(url)}: {host} is left alone since {since}, after {self._failed} failures "
+            f"in a row, the last: {self._why}; until {until} (for {left:.3g} s more)"
+        )
+
+
+# Urgent first (False sorts before True), then in the order of arrival.
+Place: TypeAlias = tuple[bool, int]
+
+
+class RateLimiter:
+    """At most `burst` requests at once and `rate` a second after that, and none during a pause.
+
+    Some pauses are too long to be waited for: while it `refuses`, nobody should ask for a turn.
+
+    Two clocks say when the bucket would be full again. The one of requests sent is the limit itself: in
+    any second there are at most rate + burst. The one of turns given only spaces those who go on to ask
+    for slots and permits, so that no more ask than may be sent; where it is wrong, somebody asks twice.
+    """
+
+    __slots__ = (
+        "_given_until",
+        "_interval",
+        "_numbers",
+        "_sent_until",
+        "_timer",
+        "_tolerance",
+        "_waiting",
+        "paused_until",
+        "refusing_until",
+    )
+
+    def __init__(self, rate: float | None, burst: int) -> None:
+        self._interval = 1 / rate if rate else 0.0
+        self._tolerance = (max(burst, 1) - 1) * self._interval
+        self._sent_until = -inf
+        self._given_until = -inf
+        self.paused_until = -inf
+        self.refusing_until = -inf
+        self._waiting: list[tuple[Place, Future[None]]] = []
+        self._timer: TimerHandle | None = None
+        self._numbers = count()
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second; None: as many as there are."""
+        return 1 / self._interval if self._interval else None
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def is_free(self, now: float) -> bool:
+        """Whether nobody has to wait at all, so that there is no need to ask for a turn."""
+        return not self._interval and now >= self.paused_until and not self._waiting
+
+    def is_idle(self, now: float) -> bool:
+        """Whether what happened so far makes no difference to what may be sent."""
+        return not self._waiting and now >= self.paused_until and now >= self._sent_until
+
+    def may_send(self, now: float) -> bool:
+        return now >= self.paused_until and now >= self._sent_until - self._tolerance
+
+    def send(self, now: float) -> bool:
+        """Count a request that is sent at this moment; False if it may not be."""
+        if not self.may_send(now):
+            return False
+        self._sent_until = max(self._sent_until, now) + self._interval
+        return True
+
+    def pause(self, until: float) -> None:
+        """Send no request before that time. A longer pause stays."""
+        self.paused_until = max(self.paused_until, until)
+
+    def refuse(self, until: float) -> None:
+        """Refuse requests before that time. Requests that wait already are woken, and refused."""
+        self.pause(until)
+        self.refusing_until = max(self.refusing_until, until)
+        for _, granted in self._waiting:
+            if not granted.done():
+                granted.set_result(None)
+        self._waiting.clear()
+        self._admit()
+
+    def refuses(self, now: float) -> bool:
+        return now < self.refusing_until
+
+    def change(self, interval_seconds: float, burst: int, now: float) -> None:
+        """Another pace from now on; what was sent last counts for it."""
+        old, new = self._interval, interval_seconds
+        if self._sent_until > -inf:
+            owed = max(self._sent_until - now, 0.0) / old * new if old else 0.0
+            self._sent_until = max(now + owed, self._sent_until - old + new)
+        self._given_until = self._sent_until
+        self._interval = new
+        self._tolerance = (max(burst, 1) - 1) * new
+        self._admit()
+
+    def place(self, urgent: bool) -> Place:
+        """A place in the line, to be kept if the turn has to be waited for again."""
+        return (not urgent, next(self._numbers))
+
+    async def turn(self, place: Place) -> None:
+        """Wait until it makes sense to ask for what sending needs; then send, or give the turn back."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting and self._give(loop.time()):
+            return
+        granted: Future[None] = loop.create_future()
+        entry = (place, granted)
+        heapq.heappush(self._waiting, entry)
+        self._admit()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.give_back()  # granted in the same moment: pass it on
+            elif entry in self._waiting:
+                self._waiting.remove(entry)
+                heapq.heapify(self._waiting)
+                self._admit()
+            raise
+
+    def give_back(self) -> None:
+        """Return a turn in which nothing was sent."""
+        self._given_until -= self._interval
+        if self._waiting:
+            self._admit()
+
+    def _next_turn(self) -> float:
+        return max(self.paused_until, max(self._given_until, self._sent_until) - self._tolerance)
+
+    def _give(self, now: float) -> bool:
+        if now < self._next_turn():
+            return False
+        self._given_until = max(self._given_until, self._sent_until, now) + self._interval
+        return True
+
+    def _admit(self) -> None:
+        """Give turns to those whose time has come, and look again when the next one's will."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting:
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._waiting:
+            granted = self._waiting[0][1]
+            if not granted.done():
+                if not self._give(now):
+                    self._timer = loop.call_at(self._next_turn(), self._admit)
+                    return
+                granted.set_result(None)
+            heapq.heappop(self._waiting)
+
 
 IDLE_HOSTS = 1000
 # Hosts that nobody uses but that are paused, throttled or failing are kept longer, yet not without end.
@@ -59,10 +333,10 @@ class Host:
         self._retry_tokens = max(_RETRY_RESERVE, float(http.retries))
         self.key = key
         self.name = shown_host(key)
-        self.pace = Pace(rate, self._burst)
+        self.pace = RateLimiter(rate, self._burst)
         self.slots = Permits(max(http.concurrency if own.concurrency is None else own.concurrency, 1))
         self.breaker = Breaker(http.breaker_failures, http.breaker_seconds)
-        self.counters = Counters()
+        self.counters = HostCounters()
         self.has_paused = False  # which is told once
         self.heeds_robots = http.robots if own.robots is None else own.robots
         self.robots: dict[str, RobotsRules] = {}  # by scheme
@@ -118,7 +392,7 @@ class Hosts:
         self, settings: WebSettings, *, idle_hosts: int = IDLE_HOSTS, left_alone_hosts: int = LEFT_ALONE_HOSTS
     ) -> None:
         self.settings = settings
-        self.forgotten = Counters()
+        self.forgotten = HostCounters()
         self.forgotten_hosts = 0
         self._idle_hosts = idle_hosts
         self._left_alone_hosts = left_alone_hosts

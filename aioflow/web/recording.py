@@ -1,7 +1,7 @@
-"""Exchanges written to a file, one line of JSON each, and answered from it later: for tests and demos.
+"""Recording and replay: exchanges are written to a file as JSON lines, and answered from it later.
 
-No secret gets into the file: credentials are masked in headers, and in URLs and bodies wherever a secret that
-this process has used stands in them.
+The file holds no secret: credentials are masked in headers, and so is every secret that this process has used
+in URLs and bodies.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from aioflow.config.folders import shown_path
+from aioflow.config.masking import MASK, mask_values
+from aioflow.config.secrets import PREFIX
 from aioflow.errors import InputError, suggestion
-from aioflow.folders import shown_path
-from aioflow.secrets import MASK, PREFIX, mask_values
 from aioflow.web.errors import NotRecordedError, WebError
-from aioflow.web.headers import HARMLESS
-from aioflow.web.messages import BodyStream, Fetcher, Request, Response
+from aioflow.web.http import HARMLESS, BodyStream, Fetcher, Request, Response
 from aioflow.web.settings import KIBIBYTE, WebSettings
 from aioflow.web.urls import without_userinfo
 

@@ -1,4 +1,4 @@
-"""Redirects, hop by hop: each goes through all the manners and guards below and takes no credential along."""
+"""Redirects, hop by hop: each hop passes all layers below, and takes no credentials to another origin."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import replace
 from string import printable
 from urllib.parse import quote, urlsplit
 
-from aioflow.secrets import mask, shows_secret
+from aioflow.config.masking import mask, shows_secret
 from aioflow.web.errors import BadResponseError, RequestRefusedError, WebError
-from aioflow.web.headers import framing, harmless
-from aioflow.web.messages import SAFE_METHODS, Fetcher, Request, Response
+from aioflow.web.http import SAFE_METHODS, Fetcher, Request, Response, framing, harmless
 from aioflow.web.settings import WebSettings
 from aioflow.web.urls import host_key, origin, resolve, shown_host, without_userinfo
 

@@ -1,4 +1,4 @@
-"""Retries of what may be repeated, as long as the host is worth it: budget, Retry-After, circuit breaker."""
+"""Retries of requests that are safe to repeat: with a budget, Retry-After and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from aioflow.masking import masked_logger
-from aioflow.web.attempts import ShownUrl
+from aioflow.config.masking import masked_logger
 from aioflow.web.errors import ConnectionFailedError, RequestRefusedError, ResponseTimeoutError, WebError
 from aioflow.web.hosts import Host, Hosts
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.retry_after import retry_after_seconds
+from aioflow.web.traffic import ShownUrl
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LOG = masked_logger("aioflow.web")

@@ -1,4 +1,4 @@
-"""`Retry-After`: seconds or a date, or whatever hosts make of it."""
+"""The header `Retry-After`: seconds, a date, or one of the malformed values that hosts send."""
 
 from __future__ import annotations
 

@@ -1,15 +1,13 @@
-"""robots.txt (RFC 9309): asked for once per origin, before anything else is, and heeded."""
+"""robots.txt (RFC 9309): fetched once for each origin, before any other request, and obeyed."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from aioflow.dataclass import dataclass
-from aioflow.pattern import pattern
 from aioflow.web.errors import (
     ConnectionFailedError,
     NotRecordedError,
@@ -21,7 +19,7 @@ from aioflow.web.errors import (
     status_text,
 )
 from aioflow.web.hosts import Host, Hosts
-from aioflow.web.messages import Fetcher, Request, Response
+from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.urls import origin, resolve, without_userinfo
 
 KEPT_SECONDS = 24 * 3600.0
@@ -33,22 +31,22 @@ _BYTES_OF_A_HOST = 256
 _PARSED_ON_THE_LOOP_BYTES = 32 * 1024
 _COMPARED_ON_THE_LOOP = 4_000_000  # bytes of rules times those of a URL, some 20 milliseconds
 _FOR_NOW = frozenset({408, 425, 429})  # client errors that say nothing about whether there is a robots.txt
-_AGENT_LINE = pattern(r"user(?:-|\s+)?agent(?:\s*:\s*|\s+|$)(.*)", re.IGNORECASE)
-_SITE_LINE = pattern(r"(?:site-?maps?|host)(?:\s*:|\s)", re.IGNORECASE)
+_AGENT_LINE = re.compile(r"user(?:-|\s+)?agent(?:\s*:\s*|\s+|$)(.*)", re.IGNORECASE)
+_SITE_LINE = re.compile(r"(?:site-?maps?|host)(?:\s*:|\s)", re.IGNORECASE)
 # A line without a colon is a rule only if it begins like one.
-_RULE_LINE = pattern(
+_RULE_LINE = re.compile(
     r".*:|(?:allow|dis{1,2}al{1,2}[oa]w|diasllow|(?:crawl|request|visit)[- ](?:delay|rate|time))(?:\s|$)",
     re.IGNORECASE,
 )
 # Characters that are the same in rules and URLs, however both are escaped to be compared.
-_START = pattern(r"/[A-Za-z0-9_.~/=-]*|\*")
-_PIECE = pattern(r"[G-Za-z_.~/=?&-][A-Za-z0-9_.~/=?&-]*")  # begins like no part of an escape
-_TOKEN = pattern(r"[^\s/*(;,]+")
+_START = re.compile(r"/[A-Za-z0-9_.~/=-]*|\*")
+_PIECE = re.compile(r"[G-Za-z_.~/=?&-][A-Za-z0-9_.~/=?&-]*")  # begins like no part of an escape
+_TOKEN = re.compile(r"[^\s/*(;,]+")
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """What a robots.txt says, until it has to be asked for again; without rules, all or nothing."""
+    """The rules of a robots.txt until it expires. Without rules, everything is allowed or nothing is."""
 
     state: str  # rules, absent or unreachable
     until: float

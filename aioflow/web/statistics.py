@@ -1,4 +1,4 @@
-"""What was asked of each host and what came of it: cheap counters, and frozen values to read."""
+"""Statistics of requests for each host: cheap counters, and frozen values to read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from aioflow.dataclass import dataclass
 from aioflow.web.errors import RequestRefusedError, WebError
 
 if TYPE_CHECKING:
@@ -63,8 +62,8 @@ class SourceStatistics:
     robots: str = "unknown"
 
 
-class Counters:
-    """What happened to the requests to one host."""
+class HostCounters:
+    """Counters of the requests to one host."""
 
     __slots__ = (
         "_answers",
@@ -102,7 +101,7 @@ class Counters:
         kinds = self.refused if isinstance(error, RequestRefusedError) else self.failures
         kinds[type(error).__name__] += 1
 
-    def add(self, other: Counters) -> None:
+    def add(self, other: HostCounters) -> None:
         """Add what another counted; its latencies are left out."""
         self.requests += other.requests
         self.retries += other.retries
@@ -172,7 +171,7 @@ def _of_host(host: Host, now: float) -> SourceStatistics:
     )
 
 
-def _counted(host: str, counters: Counters) -> SourceStatistics:
+def _counted(host: str, counters: HostCounters) -> SourceStatistics:
     return SourceStatistics(
         host,
         counters.requests,

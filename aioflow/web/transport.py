@@ -1,6 +1,7 @@
-"""One exchange over the network: a request is sent once, and its answer read within all limits.
+"""The transport: it sends a request once and reads the response within all limits.
 
-Manners, retries, redirects and cookies are for the layers around it. It brings aiohttp, so import it late.
+The layers around it add retries, redirects, cookies and politeness. This module imports aiohttp, so import it
+late.
 """
 
 from __future__ import annotations
@@ -14,10 +15,20 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioflow.secrets import Secrets, conceal
+from aioflow.config.masking import conceal
+from aioflow.config.secrets import Secrets
 from aioflow.web.addresses import AddressGuard
+from aioflow.web.aiohttp_errors import FAULTS, too_much_header, web_error
 from aioflow.web.bodies import Body, cut
-from aioflow.web.connections import Exchange, GuardedResolver, ProxyTargets, open_session
+from aioflow.web.connections import (
+    GuardedResolver,
+    HttpExchange,
+    Origin,
+    OriginRules,
+    ProxyTargets,
+    basic,
+    open_session,
+)
 from aioflow.web.errors import (
     AddressRefusedError,
     BadResponseError,
@@ -25,9 +36,7 @@ from aioflow.web.errors import (
     RequestRefusedError,
     ResponseTimeoutError,
 )
-from aioflow.web.faults import FAULTS, too_much_header, web_error
-from aioflow.web.messages import Request, Response
-from aioflow.web.origins import Origin, Origins, basic
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import MEBIBYTE, WebSettings
 from aioflow.web.urls import target, without_userinfo
 
@@ -48,7 +57,7 @@ class Transport:
     ) -> None:
         self._http = settings.http
         self._guard = AddressGuard(settings.http.allow)
-        self._origins = Origins(settings, self._guard, secrets or Secrets())
+        self._origins = OriginRules(settings, self._guard, secrets or Secrets())
         self._resolver = resolver
         self._direct: ClientSession | None = None
         self._proxied: ClientSession | None = None
@@ -65,7 +74,7 @@ class Transport:
             url, headers = _without_user(url, headers)
         if self._is_closed:
             raise RequestRefusedError(f"{shown}: the client is closed")
-        exchange = Exchange(shown, self._http, request.timeout_seconds or self._http.total_seconds)
+        exchange = HttpExchange(shown, self._http, request.timeout_seconds or self._http.total_seconds)
         answer = await self._ask(request, url, headers, origin, exchange)
         try:
             body = self._open_body(request, answer, exchange)
@@ -87,7 +96,7 @@ class Transport:
                 await session.close()
 
     async def _ask(
-        self, request: Request, url: URL, headers: Mapping[str, str], origin: Origin, exchange: Exchange
+        self, request: Request, url: URL, headers: Mapping[str, str], origin: Origin, exchange: HttpExchange
     ) -> ClientResponse:
         """An answer as far as its headers."""
         deadline, body = exchange.deadline, request.body
@@ -120,7 +129,7 @@ class Transport:
                 raise ConnectionFailedError(f"{exchange.url}: the client was closed") from None
             raise
 
-    def _open_body(self, request: Request, answer: ClientResponse, exchange: Exchange) -> bytes | Body:
+    def _open_body(self, request: Request, answer: ClientResponse, exchange: HttpExchange) -> bytes | Body:
         """The whole body if that is there already, or what reads it."""
         _check_head(answer, exchange)
         timing, headers, content = exchange.timing, answer.headers, answer.content
@@ -197,7 +206,7 @@ def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[st
     return url.with_user(None), given
 
 
-def _check_head(answer: ClientResponse, exchange: Exchange) -> None:
+def _check_head(answer: ClientResponse, exchange: HttpExchange) -> None:
     size = 0
     for name, value in answer.raw_headers:
         size += len(name) + len(value) + 4
@@ -212,7 +221,7 @@ def _check_head(answer: ClientResponse, exchange: Exchange) -> None:
         raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which nobody asked for")
 
 
-def _too_slow(exchange: Exchange) -> ResponseTimeoutError:
+def _too_slow(exchange: HttpExchange) -> ResponseTimeoutError:
     if exchange.deadline.at == exchange.started + exchange.total_seconds:
         return ResponseTimeoutError(f"{exchange.url}: no answer within {exchange.total_seconds:g} s in all")
     seconds = exchange.http.first_byte_seconds

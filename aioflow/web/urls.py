@@ -1,6 +1,6 @@
-"""Addresses as text, cheaply: links of a page resolved, and the host and origin of a URL.
+"""URLs as text, at little cost: links are resolved, and hosts and origins taken out.
 
-What is common is cut and joined as text; what looks unusual goes through urllib.parse, to the same result.
+Common forms are cut and joined as text. Unusual forms go through urllib.parse, with the same result.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
-
-from aioflow.pattern import pattern
 
 # What browsers strip from both ends of a link, and what they leave out of it.
 BLANK = "".join(map(chr, range(0x21)))
@@ -26,22 +24,22 @@ _PLAIN_ORIGIN = re.compile(
 )
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
 _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
-_QUERY = pattern("[?#]")
+_QUERY = re.compile("[?#]")
 # Links of one page, each on a line of its own, that need only be put behind the origin.
-_ROOTED_LINKS = pattern(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
-_END_OF_HOST = pattern("[/?#]|$")
-_DOTTED = pattern(r"/(?:\.|%2e)", re.IGNORECASE)
-NO_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
+_ROOTED_LINKS = re.compile(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
+_END_OF_HOST = re.compile("[/?#]|$")
+_DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
+NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _SENT_AS_IT_IS = "%!$&'()*+,/:;=?@[]"
-_USERINFO = pattern(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
 class PortError(ValueError):
-    """What stands where the port of a URL should be is none."""
+    """The text in the place of a port is no port number."""
 
 
 class Base:
-    """What the links of one page are relative to: the page's own URL, or what its <base href> says."""
+    """The base of the links of a page: its own URL, or that of its <base href>."""
 
     __slots__ = ("_directory", "_origin", "_page", "url")
 

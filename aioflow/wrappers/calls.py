@@ -1,4 +1,7 @@
-"""Calls of a wrapper for tuples: request, answer, rows. What `map_concurrently` calls for each tuple."""
+"""Calls of a wrapper: for each tuple a request, its response, and the rows of the page.
+
+`WrapperSession` holds the client, the cookies and the health figures that the wrappers of one run share.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,117 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from aioflow.context import Context, Release
-from aioflow.masking import mask
-from aioflow.quantities import byte_text
+from aioflow.authoring.context import Context, Release, RunInfo
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import Configuration
+from aioflow.config.masking import MASK, mask
+from aioflow.config.secrets import Secret, Secrets
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.web.messages import Hold, Request, Response
+from aioflow.values.quantities import byte_text
+from aioflow.web.errors import HttpStatusError, status_text
+from aioflow.web.http import Hold, Request, Response
 from aioflow.wholeness import PROVEN_EMPTY, partial
-from aioflow.wrappers.answers import accepted
 from aioflow.wrappers.definition import Wrapper, WrapperInput
-from aioflow.wrappers.naming import AnyWrapper
+from aioflow.wrappers.health import Watching
+from aioflow.wrappers.loop_fairness import LoopPauses
 from aioflow.wrappers.page_reader import PackedRows, PageReader, PageRows, head_of
-from aioflow.wrappers.paging import Pages
 from aioflow.wrappers.python import PythonWrapper, Web
 from aioflow.wrappers.registry import compiled
-from aioflow.wrappers.requests import RequestMaker
-from aioflow.wrappers.session import WrapperSession
+from aioflow.wrappers.requests import Pages, RequestMaker
+from aioflow.wrappers.wrapper_item import AnyWrapper
+
+if TYPE_CHECKING:
+    from aioflow.web.cookies import CookieStore
+    from aioflow.web.settings import HttpSettings
+    from aioflow.web.traffic import Traffic
+
+
+_PAGES_BELOW = 300  # redirects were followed; what else says 3xx brings no page
+_PART_OF_A_PAGE = 206  # which nobody asked for
+
+
+def accepted(response: Response) -> Response:
+    """The answer, if its status says that there is a page."""
+    if response.status < _PAGES_BELOW and response.status != _PART_OF_A_PAGE:
+        return response
+    raise status_error(response)
+
+
+def status_error(response: Response) -> HttpStatusError:
+    from aioflow.web.urls import without_userinfo
+
+    message = f"{without_userinfo(response.url)}: {status_text(response.status)}"
+    error = HttpStatusError(message, response.status)
+    error.attempts = response.attempts
+    return error
+
+
+class WrapperSession:
+    """A service of each run: its cookies are its own, and its extraction is compared with earlier runs'."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        settings: HttpSettings,
+        cookies: CookieStore | None,
+        host: ServiceHost,
+    ) -> None:
+        self.fetch = traffic.fetch
+        self.watch = traffic.watch
+        self.settings = settings
+        self.cookies = cookies
+        self.pauses = LoopPauses()
+        assert host.run is not None, "a session belongs to a run"
+        self.watching = Watching(host, host.run, is_kept=_keeps_health(settings, host, host.run))
+        self._secrets = Secrets()
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> WrapperSession:
+        from aioflow.web.cookies import CookieStore
+        from aioflow.web.settings import web_settings
+        from aioflow.web.traffic import Traffic
+
+        settings = web_settings(host.configuration).http
+        return cls(host.service(Traffic), settings, CookieStore() if settings.cookies else None, host)
+
+    def secret(self, name: str) -> str:
+        """The value of a secret that a wrapper refers to; nobody needs one to replay a recording."""
+        if self.settings.replay is not None:
+            # What stands in is what the recording has in place of secrets: so requests equal recorded ones.
+            return Secret(name, MASK).reveal()
+        return self._secrets.get(name).reveal()
+
+    async def conclude(self) -> None:
+        """Compare a run that has ended well with those before it."""
+        await self.watching.conclude()
+
+    async def close(self) -> None:
+        """The client belongs to the engine, and the rest needs no release."""
+
+
+def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bool:
+    """Whether a run is compared with earlier ones, and leaves figures for later ones.
+
+    It is where it writes to a database anyway, and in what people run with the settings of their machine. A
+    program that gives an engine none, or a few tables of its own, has to ask for it: a test must not leave
+    files in anybody's folders. What was replayed or stored says nothing of the site as it is.
+    """
+    if settings.replay is not None or settings.offline or not settings.health:
+        return False
+    tables = host.configuration
+    return run.writes or isinstance(tables, Configuration) or "health" in tables.get("http", {})
+
 
 Rows: TypeAlias = AsyncGenerator[Batch | Release, None]
 Caller: TypeAlias = Callable[[Row], Awaitable[Batch | PackedRows] | Rows]
 Values: TypeAlias = tuple[Any, ...]
 
 
-class Calls(Protocol):
+class WrapperCalls(Protocol):
     """A wrapper made ready for the tuples of one statement."""
 
     window: int
@@ -42,7 +132,7 @@ class Calls(Protocol):
         ...
 
 
-def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> Calls:
+def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> WrapperCalls:
     """A wrapper made ready for tuples with these attributes."""
     session = context.service(WrapperSession)
     if isinstance(wrapper, PythonWrapper):
@@ -216,7 +306,7 @@ class PageCalls(_Calls):
             return []
         # Imported late: `calls` is read with the operators, and readers take their time.
         from aioflow.wrappers.page import Page
-        from aioflow.wrappers.readers.compiled import given_row
+        from aioflow.wrappers.readers.base import given_row
 
         page = Page(head_of(response))
         row = given_row(self._wrapper.extraction)(page)

@@ -1,18 +1,17 @@
-"""From the bytes of a page to text, as browsers do it: by wrapper, byte order mark, header, the page itself.
+"""The text of a page from its bytes, as browsers decode it: by wrapper, byte order mark, header, or the page.
 
-Labels mean what the WHATWG Encoding Standard says: latin-1 is windows-1252. Bytes that make no sense are
-replaced; nothing here fails.
+Labels mean what the WHATWG Encoding Standard says: latin-1 is windows-1252. Invalid bytes are replaced;
+nothing here fails.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.pattern import pattern
 
 SEARCHED_BYTES = 1024  # of a page, for a <meta> that says its charset
 UTF8 = "utf-8"
@@ -69,10 +68,10 @@ _CODECS = {label: codec for codec, labels in _LABELS.items() for label in labels
 _MARKS = ((b"\xef\xbb\xbf", UTF8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
 _BARE_UTF16 = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
 _PARAMETER = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
-_COMMENT = pattern(rb"<!--.*?-->", re.DOTALL)
-_META = pattern(rb"<meta(?=[\s/])([^>]*)", re.IGNORECASE)
-_ATTRIBUTE = pattern(rb"""([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
-_DECLARATION = pattern(rb"""^\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"'>]+)["']""")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_META = re.compile(rb"<meta(?=[\s/])([^>]*)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"""([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+_DECLARATION = re.compile(rb"""^\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"'>]+)["']""")
 
 
 def _as_control(error: UnicodeError) -> tuple[str, int]:
@@ -87,7 +86,7 @@ codecs.register_error(_C1, _as_control)
 
 @dataclass(frozen=True)
 class Charset:
-    """How a page is to be decoded: Python's name of it, who says so, and what was not understood."""
+    """The encoding of a page: Python's name of it, its origin, and a note on labels that are unknown."""
 
     codec: str
     said_by: str  # wrapper, mark, header, page, or nobody

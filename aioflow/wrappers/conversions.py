@@ -1,6 +1,6 @@
-"""The vocabulary of processing: for each word its arguments, what it does to a value, and the type it gives.
+"""The vocabulary of processing: the arguments, effect and resulting type of each word.
 
-Numbers and dates are read by modules of their own.
+Modules of their own read numbers and dates.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.counters import UncomputableError
-from aioflow.expressions.patterns import Pattern, compiled
-from aioflow.expressions.reading import read_date, to_text
 from aioflow.relation import Document, Type, Value, type_of_value
+from aioflow.values.counters import UncomputableError
+from aioflow.values.patterns import Pattern, compiled
+from aioflow.values.text import read_date, to_text
 from aioflow.wrappers.dates import date_reader
 from aioflow.wrappers.definition import Processing
-from aioflow.wrappers.loop_time import check, weigh
+from aioflow.wrappers.loop_fairness import check, weigh
 from aioflow.wrappers.numbers import number_reader
 from aioflow.wrappers.page import Page
 
@@ -30,8 +30,8 @@ Make: TypeAlias = Callable[[Arguments, DocumentKind], Step]
 
 
 @dataclass(frozen=True)
-class Word:
-    """What a word does. `make` is None where it only says which matches are meant, or that one must be."""
+class ConversionWord:
+    """A word of the vocabulary. `make` is None for words that only choose matches or require one."""
 
     usage: str
     check: Callable[[Arguments], None]
@@ -42,7 +42,7 @@ class Word:
     document: Literal["html", "json", "any"] | None = None
 
 
-def word_named(word: Processing) -> Word:
+def word_named(word: Processing) -> ConversionWord:
     """The meaning of a word; a SettingError with a suggestion when there is none of that name."""
     known = WORDS.get(word.name.lower())
     if known is None:
@@ -275,8 +275,8 @@ def _plain(step: Step) -> Make:
     return lambda arguments, document: step
 
 
-def _text_word(name: str, make: Make) -> Word:
-    return Word(name, _texts(name), make, Type.CHAR, takes_text=True)
+def _text_word(name: str, make: Make) -> ConversionWord:
+    return ConversionWord(name, _texts(name), make, Type.CHAR, takes_text=True)
 
 
 def _check_by(make: Callable[[Arguments], object]) -> Callable[[Arguments], None]:
@@ -309,34 +309,48 @@ def _affix(before: bool) -> Make:
     return make
 
 
-WORDS: dict[str, Word] = {
-    "char": Word("char", _texts("char"), _plain(as_text), Type.CHAR, is_type=True),
-    "text": Word("text", _texts("text"), _plain(as_text), Type.CHAR, is_type=True),
-    "number": Word("number", _check_by(number_reader), _number, Type.NUMBER, is_type=True),
-    "boolean": Word("boolean", _texts('boolean ["yes" ["no"]]', 0, 2), _boolean, Type.BOOLEAN, is_type=True),
-    "date": Word("date", _check_by(date_reader), _date, Type.DATE, is_type=True),
-    "url": Word("url", _texts("url"), _plain(resolve_url), Type.CHAR, is_type=True, takes_text=True),
-    "document": Word(
+WORDS: dict[str, ConversionWord] = {
+    "char": ConversionWord("char", _texts("char"), _plain(as_text), Type.CHAR, is_type=True),
+    "text": ConversionWord("text", _texts("text"), _plain(as_text), Type.CHAR, is_type=True),
+    "number": ConversionWord("number", _check_by(number_reader), _number, Type.NUMBER, is_type=True),
+    "boolean": ConversionWord(
+        "boolean", _texts('boolean ["yes" ["no"]]', 0, 2), _boolean, Type.BOOLEAN, is_type=True
+    ),
+    "date": ConversionWord("date", _check_by(date_reader), _date, Type.DATE, is_type=True),
+    "url": ConversionWord(
+        "url", _texts("url"), _plain(resolve_url), Type.CHAR, is_type=True, takes_text=True
+    ),
+    "document": ConversionWord(
         "document", _texts("document"), _document("any"), Type.DOCUMENT, is_type=True, document="any"
     ),
-    "html": Word("html", _texts("html"), _document("html"), Type.DOCUMENT, is_type=True, document="html"),
-    "json": Word("json", _texts("json"), _document("json"), Type.DOCUMENT, is_type=True, document="json"),
-    "relation": Word("relation", _texts("relation")),
+    "html": ConversionWord(
+        "html", _texts("html"), _document("html"), Type.DOCUMENT, is_type=True, document="html"
+    ),
+    "json": ConversionWord(
+        "json", _texts("json"), _document("json"), Type.DOCUMENT, is_type=True, document="json"
+    ),
+    "relation": ConversionWord("relation", _texts("relation")),
     "strip": _text_word("strip", _plain(_strip)),
-    "raw": Word("raw", _texts("raw")),
+    "raw": ConversionWord("raw", _texts("raw")),
     "lower": _text_word("lower", _plain(lambda value, page: value.lower())),
     "upper": _text_word("upper", _plain(lambda value, page: value.upper())),
-    "split": Word(_SPLIT, _check_split, _part_or_parts, Type.CHAR, takes_text=True),
-    "match": Word(_MATCH, _check_match, _match, Type.CHAR, takes_text=True),
-    "replace": Word('replace "pattern" "with"', _check_replace, _replace, Type.CHAR, takes_text=True),
-    "prefix": Word('prefix "text"', _texts('prefix "text"', 1, 1), _affix(True), Type.CHAR, takes_text=True),
-    "suffix": Word('suffix "text"', _texts('suffix "text"', 1, 1), _affix(False), Type.CHAR, takes_text=True),
-    "all": Word("all", _texts("all")),
-    "join": Word('join ", "', _texts('join ", "', 0, 1)),
-    "count": Word("count", _texts("count")),
-    "first": Word("first", _texts("first")),
-    "last": Word("last", _texts("last")),
-    "required": Word("required", _texts("required")),
-    "optional": Word("optional", _texts("optional")),
-    "default": Word(_DEFAULT, _check_default),
+    "split": ConversionWord(_SPLIT, _check_split, _part_or_parts, Type.CHAR, takes_text=True),
+    "match": ConversionWord(_MATCH, _check_match, _match, Type.CHAR, takes_text=True),
+    "replace": ConversionWord(
+        'replace "pattern" "with"', _check_replace, _replace, Type.CHAR, takes_text=True
+    ),
+    "prefix": ConversionWord(
+        'prefix "text"', _texts('prefix "text"', 1, 1), _affix(True), Type.CHAR, takes_text=True
+    ),
+    "suffix": ConversionWord(
+        'suffix "text"', _texts('suffix "text"', 1, 1), _affix(False), Type.CHAR, takes_text=True
+    ),
+    "all": ConversionWord("all", _texts("all")),
+    "join": ConversionWord('join ", "', _texts('join ", "', 0, 1)),
+    "count": ConversionWord("count", _texts("count")),
+    "first": ConversionWord("first", _texts("first")),
+    "last": ConversionWord("last", _texts("last")),
+    "required": ConversionWord("required", _texts("required")),
+    "optional": ConversionWord("optional", _texts("optional")),
+    "default": ConversionWord(_DEFAULT, _check_default),
 }

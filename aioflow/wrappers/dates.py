@@ -1,4 +1,4 @@
-"""Dates as people write them, by the formats of strptime; month names are English wherever we run."""
+"""Dates as people write them, by the formats of strptime. Month names are English in every locale."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 from aioflow.errors import SettingError
-from aioflow.expressions.reading import read_date
-from aioflow.pattern import pattern
 from aioflow.relation import Value
+from aioflow.values.text import read_date
 
 _MONTHS = [
     "january",
@@ -60,9 +59,9 @@ _DIRECTIVES = {
     "%": "%",
 }
 _SHORT = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
-_DIRECTIVE = pattern(r"%[-#]?(.?)|(\s+)", re.DOTALL)
+_DIRECTIVE = re.compile(r"%[-#]?(.?)|(\s+)", re.DOTALL)
 _TIMES = frozenset("HIMSfps")
-_MAIL_DATE = pattern(
+_MAIL_DATE = re.compile(
     r"(?:[a-z]{3}, ?)?\d{1,2} [a-z]{3} \d{4} \d{2}:\d{2}(?::\d{2})? (?:[+-]\d{4}|[a-z]{1,5})", re.IGNORECASE
 )
 
@@ -157,7 +156,7 @@ def _translated(text: str) -> tuple[list[str], list[str]]:
     return pieces, names
 
 
-_GROUP = pattern(r"\(\?P<(\w)>")
+_GROUP = re.compile(r"\(\?P<(\w)>")
 
 
 def _moment(parts: dict[str, str | None], has_time: bool) -> date:

@@ -1,14 +1,13 @@
-"""A wrapper as frozen data: what its text says, before a request is made or a page read."""
+"""A wrapper as frozen data: the content of its text, before a request is made or a page read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.relation import Schema, Type, Value
 from aioflow.source import Span
 
@@ -63,7 +62,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What is to be read from a page: all that a reader needs to know."""
+    """The extraction from a page: all that a reader needs to know."""
 
     reader: str = "html"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +78,7 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Paging:
-    """How a wrapper goes on to further pages by itself."""
+    """The rule by which a wrapper follows further pages by itself."""
 
     kind: Literal["next", "number", "offset", "cursor"]
     parameter: str | None = None  # of the query

@@ -1,23 +1,22 @@
-"""Pages that are no text: told by what their bytes begin with, and by what the host says of them.
+"""Detection of pages that are not text, by their first bytes and by their media type.
 
-puremagic knows more kinds, but its present release needs Python 3.12, and two letters such as `BM` or `MZ`,
-with which many a text begins, are a picture or a program to it; filetype had its last release in 2022. Only
-kinds are listed here whose first bytes no text has.
+puremagic knows more kinds, but its present release needs Python 3.12, and takes texts that begin with two
+letters such as `BM` or `MZ` for pictures or programs; filetype had its last release in 2022. The kinds listed
+here begin with bytes that no text has.
 """
 
 from __future__ import annotations
 
 import re
 from codecs import getincrementaldecoder
+from dataclasses import dataclass
 
-from aioflow.dataclass import dataclass
-from aioflow.pattern import pattern
-from aioflow.quantities import count_text
+from aioflow.values.quantities import count_text
 from aioflow.web.errors import BinaryPageError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import detect
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from aioflow.wrappers.registry import reader
 
 SNIFFED_BYTES = 1024
@@ -79,7 +78,7 @@ _NAMES = {
 }
 # What a file of each kind begins with.
 _MAGIC = tuple(
-    (media_type, pattern(magic, re.DOTALL))
+    (media_type, re.compile(magic, re.DOTALL))
     for media_type, magic in (
         ("application/pdf", rb"(?:\xef\xbb\xbf)?\s*%PDF-\d"),
         ("application/epub+zip", rb"PK\x03\x04.{26}mimetypeapplication/epub\+zip"),
@@ -123,7 +122,7 @@ _MAGIC = tuple(
     )
 )
 # What hosts say of files that are no text; of the rest they know nothing, or it is text.
-_SAYS_BINARY = pattern(
+_SAYS_BINARY = re.compile(
     r"(?:image/(?!svg)|audio/|video/|font/|model/)[\w.+-]+"
     r"|application/(?:pdf|zip|gzip|x-gzip|zstd|x-tar|x-bzip2?|x-xz|x-7z-compressed|x-rar.*|vnd\.rar|wasm|protobuf"
     r"|x-protobuf|msword|vnd\.ms-.*|vnd\.openxmlformats-.*|vnd\.oasis\..*|epub\+zip|java-archive|x-msdownload"
@@ -134,7 +133,7 @@ _SAYS_NOTHING = frozenset(
 )
 _BEGINNINGS_OF_TEXT = (b"<", b"{", b"[", b"")  # of most pages; no kind of file above begins so
 # Bytes that no text has (WHATWG MIME Sniffing, section 7.2), beside those of UTF-16.
-_BINARY_BYTE = pattern(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def medium_of(start: bytes, content_type: str = "", charset: str | None = None) -> Medium | None:

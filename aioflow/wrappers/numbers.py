@@ -1,17 +1,16 @@
-"""Numbers as people write them: grouped, with signs, in several locales, inside other text."""
+"""Numbers as people write them: grouped, signed, in several locales, inside other text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
-from aioflow.expressions.reading import LONGEST_NUMBER, exact_number, read_number
-from aioflow.pattern import pattern
 from aioflow.relation import Value
+from aioflow.values.text import LONGEST_NUMBER, exact_number, read_number
 
 Number: TypeAlias = int | float | Decimal
 
@@ -22,16 +21,16 @@ _HYPHENS = r"\-\u2212\uff0d"
 _DASHES = rf"{_HYPHENS}\u2013"
 _CURRENCY = rf"(?:[{_CURRENCIES}]|[A-Z]{{2,3}}\.?)"
 # A dash is a minus when it touches the number or its currency, and no word before it: `A-5` is 5.
-_MINUS_BEFORE = pattern(rf"(?:^|[^\w)\]])[{_DASHES}](?:{_CURRENCY}[{_SPACES}]?)?$")
-_FAR_MINUS = pattern(rf"\s*(?:{_CURRENCY})?\s*[{_HYPHENS}]\s*(?:{_CURRENCY})?\s*")
-_MINUS_AFTER = pattern(rf"[{_DASHES}]\s*(?:{_CURRENCY})?\s*")
-_ONLY_SIGNS = pattern(rf"[\s%‰]*(?:{_CURRENCY})?[\s%‰]*")
-_OPENED = pattern(rf"\s*({_CURRENCY}?)\s*\(\s*({_CURRENCY}?)\s*")
-_CLOSED = pattern(rf"[\s%]*({_CURRENCY}?)\s*\)\s*({_CURRENCY}?)\s*")
-_SCALE = pattern(rf"[{_SPACES}]?(k|mio|m|bn|b)\b", re.IGNORECASE)
+_MINUS_BEFORE = re.compile(rf"(?:^|[^\w)\]])[{_DASHES}](?:{_CURRENCY}[{_SPACES}]?)?$")
+_FAR_MINUS = re.compile(rf"\s*(?:{_CURRENCY})?\s*[{_HYPHENS}]\s*(?:{_CURRENCY})?\s*")
+_MINUS_AFTER = re.compile(rf"[{_DASHES}]\s*(?:{_CURRENCY})?\s*")
+_ONLY_SIGNS = re.compile(rf"[\s%‰]*(?:{_CURRENCY})?[\s%‰]*")
+_OPENED = re.compile(rf"\s*({_CURRENCY}?)\s*\(\s*({_CURRENCY}?)\s*")
+_CLOSED = re.compile(rf"[\s%]*({_CURRENCY}?)\s*\)\s*({_CURRENCY}?)\s*")
+_SCALE = re.compile(rf"[{_SPACES}]?(k|mio|m|bn|b)\b", re.IGNORECASE)
 _SCALES = {"k": 10**3, "m": 10**6, "mio": 10**6, "b": 10**9, "bn": 10**9}
-_EXPONENT = pattern(r"[eE][+-]?\d")
-_DIGIT = pattern(r"\d")
+_EXPONENT = re.compile(r"[eE][+-]?\d")
+_DIGIT = re.compile(r"\d")
 _MOST_SIGNS = 64  # characters of signs and currencies around a number
 _NEAR = 12  # characters before a number in which its sign stands
 

@@ -1,4 +1,4 @@
-"""The page that is being read, as conversions see it: its address, and what in it could not be read."""
+"""The page that is being read, as conversions see it: its address, and its unreadable values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from aioflow.relation import Value
 from aioflow.web.urls import Base
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 
 # What servers say of pages that they know nothing of.
 _SAY_NOTHING = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
@@ -78,7 +78,7 @@ class Page:
 
 
 class PageFindings:
-    """What a Reading tells of its page beside the rows; a base for readings that have a `_page`."""
+    """The findings of a Reading beside its rows; a base for readings that have a `_page`."""
 
     _page: Page
     _next_page: Value = None

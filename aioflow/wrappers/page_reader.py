@@ -1,4 +1,4 @@
-"""Reads pages: on the event loop where that is quick, else in a process, within limits of time and memory."""
+"""The reader of pages: on the event loop where that is quick, else in a process with limits."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 import pickle
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from time import thread_time
 
-from aioflow.context import Context
-from aioflow.dataclass import dataclass
+from aioflow.authoring.context import Context
 from aioflow.errors import ProcessError
-from aioflow.quantities import byte_text
 from aioflow.relation import Batch, Value
-from aioflow.web.messages import Response
+from aioflow.values.quantities import byte_text
+from aioflow.web.http import Response
 from aioflow.web.settings import HttpSettings
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.loop_time import HeavyPageError, on_the_loop
-from aioflow.wrappers.reading import Extractor, PageHead, Reading
+from aioflow.wrappers.loop_fairness import HeavyPageError, on_the_loop
+from aioflow.wrappers.readers.reader import Extractor, PageHead, Reading
 from aioflow.wrappers.registry import compiled
 
 # What is read bit by bit, in bits that do not keep the loop waiting.
@@ -34,7 +34,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class PageRows:
-    """What was read of a whole page; `packed` are the rows if another process read it."""
+    """The content of a whole page; `packed` are the rows if another process read it."""
 
     rows: Batch
     next_page: Value

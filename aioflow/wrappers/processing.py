@@ -1,7 +1,7 @@
-"""The words behind a selector: from what a reader found in a page to the value of an attribute.
+"""The processing of a field: from the finds of a selector to the value of an attribute.
 
-Readers call `compile_field` once for each field, and the Conversion's `convert` for each value. The words
-work in the order in which they stand: on one value, or on each of several (`all`, `join`, `count`, `split`).
+Readers call `compile_field` once for each field, and `Conversion.convert` for each value. The words work in
+the order in which they stand: on one value, or on each of several (`all`, `join`, `count`, `split`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from aioflow.errors import SettingError
 from aioflow.relation import Relation, Type, Value
 from aioflow.wrappers.conversions import (
+    ConversionWord,
     DocumentKind,
     Step,
-    Word,
     as_text,
     constant_of,
     join_step,
@@ -23,7 +23,7 @@ from aioflow.wrappers.conversions import (
     word_named,
 )
 from aioflow.wrappers.definition import Field, Processing
-from aioflow.wrappers.loop_time import check
+from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page
 
 Matches: TypeAlias = Literal["first", "last", "all"]
@@ -202,7 +202,7 @@ class _Compiled:
         else:
             self._convert(word, word_named(word))
 
-    def _convert(self, word: Processing, meaning: Word) -> None:
+    def _convert(self, word: Processing, meaning: ConversionWord) -> None:
         if meaning.make is None:
             return
         if meaning.takes_text and self.type is not Type.CHAR:

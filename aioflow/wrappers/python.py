@@ -1,23 +1,21 @@
-"""Wrappers written in Python: async functions that fetch what they like and give rows."""
+"""Wrappers written in Python: async functions that fetch pages and return rows."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from aioflow.dataclass import dataclass
+from aioflow.authoring.function import parse_attributes
 from aioflow.errors import SettingError, suggestion
-from aioflow.function import parse_attributes
 from aioflow.relation import Batch, Row, Schema, Type, Value
-from aioflow.rows import row_of_mapping, value_of
+from aioflow.values.coercion import Coercion, row_of_mapping, shown, value_of
 from aioflow.web.errors import ExtractionError
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.wrappers.definition import WrapperInput
-from aioflow.wrappers.fitting import Fitting, shown
-from aioflow.wrappers.values import misfit
+from aioflow.wrappers.input_values import misfit
 
 if TYPE_CHECKING:
     from aioflow.wrappers.health import Tally
@@ -28,7 +26,7 @@ _REQUEST_DEFAULTS = {each.name: each.default for each in fields(Request)}
 
 
 class Web:
-    """What a wrapper in Python fetches with: the engine's client, with the run's cookies and permits.
+    """The client of a wrapper in Python: the engine's own, with the cookies and permits of the run.
 
     `send` answers requests, `defaults` are for what a request leaves open, `tally` counts the pages.
     """
@@ -61,7 +59,7 @@ class Web:
         return await self._answer(replace(request, **open_ones) if open_ones else request)
 
     async def _answer(self, request: Request) -> Response:
-        from aioflow.wrappers.answers import accepted
+        from aioflow.wrappers.calls import accepted
 
         response = accepted(await self._send(request))
         if self._tally is not None:
@@ -91,13 +89,13 @@ class PythonWrapper:
         return ()
 
     @cached_property
-    def inputs_fitting(self) -> Fitting:
+    def inputs_fitting(self) -> Coercion:
         """What makes values of inputs fit the function."""
-        return Fitting(((given.name, given.type) for given in self.inputs), misfit)
+        return Coercion(((given.name, given.type) for given in self.inputs), misfit)
 
     @cached_property
-    def _fitting(self) -> Fitting:
-        return Fitting(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
+    def _fitting(self) -> Coercion:
+        return Coercion(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
 
     def rows(self, results: object) -> Batch:
         """What the function gave, as rows; an ExtractionError or TypeError when that makes no sense."""

@@ -1,14 +1,14 @@
-"""Readers by name: those registered here, and those of installed packages when first asked for."""
+"""The registry of readers: those registered here, and those of installed packages, loaded on first use."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from aioflow.config.entry_points import installed
 from aioflow.errors import SettingError, suggestion
-from aioflow.installed import installed
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.kept import Kept
-from aioflow.wrappers.reading import ENTRY_POINTS, Extractor, Reader
+from aioflow.wrappers.identity_cache import IdentityCache
+from aioflow.wrappers.readers.reader import ENTRY_POINTS, Extractor, Reader
 
 _readers: dict[str, Reader] = {}
 
@@ -45,7 +45,9 @@ def reader_names() -> list[str]:
     return sorted({*_readers, *(point.name.lower() for point in installed(ENTRY_POINTS))})
 
 
-_compiled = Kept[Extraction, Extractor](lambda extraction: reader(extraction.reader).compile(extraction))
+_compiled = IdentityCache[Extraction, Extractor](
+    lambda extraction: reader(extraction.reader).compile(extraction)
+)
 
 
 def _installed(key: str) -> Reader | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioflow.bench import Bench, Goal, at_least, at_most, experiment
-from aioflow.bench.environments import Environment, EnvironmentMissingError, environment_with
-from aioflow.bench.results import Unit
-from aioflow.bench.statistics import paired_ratio
+from aioflow.benchmarks.harness import Bench, Goal, at_least, at_most, experiment
+from aioflow.benchmarks.harness.environments import Environment, EnvironmentMissingError, environment_with
+from aioflow.benchmarks.harness.results import Unit
+from aioflow.benchmarks.harness.statistics import paired_ratio
 from aioflow.benchmarks.peers.running import (
     AIOFLOW,
     BY_HAND,
@@ -211,7 +211,6 @@ def claim_memory(bench: Bench, peers: Peers, figure: str) -> None:
     "idiomatic as well; each run and the site have a process of their own, and all must find the same",
     limit="1.3 s and 2.6 s to the last house, 0.2 s to the first; of the crawl, code by hand with aiohttp, "
     "selectolax and cheap resolution of links",
-    needs_checkout=True,
 )
 def peers(bench: Bench) -> None:
     found = find_peers(bench)

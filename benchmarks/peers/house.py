@@ -1,4 +1,4 @@
-"""What a page about a house says, and in what form it is handed on: the same for all peers.
+"""The content of a page about a house, and the form in which it is passed on: the same for all peers.
 
 Imports nothing but the standard library: peers run in environments of their own.
 """

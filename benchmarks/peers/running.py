@@ -1,4 +1,4 @@
-"""Runs the jobs of peers, each in a process and an environment of its own, and sees that they do the same."""
+"""Runs the jobs of peers, each in a separate process and environment, and checks that they find the same."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aioflow.bench.processes import measure_apart, run_command
 from aioflow.benchmarks.arrivals import Arrivals
 from aioflow.benchmarks.contenders import expect_same
+from aioflow.benchmarks.harness.processes import measure_process, run_command
 from aioflow.benchmarks.web_jobs import HOMESEEKERS, SEARCH
 from aioflow.demo.running import Site
 
@@ -67,7 +67,7 @@ def measure_all(peers: Iterable[Peer], job: Job) -> Mapping[str, Measured]:
 
 def measure(peer: Peer, job: Job) -> Measured:
     """Do a job once."""
-    used = measure_apart(
+    used = measure_process(
         _PACKAGE,
         "measure",
         peer.module,

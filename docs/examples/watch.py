@@ -10,7 +10,7 @@ Prints:
 import asyncio
 
 from aioflow import Engine, function, loads
-from aioflow.events import Event, FiringEnded
+from aioflow.runtime.events import Event, FiringEnded
 
 PAGES = {
     "/books": (["The Dataflow Book", "Streams at Work"], "/books?page=2"),

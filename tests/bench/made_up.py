@@ -3,9 +3,9 @@
 import random
 from functools import cache
 
-from aioflow.bench import Curve, Results
-from aioflow.bench.experiment import Bench, Experiment
-from aioflow.bench.results import Finding, Origin, at_least, at_most
+from aioflow.benchmarks.harness import Curve, Results
+from aioflow.benchmarks.harness.experiment import Bench, Experiment
+from aioflow.benchmarks.harness.results import Finding, Origin, at_least, at_most
 
 # Name, seconds to the first and last tuple, and the limits of both.
 MODES = (("D-", 8.52, 8.55, 8.3, 8.4), ("D+S-", 1.74, 1.76, 1.6, 1.7), ("D+S+", 0.212, 1.36, 0.2, 1.3))

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from aioflow.bench.experiment import experiments
+from aioflow.benchmarks.harness.experiment import experiments
 
-HEADING = "from aioflow.bench import Bench, at_most, experiment\n"
+HEADING = "from aioflow.benchmarks.harness import Bench, at_most, experiment\n"
 WORKING = """
 @experiment("How long does it take?", work="little")
 def working(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """`aioflow bench` as people use it: what it prints and writes, its exit status, and how it can be stopped."""
 
+import importlib.util
 import io
 import os
 import signal
@@ -12,12 +13,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from aioflow.bench import running
-from aioflow.bench.processes import ROOT
-from aioflow.bench.progress import Progress
-from aioflow.bench.results import Finding
-from aioflow.bench.storing import load, save
-from aioflow.cli.benching import bench
+from aioflow.benchmarks.harness import runner
+from aioflow.benchmarks.harness.processes import ROOT
+from aioflow.benchmarks.harness.progress import Progress
+from aioflow.benchmarks.harness.results import Finding, load, save
+from aioflow.cli.commands import bench as bench_command
+from aioflow.cli.commands.bench import bench
 from tests.bench.made_up import made_up_results
 from tests.bench.packages import FAILING, HEADING, WORKING, package
 from tests.clocks import PATIENCE_SECONDS
@@ -29,8 +30,8 @@ WAITING = """
 @experiment("What if it never ends?", work="none")
 def waiting(bench: Bench) -> None:
     import os, sys, threading
-    from aioflow.bench.processes import run_apart
-    run_apart(os.environ["SLEEPER"], os.environ["FIFO"])
+    from aioflow.benchmarks.harness.processes import run_process
+    run_process(os.environ["SLEEPER"], os.environ["FIFO"])
 """
 SLEEPER = """
 import os, sys, threading
@@ -40,9 +41,9 @@ threading.Event().wait()
 """
 COMMAND = """
 import sys
-from aioflow.bench import running
-running.PACKAGE = "stopped"
-from aioflow.cli.benching import bench
+from aioflow.benchmarks.harness import runner
+runner.PACKAGE = "stopped"
+from aioflow.cli.commands.bench import bench
 bench(prog_name="aioflow bench")
 """
 
@@ -61,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     modules = {"a": WORKING, "b": FAILING, "c": MISSING_ITS_GOAL}
     with package(tmp_path, "commanded", modules) as name:
-        monkeypatch.setattr(running, "PACKAGE", name)
+        monkeypatch.setattr(runner, "PACKAGE", name)
         yield
 
 
@@ -150,7 +151,7 @@ def test_a_profile_names_functions_and_their_cost_of_a_tuple(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with package(tmp_path, "profiled", {"a": BUSY}) as name:
-        monkeypatch.setattr(running, "PACKAGE", name)
+        monkeypatch.setattr(runner, "PACKAGE", name)
         done = run("hot", "--profile")
     assert done.exit_code == 0
     assert "for 1,000 tuples" in done.stdout
@@ -162,9 +163,9 @@ def test_a_profile_names_functions_and_their_cost_of_a_tuple(
 def test_a_profile_says_when_there_was_too_little_to_see(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    idle = "from aioflow.bench import experiment\n@experiment('Cold?', work='none')\ndef cold(bench): pass\n"
+    idle = "@experiment('Cold?', work='none')\ndef cold(bench): pass\n"
     with package(tmp_path, "unprofiled", {"a": idle}) as name:
-        monkeypatch.setattr(running, "PACKAGE", name)
+        monkeypatch.setattr(runner, "PACKAGE", name)
         done = run("cold", "--profile", "--quick")
     assert done.exit_code == 0
     assert "note: cold computed too little to tell what is hot; a run that is not quick" in done.stderr
@@ -198,6 +199,65 @@ def test_a_run_that_is_stopped_keeps_what_was_finished_and_ends_its_processes(
     assert stored(tmp_path) == ["working"]
     with pytest.raises(ProcessLookupError):
         os.kill(sleeper, 0)
+
+
+# --- where it runs ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have a package not found."""
+
+    def hide(package: str) -> None:
+        known = importlib.util.find_spec
+        monkeypatch.setattr(bench_command, "find_spec", lambda name: None if name == package else known(name))
+
+    return hide
+
+
+@pytest.mark.parametrize("arguments", [("working",), ("list",), ("report",), ("compare", "a", "b")])
+def test_an_installed_package_says_that_benchmarks_need_a_checkout(
+    run: Run, missing: Callable[[str], None], arguments: tuple[str, ...]
+) -> None:
+    missing("aioflow.benchmarks")
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "benchmarks run from a checkout of the sources" in done.stderr
+    assert "make bench" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["scipy", "matplotlib"])
+def test_a_checkout_without_the_extra_says_so(run: Run, missing: Callable[[str], None], package: str) -> None:
+    missing(package)
+    done = run("list")
+    assert done.exit_code == 2
+    assert "aioflow bench needs an optional package: pip install 'aioflow[bench]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import aioflow.cli.app",  # as for `aioflow --help`
+        "import aioflow.benchmarks.memory, aioflow.benchmarks.web_jobs",  # in processes that are measured
+        "from aioflow.benchmarks.harness.runner import load_experiments; load_experiments()",
+    ],
+)
+def test_neither_scipy_nor_matplotlib_is_loaded_where_nothing_is_reported(code: str) -> None:
+    heavy = "{'numpy', 'scipy', 'matplotlib'} & set(sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(sorted({heavy}))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_commands_do_not_load_the_harness() -> None:
+    code = "import sys, aioflow.cli.app; print([name for name in sys.modules if 'benchmarks' in name])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 # --- reading results ----------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.bench import environments
-from aioflow.bench.environments import EnvironmentMissingError, environment_with
+from aioflow.benchmarks.harness import environments
+from aioflow.benchmarks.harness.environments import EnvironmentMissingError, environment_with
 
 
 @pytest.fixture(autouse=True)

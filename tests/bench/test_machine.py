@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.bench import machine
-from aioflow.bench.machine import Watch, describe_machine, find_commit, find_versions
+from aioflow.benchmarks.harness import machine
+from aioflow.benchmarks.harness.machine import MachineMonitor, describe_machine, find_commit, find_versions
+from aioflow.benchmarks.harness.processes import ROOT
 
 
 def test_neither_host_nor_user_nor_folders_are_told() -> None:
-    told = json.dumps([describe_machine(), find_versions(), find_commit(), Watch().conditions()])
+    told = json.dumps([describe_machine(), find_versions(), find_commit(), MachineMonitor().conditions()])
     assert platform.node() not in told
     assert str(Path.home()) not in told
     assert f'"{getpass.getuser()}"' not in told
-    assert str(machine.ROOT) not in told
+    assert str(ROOT) not in told
 
 
 def test_the_commit_of_this_checkout_is_told() -> None:
     commit, dirty = find_commit()
-    if (machine.ROOT / ".git").exists():
+    if (ROOT / ".git").exists():
         assert len(commit) == 40
     else:
         assert (commit, dirty) == ("", False)
@@ -31,13 +32,12 @@ def test_the_commit_of_this_checkout_is_told() -> None:
 def test_without_a_repository_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     assert find_commit() == ("", False)
-    assert not machine.is_checkout()
 
 
 def test_collections_of_garbage_are_counted() -> None:
     gc.disable()  # else the interpreter may choose this very moment
     try:
-        watch = Watch()
+        watch = MachineMonitor()
         gc.collect()
         gc.collect()
         assert watch.conditions()["collections"][2] == 2
@@ -51,7 +51,7 @@ def test_shares_tell_who_used_the_processors(monkeypatch: pytest.MonkeyPatch) ->
     own = iter([10.0, 30.0])
     monkeypatch.setattr(machine, "_machine_seconds", lambda: next(readings))
     monkeypatch.setattr(machine, "_own_seconds", lambda: next(own))
-    told = Watch().conditions()
+    told = MachineMonitor().conditions()
     assert told["own_share"] == pytest.approx(20 / 90, abs=1e-4)
     assert told["others_share"] == pytest.approx(20 / 90, abs=1e-4)
     assert told["stolen_share"] == pytest.approx(2 / 90, abs=1e-4)
@@ -63,5 +63,5 @@ def test_a_system_that_tells_nothing_is_told_of_without_it(
     for name in ("_CPUINFO", "_MEMINFO", "_STAT"):
         monkeypatch.setattr(machine, name, tmp_path / "missing")
     assert describe_machine()["memory_megabytes"] is None
-    assert "others_share" not in Watch().conditions()
-    assert "megahertz" not in Watch().conditions()
+    assert "others_share" not in MachineMonitor().conditions()
+    assert "megahertz" not in MachineMonitor().conditions()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from aioflow.bench.markdown import markdown_report
+from aioflow.benchmarks.harness.markdown import markdown_report
 from tests.bench.made_up import made_up_results
 
 REPORT = markdown_report(made_up_results(), "plots")
@@ -18,15 +18,15 @@ def test_every_table_has_as_many_cells_in_each_row() -> None:
 
 
 def test_drawings_are_files_that_the_text_shows() -> None:
-    assert "plots/figure-14-measured-1.svg" in REPORT.files
-    for name, drawing in REPORT.files.items():
+    assert "plots/figure-14-measured-1.svg" in REPORT.drawings
+    for name, drawing in REPORT.drawings.items():
         assert f"]({name})" in REPORT.text
         ElementTree.fromstring(drawing)
 
 
 def test_without_a_folder_there_are_no_drawings() -> None:
     report = markdown_report(made_up_results(), None)
-    assert report.files == {}
+    assert report.drawings == {}
     assert "![" not in report.text
 
 

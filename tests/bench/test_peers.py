@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.bench import Bench, Finding, at_least
-from aioflow.bench.experiment import experiments
-from aioflow.bench.running import choose
+from aioflow.benchmarks.harness import Bench, Finding, at_least
+from aioflow.benchmarks.harness.experiment import experiments
+from aioflow.benchmarks.harness.runner import choose
 from aioflow.benchmarks.peers import by_aioflow, comparison
 from aioflow.benchmarks.peers.comparison import Peers, claim_beside, compare
 from aioflow.benchmarks.peers.running import AIOFLOW, BY_HAND, Job, Peer, measure, measure_all
@@ -22,9 +22,8 @@ def finding(bench: Bench) -> Finding:
     return bench.finding(experiments["peers"])
 
 
-def test_the_experiment_is_found_and_needs_a_checkout() -> None:
+def test_the_experiment_is_found() -> None:
     (found,) = choose(["peers"])
-    assert found.needs_checkout
     assert found.question.endswith("?")
 
 
@@ -87,7 +86,7 @@ def test_a_goal_beside_a_peer_that_cannot_run_says_why_it_was_not_measured() -> 
 
 
 def test_what_is_not_installed_is_noted_and_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("aioflow.bench.environments.environments_folder", lambda: tmp_path)
+    monkeypatch.setattr("aioflow.benchmarks.harness.environments.environments_folder", lambda: tmp_path)
     bench = Bench(quick=True)
     peers = comparison.find_peers(bench)
     assert peers.present == [AIOFLOW, BY_HAND]

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from aioflow.bench.processes import (
+from aioflow.benchmarks.harness.child import resident_megabytes
+from aioflow.benchmarks.harness.processes import (
     ROOT,
-    ProcessError,
+    MeasurementError,
     collections_apart,
-    measure_apart,
+    measure_process,
     profiles_to,
-    resident_megabytes,
-    run_apart,
     run_command,
+    run_process,
     run_silently,
 )
 from tests.clocks import PATIENCE_SECONDS
@@ -40,7 +40,7 @@ def script(tmp_path: Path) -> Write:
 
 def test_the_last_line_of_output_is_read_as_json(script: Write) -> None:
     work = script('import sys, json\nprint("hello")\nprint(json.dumps({"given": sys.argv[1:]}))')
-    assert run_apart(work, "a", 2) == {"given": ["a", "2"]}
+    assert run_process(work, "a", 2) == {"given": ["a", "2"]}
 
 
 def test_a_module_runs_as_the_main_one_and_finds_aioflow(
@@ -48,12 +48,12 @@ def test_a_module_runs_as_the_main_one_and_finds_aioflow(
 ) -> None:
     (tmp_path / "some_module.py").write_text("import aioflow\nprint(f'[\"{__name__}\"]')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert run_apart("some_module") == ["__main__"]
+    assert run_process("some_module") == ["__main__"]
 
 
 def test_memory_and_processor_time_are_those_of_the_process(script: Write) -> None:
-    small = measure_apart(script("print(1)"))
-    large = measure_apart(script('kept = b"x" * 80_000_000\nsum(range(2_000_000))\nprint(1)'))
+    small = measure_process(script("print(1)"))
+    large = measure_process(script('kept = b"x" * 80_000_000\nsum(range(2_000_000))\nprint(1)'))
     assert large.peak_megabytes - small.peak_megabytes == pytest.approx(80, abs=8)
     assert large.processor_seconds > small.processor_seconds > 0
     assert large.seconds > 0
@@ -62,22 +62,22 @@ def test_memory_and_processor_time_are_those_of_the_process(script: Write) -> No
 def test_the_peak_of_a_process_does_not_begin_with_that_of_its_parent(script: Write) -> None:
     work = script("print(1)")
     kept = b"x" * 150_000_000
-    assert measure_apart(work).peak_megabytes < 80 < resident_megabytes()
+    assert measure_process(work).peak_megabytes < 80 < resident_megabytes()
     del kept
 
 
 def test_a_process_that_fails_tells_its_last_words(script: Write) -> None:
-    with pytest.raises(ProcessError, match=r"(?s)work\.py .*ended with status 1.*ValueError: no luck"):
-        run_apart(script('raise ValueError("no luck")'))
-    with pytest.raises(ProcessError, match="was ended by signal 9"):
-        run_apart(script("import os\nos.kill(os.getpid(), 9)"))
+    with pytest.raises(MeasurementError, match=r"(?s)work\.py .*ended with status 1.*ValueError: no luck"):
+        run_process(script('raise ValueError("no luck")'))
+    with pytest.raises(MeasurementError, match="was ended by signal 9"):
+        run_process(script("import os\nos.kill(os.getpid(), 9)"))
 
 
 def test_a_process_that_prints_no_json_is_told(script: Write) -> None:
-    with pytest.raises(ProcessError, match="printed no JSON on its last line but 'hello'"):
-        run_apart(script('print("hello")'))
-    with pytest.raises(ProcessError, match="printed no JSON on its last line but 'nothing'"):
-        run_apart(script(""))
+    with pytest.raises(MeasurementError, match="printed no JSON on its last line but 'hello'"):
+        run_process(script('print("hello")'))
+    with pytest.raises(MeasurementError, match="printed no JSON on its last line but 'nothing'"):
+        run_process(script(""))
 
 
 def test_a_command_tells_when_its_first_line_came(script: Write) -> None:
@@ -91,11 +91,11 @@ def test_a_command_tells_when_its_first_line_came(script: Write) -> None:
 
 
 def test_a_command_that_fails_tells_what_it_said() -> None:
-    with pytest.raises(ProcessError, match=r"(?s)ended with status 3.*no such thing"):
+    with pytest.raises(MeasurementError, match=r"(?s)ended with status 3.*no such thing"):
         run_command(
             [sys.executable, "-c", "import sys; print('no such thing', file=sys.stderr); sys.exit(3)"]
         )
-    with pytest.raises(ProcessError, match="said on stdout"):
+    with pytest.raises(MeasurementError, match="said on stdout"):
         run_silently([sys.executable, "-c", "print('said on stdout'); raise SystemExit(1)"])
 
 
@@ -103,8 +103,8 @@ def test_profiles_are_handed_over_only_where_asked_for(script: Write) -> None:
     received: list[tuple[str, Any]] = []
     work = script("sum(range(3_000_000))\nprint('{\"count\": 7}')")
     with profiles_to(lambda name, seen, found: received.append((name, found))):
-        measure_apart(work, "x", profiled_as="a name")
-    measure_apart(work)
+        measure_process(work, "x", profiled_as="a name")
+    measure_process(work)
     assert received == [("a name", {"count": 7})]
 
 
@@ -120,8 +120,8 @@ threading.Event().wait()
 """
 PARENT = """
 import sys
-from aioflow.bench.processes import run_apart
-run_apart(sys.argv[1], sys.argv[2])
+from aioflow.benchmarks.harness.processes import run_process
+run_process(sys.argv[1], sys.argv[2])
 """
 
 
@@ -174,7 +174,7 @@ def test_a_measured_process_ends_with_the_one_that_was_killed(tmp_path: Path, sc
 
 def test_garbage_that_processes_collect_is_counted(script: Write) -> None:
     before = collections_apart()
-    run_apart(script("import gc\nfor _ in range(9):\n    gc.collect()\nprint(1)"))
+    run_process(script("import gc\nfor _ in range(9):\n    gc.collect()\nprint(1)"))
     assert collections_apart()[2] - before[2] == pytest.approx(
         9, abs=1
     )  # and those of the interpreter itself
@@ -197,5 +197,5 @@ def test_a_command_of_a_module_is_profiled_too(tmp_path: Path, monkeypatch: pyte
 def test_a_process_without_a_name_is_profiled_under_that_of_its_module() -> None:
     received = []
     with profiles_to(lambda name, seen, found: received.append(name)):
-        run_apart("aioflow.benchmarks.in_flight", 16, 20)
+        run_process("aioflow.benchmarks.in_flight", 16, 20)
     assert received == ["in_flight 16"]

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from aioflow.bench import Curve, Plot, Samples, at_least, at_most
-from aioflow.bench.experiment import Bench, Experiment, with_figures
-from aioflow.bench.pairs import figures, pair, pairs
-from aioflow.bench.results import Claim, Unit
-from aioflow.bench.statistics import Interval
-from aioflow.bench.wording import (
+from aioflow.benchmarks.harness import Curve, Plot, Samples, at_least, at_most
+from aioflow.benchmarks.harness.comparison import figures, pair, pairs
+from aioflow.benchmarks.harness.experiment import Bench, Experiment, with_figures
+from aioflow.benchmarks.harness.results import Claim, Unit
+from aioflow.benchmarks.harness.statistics import Interval
+from aioflow.benchmarks.harness.wording import (
     bounds,
     goal_text,
     goals_summary,

@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 import aioflow as package
-from aioflow.cli.app import app, app_for
-from aioflow.cli.explaining import _COLUMNS
+from aioflow.cli.app import COMMANDS
+from aioflow.cli.commands.explain import _COLUMNS
 from tests.cli.conftest import PLANS, Ended
 from tests.cli.program import aioflow, environment
 
 Command = Callable[..., Ended]
-
-COMMANDS = ("run", "check", "fmt", "graph", "explain", "fetch", "shell", "ops", "config", "demo")
-GROUPS = ("wrapper", "outbox", "notify", "suspects", "bench")
 
 
 # --- common -------------------------------------------------------------------------------------
@@ -37,20 +34,23 @@ def test_the_version_is_told_without_loading_what_it_does_not_need(folder: Path)
     assert loaded.isdisjoint({"typer", "rich", "lark", "pydantic", "aioflow.engine", "aioflow.language"})
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
-def test_a_command_that_comes_first_is_read_without_the_others(
-    name: str, command: Command, capfd: pytest.CaptureFixture[str]
-) -> None:
-    narrow = app_for([name, "--help"])
-    assert len(narrow.registered_commands) + len(narrow.registered_groups) == 1
-    with pytest.raises(SystemExit):
-        narrow([name, "--help"], prog_name="aioflow")
-    assert capfd.readouterr().out == command(name, "--help").output
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_what_each_says_of_itself(name: str, command: Command) -> None:
+    _, about, *_ = " ".join(command(name, "--help").output.split()).partition(COMMANDS[name])
+    assert about == COMMANDS[name]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version", "run"], ["rnu"]], ids=str)
-def test_all_commands_are_there_for_whatever_else_comes_first(arguments: list[str]) -> None:
-    assert app_for(arguments) is app
+def test_help_imports_no_command(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "aioflow", "--help"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "aioflow.cli.app" in loaded
+    assert not [name for name in loaded if name.startswith("aioflow.cli.commands")]
 
 
 def test_the_version_is_an_option_among_others_too(command: Command) -> None:
@@ -62,7 +62,7 @@ def test_help_lists_the_commands(command: Command) -> None:
         done = command(*arguments)
         assert done.code == 0
         names = re.findall(r"^  (\w+) ", done.output.partition("Commands:")[2], re.MULTILINE)
-        assert names == [*COMMANDS, *GROUPS]
+        assert names == [*COMMANDS]
 
 
 def test_a_completion_script_is_made(folder: Path) -> None:

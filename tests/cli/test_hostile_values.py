@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.display import visible, visible_json, visible_lines
+from aioflow.values.display import visible, visible_json, visible_lines
 from tests.cli.program import aioflow
 from tests.cli.site import HOSTILE, served
 from tests.cli.test_terminal import in_terminal

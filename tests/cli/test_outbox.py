@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from aioflow.messages.message import DeliveryError
-from aioflow.messages.outbox_table import OutboxTable
+from aioflow.messages.outbox.message import DeliveryError
+from aioflow.messages.outbox.table import OutboxTable
 from tests.cli.conftest import Ended
 from tests.cli.test_terminal import in_terminal, plain
 from tests.messages.posts import Post, ScriptedChannel, failing, opened_post

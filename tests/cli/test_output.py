@@ -5,8 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from aioflow.cli.formats import format_for, present
-from aioflow.cli.table import SAMPLE_ROWS, Table
+from aioflow.cli.output.formats import SAMPLE_ROWS, Table, format_for, present
 from aioflow.errors import InputError
 from aioflow.relation import Record, Relation, Schema
 

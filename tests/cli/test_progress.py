@@ -5,8 +5,8 @@ import re
 from io import StringIO
 
 from aioflow import loads
-from aioflow.cli.progress import FIRST_SECONDS, Progress, labels_of, render_steps
-from aioflow.statistics import StepStatistics
+from aioflow.cli.output.progress import FIRST_SECONDS, ProgressDisplay, labels_of, render_steps
+from aioflow.runtime.statistics import StepStatistics
 from aioflow.testing import run
 
 PLAN = """
@@ -39,7 +39,7 @@ def test_a_step_that_may_be_either_of_two_is_called_by_its_operator() -> None:
 
 async def shown_within(seconds: float) -> str:
     file = StringIO()
-    with Progress(lambda width, height: "working\n", file=file):
+    with ProgressDisplay(lambda width, height: "working\n", file=file):
         await asyncio.sleep(seconds)
     return file.getvalue()
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from aioflow import loads
-from aioflow.cli.pages import Browser, Page, reader_for, saved_page
-from aioflow.cli.paint import Paint
-from aioflow.cli.shell import Shell
-from aioflow.cli.terminal import completions, names_in
+from aioflow.cli.commands.shell import Shell, completions, names_in
+from aioflow.cli.output.colour import Colour
+from aioflow.cli.pages import Browser, FetchedPage, reader_for, saved_page
 from aioflow.errors import InputError
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from tests.cli.conftest import Ended
 from tests.cli.program import AIOFLOW, aioflow, environment, own_folders
 from tests.cli.site import HOUSES, Site, houses_page, served
@@ -35,7 +34,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def shell(site: Site) -> Iterator[Shell]:
     browser = Browser(WebSettings(HttpSettings(allow=(site.host,))))
-    yield Shell(browser, Paint(), width=100)
+    yield Shell(browser, Colour(), width=100)
     browser.close()
 
 
@@ -127,7 +126,7 @@ def test_files_of_lines_are_read_by_the_line(
 
 
 def test_the_type_of_an_answer_tells_json_by_the_line() -> None:
-    page = Page(
+    page = FetchedPage(
         PageHead("https://a.example/", headers={"Content-Type": "application/x-ndjson; charset=utf-8"}), b""
     )
     assert reader_for(page) == "json lines"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from aioflow.cli.holds import held
+from aioflow.cli.output.progress import host_wait_lines
 from aioflow.web.statistics import SourceStatistics
 from tests.cli.program import AIOFLOW, environment, own_folders
 from tests.cli.site import served
@@ -133,7 +133,7 @@ def test_lines_about_hosts_say_why_and_how_long() -> None:
         SourceStatistics("busy:80", paused_until=soon, waiting=2),
         SourceStatistics("broken:80", breaker="open", breaker_until=soon),
     ]
-    busy, broken = held(sources)
+    busy, broken = host_wait_lines(sources)
     assert re.fullmatch(r"busy:80 asked us to wait until [\d:]{8} \([\d.]+ s\); 2 requests waiting", busy)
     assert broken.startswith("broken:80 failed too often and is left alone until ")
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from aioflow.cli.trace import Trace
+from aioflow.cli.output.trace import Trace
 from aioflow.errors import InputError
-from aioflow.events import (
+from aioflow.runtime.events import (
     CallEnded,
     CallStarted,
     Event,
     FiringEnded,
     FiringStarted,
+    MessagesDelivered,
+    RunCommitted,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -102,6 +104,17 @@ def test_calls_failures_and_warnings_are_shown(tmp_path: Path) -> None:
     assert (call["name"], call["args"]) == ("get_urls #2", {"iteration": 2, "parent": 1})
     instants = [entry["name"] for entry in entries if entry["ph"] == "i"]
     assert instants == ["failed: no answer", "two divisions by zero"]
+
+
+def test_commits_and_deliveries_are_shown(tmp_path: Path) -> None:
+    entries = written(
+        tmp_path / "t.json",
+        RunStarted(1.0, "r", "main"),
+        RunCommitted(1.1, "r", "main", 1),
+        MessagesDelivered(1.2, "r", "main", 2, 0, 1),
+    )
+    instants = [entry["name"] for entry in entries if entry["ph"] == "i"]
+    assert instants == ["run r: main", "commit 1", "messages: 2 sent, 0 given up, 1 waiting"]
 
 
 def test_what_a_run_left_open_ends_with_the_trace(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioflow.cli.paint import Paint
-from aioflow.cli.wrapper_test import highlighted
-from aioflow.wrappers.reading import Found
+from aioflow.cli.commands.wrapper.test import highlighted
+from aioflow.cli.output.colour import Colour
+from aioflow.wrappers.readers.reader import Found
 from tests.cli.conftest import Ended
 from tests.cli.program import aioflow
 from tests.cli.site import Site, houses_page, served
@@ -160,7 +160,7 @@ def test_all_gives_a_list_that_is_empty_where_count_is_nothing(test: Command, fo
 
 
 def test_values_are_marked_in_the_page_however_they_are_written() -> None:
-    paint = Paint()
+    paint = Colour()
     paint.is_on = True
     for value, excerpt, marked in (
         ("1 Oak", "<b>1 Oak</b>", "1 Oak"),

@@ -9,10 +9,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from aioflow.demo.modes import HOUSES, PAGES, WORKERS, DemoMode, demo_modes
 from aioflow.demo.picture import run_picture
-from aioflow.demo.timeline import Outcome, RequestSpan, Timeline, kind_of, lanes_of
-from aioflow.events import FiringEnded, FiringStarted
+from aioflow.demo.timeline import (
+    HOUSES,
+    PAGES,
+    WORKERS,
+    DemoMode,
+    ModeOutcome,
+    RequestSpan,
+    Timeline,
+    demo_modes,
+    kind_of,
+    lanes_of,
+)
+from aioflow.runtime.events import FiringEnded, FiringStarted
 from tests.clocks import PATIENCE_SECONDS
 
 # In one process, so that it is run once.
@@ -134,7 +144,7 @@ def test_requests_on_one_lane_do_not_overlap_and_pages_have_the_first() -> None:
 def test_the_picture_says_what_it_shows() -> None:
     mode = DemoMode("D+S+", "a <b> & c", WORKERS, 0.2, 1.3)
     request = RequestSpan("house", '/houses/"x"&y', 0.1, 0.2)
-    outcome = Outcome(mode, (request,), (0.25, 1.5))
+    outcome = ModeOutcome(mode, (request,), (0.25, 1.5))
     drawn = ElementTree.fromstring(run_picture([outcome, outcome], 0.1))
     texts = ["".join(element.itertext()) for element in drawn.iter(f"{SVG}text")]
     assert any("a <b> & c" in text for text in texts)

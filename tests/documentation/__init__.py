@@ -60,9 +60,14 @@ _KEY = re.compile(r"^(?:\$ aioflow outbox \w+ )?([0-9a-f]{8})\b", re.MULTILINE)
 _PROCESSES = get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
     [
-        *(__name__, "aioflow.cli.app", "aioflow.cli.run", "aioflow.operators", "aioflow.testing"),
-        *("aioflow.cli.outbox_commands", "aioflow.messages.email", "aioflow.messages.outbox"),
-        *("aioflow.messages.sandbox", "aioflow.state.own_tables", "aioflow.state.sqlite", "aioflow.web"),
+        *(__name__, "aioflow.cli.app", "aioflow.cli.commands.run", "aioflow.operators", "aioflow.testing"),
+        *("aioflow.cli.commands.outbox", "aioflow.messages.email.channel", "aioflow.messages.outbox.service"),
+        *(
+            "aioflow.messages.content.sandbox",
+            "aioflow.state.system_tables",
+            "aioflow.state.sqlite.driver",
+            "aioflow.web",
+        ),
     ]
 )
 

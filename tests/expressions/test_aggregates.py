@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from aioflow.authoring.function import AggregateFunction, aggregate_functions
 from aioflow.errors import SettingError
 from aioflow.expressions import Aggregates
-from aioflow.function import AggregateFunction, aggregate_functions
 from aioflow.relation import Schema, Type
 
 SCHEMA = Schema.of("any", price="number", city="char")

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.expressions import Condition, Projection, counters
-from aioflow.expressions.date_functions import _DIRECTIVES, UNITS
+from aioflow.expressions import Condition, Projection
+from aioflow.expressions.functions.dates import _DIRECTIVES, UNITS
 from aioflow.expressions.parser import DEEPEST_NESTING
-from aioflow.expressions.patterns import LONGEST_PATTERN, MOST_STEPS
-from aioflow.expressions.reading import LONGEST_TEXT
 from aioflow.expressions.reference import with_reference
-from aioflow.expressions.tokens import KEYWORDS, LONGEST_EXPRESSION
+from aioflow.expressions.syntax import KEYWORDS, LONGEST_EXPRESSION
 from aioflow.relation import Schema
+from aioflow.values import counters
+from aioflow.values.patterns import LONGEST_PATTERN, MOST_STEPS
+from aioflow.values.text import LONGEST_TEXT
 from tests.expressions.tools import value
 
 PAGE = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from aioflow.expressions.calls import all_functions
-from aioflow.expressions.functions import Function
+from aioflow.expressions.functions.table import ExpressionFunction
 from aioflow.relation import Document, Relation, Schema, Value
 from tests.expressions.tools import counted, holds, value
 
@@ -21,14 +21,14 @@ def test_an_example_is_true(example: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_function_is_documented(function: Function) -> None:
+def test_a_function_is_documented(function: ExpressionFunction) -> None:
     assert function.doc.endswith(".")
     assert function.examples or function.name in _WITHOUT_EXAMPLE
     assert function.name == function.name.lower()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_null_argument_gives_null(function: Function) -> None:
+def test_a_null_argument_gives_null(function: ExpressionFunction) -> None:
     if function.takes_null or function.name in ("coalesce", "if", "nullif"):
         return
     count = function.fewest

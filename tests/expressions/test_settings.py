@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from aioflow.authoring.setting import SettingPort
 from aioflow.errors import SettingError
 from aioflow.expressions import (
     Attributes,
@@ -15,7 +16,6 @@ from aioflow.expressions import (
     Template,
 )
 from aioflow.relation import Document, Schema, Type
-from aioflow.setting import SettingPort
 
 SCHEMA = Schema.of("any", price="number", city="char", sold="date", open="boolean", houses="relation")
 ROW = (1, 500, "Irvine", None, True, None)

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import aioflow
-from aioflow.state.moments import MOMENTS
+from aioflow.state.crash_points import MOMENTS
 
-_DECLARES = "from aioflow.state.moments import"
+_DECLARES = "from aioflow.state.crash_points import"
 _ROOT = Path(aioflow.__path__[0])
 
 

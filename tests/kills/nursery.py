@@ -18,14 +18,14 @@ from tests.kills.commands import NEWER_TABLES, SABOTAGE
 
 _WARM = (
     "aioflow.cli.app",
-    "aioflow.cli.outbox_commands",
-    "aioflow.cli.run",
+    "aioflow.cli.commands.outbox",
+    "aioflow.cli.commands.run",
     "aioflow.engine",
-    "aioflow.messages.email",
-    "aioflow.messages.notify",
-    "aioflow.messages.phone",
-    "aioflow.state.postgres",
-    "aioflow.state.sqlite",
+    "aioflow.messages.email.channel",
+    "aioflow.messages.chat.channel",
+    "aioflow.messages.sms.channel",
+    "aioflow.state.postgres.driver",
+    "aioflow.state.sqlite.driver",
     "aiohttp",
     "aiosmtplib",
     "asyncpg",
@@ -73,7 +73,7 @@ def _settle(wish: Mapping[str, Any]) -> None:
 
 def _obey_kill_wish() -> None:
     """What a fresh process does when it imports `moments`."""
-    from aioflow.state import moments
+    from aioflow.state import crash_points as moments
 
     if moments.VARIABLE in os.environ:
         moments._watcher = moments._killer(os.environ[moments.VARIABLE])
@@ -106,7 +106,8 @@ def _become(environment: Mapping[str, str]) -> None:
 
 def _move_outbox_out_of_the_transaction() -> None:
     """Messages are written in a transaction of their own, after that of the run."""
-    from aioflow.messages import outbox
+    from aioflow.authoring.services import Deliveries
+    from aioflow.messages.outbox import service as outbox
     from aioflow.state.databases import Databases
     from aioflow.state.driver import Connection
 
@@ -124,10 +125,11 @@ def _move_outbox_out_of_the_transaction() -> None:
         def close(self) -> None:
             pass
 
-    deliver = outbox.Outbox._deliver
+    committed = outbox.Outbox.committed
 
-    async def deliver_late(self: outbox.Outbox) -> None:
-        assert self._address is not None
+    async def committed_late(self: outbox.Outbox) -> Deliveries | None:
+        if self._address is None:
+            return None
         connection = await self._host.service(Databases).connect(self._address)
         try:
             async with connection.transaction("write"):
@@ -135,15 +137,15 @@ def _move_outbox_out_of_the_transaction() -> None:
                 await self._posted.apply_late(connection)
         finally:
             await connection.close()
-        await deliver(self)
+        return await committed(self)
 
     outbox._Posted = Late  # type: ignore[misc]
-    outbox.Outbox._deliver = deliver_late  # type: ignore[method-assign]
+    outbox.Outbox.committed = committed_late  # type: ignore[method-assign]
 
 
 def _have_newer_tables() -> None:
     """As if this were the next version of aioflow, which knows one more column."""
-    from aioflow.state.own_tables import OWN_TABLES
+    from aioflow.state.system_tables import OWN_TABLES
 
     newer = (*OWN_TABLES.migrations, ("ALTER TABLE aioflow_runs ADD COLUMN remark text",))
     object.__setattr__(OWN_TABLES, "migrations", newer)  # others hold the object itself

@@ -12,7 +12,7 @@ from typing import Any
 
 import aioflow.operators  # noqa: F401  # registers them
 from aioflow import Engine, loads
-from aioflow.state.moments import watch
+from aioflow.state.crash_points import watch
 from tests.servers.postgres import Postgres, query
 
 _PLAN = """

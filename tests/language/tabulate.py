@@ -1,4 +1,4 @@
-"""`python -m tests.language.tabulate`: writes aioflow/language/tables.py, the automaton of plan.lark.
+"""`python -m tests.language.tabulate`: writes aioflow/language/lalr_tables.py, the automaton of plan.lark.
 
 Lark makes it of the grammar; whoever reads plans needs the tables alone, and does not wait for lark.
 """
@@ -17,7 +17,7 @@ from lark.parsers.lalr_analysis import Shift
 import aioflow.language
 
 FOLDER = Path(aioflow.language.__file__).parent
-TABLES = FOLDER / "tables.py"
+TABLES = FOLDER / "lalr_tables.py"
 STARTS = ("statement", "inputs", "names", "parameters", "values")
 HEADING = '''"""The automaton of plan.lark, written by `python -m tests.language.tabulate`."""
 
@@ -37,7 +37,7 @@ class NoLexer(Lexer):
 
 
 def tables() -> str:
-    """The text of tables.py."""
+    """The text of lalr_tables.py."""
     parser = Lark((FOLDER / "plan.lark").read_text("utf-8"), parser="lalr", lexer=NoLexer, start=[*STARTS])
     # Not public, but what lark's own `save` keeps.
     table = parser.parser.parser._parse_table

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.analysis.check import check
-from aioflow.cli.formatting import format_files
+from aioflow.authoring.operator import registry
+from aioflow.authoring.plugins import load_operators
+from aioflow.cli.commands.fmt import format_files
+from aioflow.compiler.check import check
 from aioflow.errors import InputError
 from aioflow.language import format_text, load, loads
-from aioflow.operator import registry
-from aioflow.plugins import load_operators
 from tests.language import growth
 
 # Twice the size, twice the work; what is done once, whatever the size, makes it less.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import aioflow
-from aioflow.analysis.check import check
+from aioflow.authoring.plugins import load_operators
+from aioflow.compiler.check import check
 from aioflow.errors import PlanError
 from aioflow.language import format_text, loads, parse, print_file
 from aioflow.plan import Plan, Setting
-from aioflow.plugins import load_operators
-from aioflow.wrappers.language.pieces import WrapperText
+from aioflow.wrappers.language.wrapper_text import WrapperText
 
 
 def plan(statement: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from aioflow.messages.message import Message
+from aioflow.messages.outbox.message import Message
 from tests.messages.posts import Post, ScriptedChannel
 from tests.servers.process import append_durably
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from aioflow.messages.email import EmailChannel
-from aioflow.messages.message import DeliveryError, Message
+from aioflow.messages.email.channel import EmailChannel
+from aioflow.messages.outbox.message import DeliveryError, Message
 from tests.servers.smtp import CA_FILE, SmtpServer
 
 CREATED = datetime(2026, 1, 31, 10, 30, tzinfo=UTC)

@@ -10,14 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from aioflow.messages.channels import Channels
-from aioflow.messages.courier import Courier
-from aioflow.messages.message import Delivery, Message
-from aioflow.messages.outbox_rows import Entry
-from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import AT_ONCE, STAGED, OutboxTable, as_json
+from aioflow.messages.outbox.courier import Courier
+from aioflow.messages.outbox.message import Delivery, Message
+from aioflow.messages.outbox.rows import OutboxEntry
+from aioflow.messages.outbox.settings import OutboxSettings
+from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.state.databases import driver_for
 from aioflow.state.driver import Address, Connection
-from aioflow.state.own_tables import OUTBOX, prepare, stamp
+from aioflow.state.system_tables import OUTBOX, prepare, stamp
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SETTINGS = OutboxSettings(lease_seconds=100, retry_base_seconds=10, retry_most_seconds=600, most_attempts=5)
@@ -132,7 +132,7 @@ class Post:
             *(AT_ONCE, "{}", "run", "plan:3"),
         )
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[OutboxEntry]:
         table = OutboxTable(self.connect)
         try:
             return [entry async for entry in table.entries()]
@@ -142,7 +142,7 @@ class Post:
     async def states(self) -> dict[str, str]:
         return {str(entry.message.content["subject"]): entry.state for entry in await self.entries()}
 
-    async def only(self) -> Entry:
+    async def only(self) -> OutboxEntry:
         (entry,) = await self.entries()
         return entry
 

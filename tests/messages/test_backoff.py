@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow.messages.backoff import MOST_RETRY_AFTER_SECONDS, judge, wait_seconds
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.outbox_settings import OutboxSettings
+from aioflow.messages.outbox.attempt import MOST_RETRY_AFTER_SECONDS, judge, wait_seconds
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.messages.outbox.settings import OutboxSettings
 
 # No deadline: the machine may be busy with something else.
 checked = settings(deadline=None, max_examples=100)

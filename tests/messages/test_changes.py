@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow import Row, Schema
-from aioflow.messages.changes import word_diff
-from aioflow.messages.composing import (
+from aioflow.messages.content.short_text import ShortText
+from aioflow.messages.content.tables import (
     Excerpt,
     html_message,
     html_sections,
     html_table,
     text_message,
     text_table,
+    word_diff,
 )
-from aioflow.messages.lines import Wording
 
 CHANGED = Schema.of("house", "address", "price", "about", "old-address", "old-price", "old-about", "changes")
 ABOUT = (
@@ -162,8 +162,8 @@ def test_one_changed_tuple_for_itself() -> None:
 
 def test_short_messages_tell_changes_too() -> None:
     schema = Schema.of("k", "v", "old-v", "changes")
-    assert Wording().of_row(schema, ("a", 2, 1, "v")) == "k: a\nv: 1 → 2"
-    assert Wording(for_phones=True).of_row(schema, ("a", 2, 1, "v")) == "a, 1 -> 2"
+    assert ShortText().of_row(schema, ("a", 2, 1, "v")) == "k: a\nv: 1 → 2"
+    assert ShortText(for_phones=True).of_row(schema, ("a", 2, 1, "v")) == "a, 1 -> 2"
 
 
 ODD = ["<", ">", '"', "&", "<script>", "</ins>", "-->", "https://x.example/", "a ", "\n"]

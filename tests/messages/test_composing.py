@@ -19,14 +19,27 @@ from hypothesis import strategies as st
 
 from aioflow import Document, Relation, Row, Schema, SettingError
 from aioflow.files import neutral
-from aioflow.messages.attachments import Encoding, TooLargeError, make_file
-from aioflow.messages.composing import Excerpt, html_message, html_table, text_message, text_table, value_text
-from aioflow.messages.sandbox import Budget, RowsView, RowView
-from aioflow.messages.templates import BodyTemplate, HtmlTemplate, TemplateError, identifiers, safe_links
-from aioflow.operators.encoding import cell, json_text
+from aioflow.messages.content.attachments import TooLargeError, ValueEncoding, make_file
+from aioflow.messages.content.sandbox import LoopBudget, RowsView, RowView
+from aioflow.messages.content.tables import (
+    Excerpt,
+    html_message,
+    html_table,
+    text_message,
+    text_table,
+    value_text,
+)
+from aioflow.messages.content.templates import (
+    BodyTemplate,
+    HtmlTemplate,
+    TemplateError,
+    identifiers,
+    safe_links,
+)
+from aioflow.values.cells import cell, json_text
 
 HOUSES = Schema.of("address", "price", "house-url")
-ENCODING = Encoding(cell, json_text)
+ENCODING = ValueEncoding(cell, json_text)
 
 
 def excerpt(*rows: Row, schema: Schema = HOUSES, count: int | None = None, **more: Any) -> Excerpt:
@@ -177,7 +190,7 @@ def filled(template: str, rows: Iterable[Row] = ROWS, kind: type[BodyTemplate] =
     bound = kind.bind(template, [HOUSES])
     bound.check(each=False)
     known = list(rows)
-    budget = Budget()
+    budget = LoopBudget()
     view = RowsView(HOUSES, lambda: known, len(known), budget)
     return bound.render({"rows": view, "count": len(known)}, budget)
 
@@ -185,7 +198,7 @@ def filled(template: str, rows: Iterable[Row] = ROWS, kind: type[BodyTemplate] =
 def filled_each(template: str, row: Row = ROWS[0], kind: type[BodyTemplate] = BodyTemplate) -> str:
     bound = kind.bind(template, [HOUSES])
     bound.check(each=True)
-    budget = Budget()
+    budget = LoopBudget()
     view = RowView(HOUSES, row, budget)
     variables = {name: view[attribute] for name, attribute in identifiers(HOUSES).items()}
     return bound.render({**variables, "row": view}, budget)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from aioflow.messages.backoff import shown
-from aioflow.messages.message import Delivery, DeliveryError, Message
-from aioflow.messages.outbox_rows import Account
-from aioflow.secrets import Secret
-from aioflow.state.moments import watch
+from aioflow.config.secrets import Secret
+from aioflow.messages.outbox.attempt import shown
+from aioflow.messages.outbox.message import Delivery, DeliveryError, Message
+from aioflow.messages.outbox.rows import OutboxAccount
+from aioflow.state.crash_points import watch
 from tests.messages.posts import NOON, SETTINGS, Changed, failing, opened_post
 
-MAIN = Account("test", "main")
+MAIN = OutboxAccount("test", "main")
 REFUSED = DeliveryError("refused")
 
 
@@ -305,7 +305,7 @@ async def test_a_message_for_a_channel_that_nothing_brings_is_a_dead_letter(tmp_
         await post.put("hello", channel="tst")
         report = await post.courier().deliver()
         assert report.last_words == {
-            Account("tst", "main"): "there is no channel 'tst': nothing that is installed brings one"
+            OutboxAccount("tst", "main"): "there is no channel 'tst': nothing that is installed brings one"
         }
         assert (await post.only()).state == "dead"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from aioflow.state.moments import VARIABLE
+from aioflow.state.crash_points import VARIABLE
 from tests.messages.courier_process import CourierProcess, courier_process
 from tests.messages.posts import SETTINGS, opened_post
 

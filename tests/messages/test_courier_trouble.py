@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from aioflow.messages.cutoff import if_cut_short
-from aioflow.messages.message import Delivery, DeliveryError, Message
-from aioflow.messages.outbox_rows import Account
-from aioflow.messages.outbox_settings import OutboxSettings
-from aioflow.messages.outbox_table import OutboxTable
+from aioflow.messages.outbox.message import Delivery, DeliveryError, Message, if_cut_short
+from aioflow.messages.outbox.rows import OutboxAccount
+from aioflow.messages.outbox.settings import OutboxSettings
+from aioflow.messages.outbox.table import OutboxTable
 from aioflow.state.driver import Connection
 from aioflow.state.errors import BusyError, DatabaseError, DisconnectedError
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, SETTINGS, Changed, Post, failing, opened_post
 
-MAIN = Account("test", "main")
+MAIN = OutboxAccount("test", "main")
 REFUSED = DeliveryError("refused")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioflow.messages.message import Message
+from aioflow.messages.outbox.message import Message
 from aioflow.testing import VirtualLoop
 from tests.messages.mails import account as mail_account
 from tests.messages.posts import SETTINGS, Post, opened_post
@@ -145,7 +145,7 @@ async def test_content_that_no_receiver_can_be_given_is_refused_for_good(
     channel: str, content: dict[str, Any], progress: dict[str, Any]
 ) -> None:
     from aioflow.messages.channels import Channels
-    from aioflow.messages.message import DeliveryError
+    from aioflow.messages.outbox.message import DeliveryError
 
     configuration = {
         **mail_account("smtp://127.0.0.1:9"),

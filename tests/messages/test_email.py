@@ -15,14 +15,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aioflow.configuration import as_configuration, read_configuration
+from aioflow.config.configuration import as_configuration, read_configuration
 from aioflow.errors import InputError
-from aioflow.messages.email import EmailChannel
-from aioflow.messages.email_settings import EMAIL, Account, EmailAccounts, SmtpAddress
-from aioflow.messages.mailboxes import Mailbox, read_mailbox
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.mime import Mail, one_line
-from aioflow.state.moments import watch
+from aioflow.messages.email.addresses import Mailbox, read_mailbox
+from aioflow.messages.email.channel import EmailChannel
+from aioflow.messages.email.mime import Mail, one_line
+from aioflow.messages.email.settings import EMAIL, EmailAccount, EmailAccounts, SmtpAddress
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.state.crash_points import watch
 from tests.messages.mails import account, channel, mail
 from tests.servers.smtp import SmtpServer
 
@@ -83,6 +83,48 @@ async def test_a_mail_is_what_was_posted() -> None:
 def test_every_copy_of_a_message_is_the_same() -> None:
     assert Mail.of(mail()).as_bytes() == Mail.of(mail()).as_bytes()
     assert Mail.of(mail()).message_id != Mail.of(mail("key-2")).message_id
+
+
+def test_the_bytes_of_a_mail_are_the_same_in_every_version() -> None:
+    attached = {"name": "houses.csv", "type": "text/csv", "base64": base64.b64encode(b"a,b\r\n").decode()}
+    data = Mail.of(mail(subject="Zwölf", text="Grüße, eine lange Zeile", attachments=[attached])).as_bytes()
+    assert data.decode("ascii").split("\r\n") == [
+        "From: Watcher <watch@example.org>",
+        "To: ann@example.org",
+        "Subject: =?utf-8?b?WnfDtmxm?=",
+        "Date: Sat, 31 Jan 2026 10:30:00 +0000",
+        "Message-ID: <key-1@example.org>",
+        "Auto-Submitted: auto-generated",
+        "X-Aioflow-Run: run-7",
+        "MIME-Version: 1.0",
+        'Content-Type: multipart/mixed; boundary="=_m_be2974546978e3739e6d6da85c4be9f3"',
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: multipart/alternative; boundary="=_a_be2974546978e3739e6d6da85c4be9f3"',
+        "",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/plain; charset="utf-8"',
+        "Content-Transfer-Encoding: quoted-printable",
+        "",
+        "Gr=C3=BC=C3=9Fe, eine lange Zeile",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/html; charset="utf-8"',
+        "Content-Transfer-Encoding: quoted-printable",
+        "",
+        "<p>Two of them.</p>",
+        "",
+        "--=_a_be2974546978e3739e6d6da85c4be9f3--",
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3",
+        'Content-Type: text/csv; name="houses.csv"; charset="utf-8"',
+        'Content-Disposition: attachment; filename="houses.csv"',
+        "Content-Transfer-Encoding: base64",
+        "",
+        "YSxiDQo=",
+        "",
+        "--=_m_be2974546978e3739e6d6da85c4be9f3--",
+        "",
+    ]
 
 
 def test_a_key_that_no_message_id_may_hold_is_hashed() -> None:
@@ -335,7 +377,7 @@ def test_an_account_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_URL", "maildir:mail")
     monkeypatch.setenv("AIOFLOW_EMAIL_HOME_FROM", "a@x.org")
     found = EmailAccounts(read_configuration()).find("home")
-    assert isinstance(found, Account)
+    assert isinstance(found, EmailAccount)
     assert found.sender == Mailbox("a@x.org")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, loads
-from aioflow.messages.outbox_rows import Entry
+from aioflow.messages.outbox.rows import OutboxEntry
 from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step
@@ -31,7 +31,7 @@ STEPS: list[Step] = ["CONNECT", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DAT
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AIOFLOW_SECRET_MAIL", "sesame")
-    monkeypatch.setattr("aioflow.messages.courier.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("aioflow.messages.outbox.courier.GRACE_SECONDS", 0.1)
     return tmp_path / "test.db"
 
 
@@ -69,7 +69,7 @@ async def interrupted(
             await task
 
 
-async def only_message(path: Path) -> Entry:
+async def only_message(path: Path) -> OutboxEntry:
     async with opened_post(f"sqlite:{path}") as post:
         return await post.only()
 

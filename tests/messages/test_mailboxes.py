@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow import Schema, SettingError
-from aioflow.messages.mailboxes import AddressError, Mailbox, Recipients, read_mailbox, read_mailboxes
+from aioflow.messages.email.addresses import AddressError, Mailbox, Recipients, read_mailbox, read_mailboxes
 
 PEOPLE = Schema.of("name", "email")
 

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aioflow.config.masking import mask
+from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
-from aioflow.messages import apprise_calls
-from aioflow.messages.addresses import fill_in_address
-from aioflow.messages.apprise_child import parts_of
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.notify import NotifyChannel
-from aioflow.secrets import Secrets, mask
+from aioflow.messages.accounts import fill_in_address
+from aioflow.messages.chat import apprise_calls
+from aioflow.messages.chat.apprise_child import parts_of
+from aioflow.messages.chat.channel import NotifyChannel
+from aioflow.messages.outbox.message import DeliveryError, Message
 from tests.servers.gateway import Answer, Gateway
 
 HOSTILE = '<b>&amp;</b> "x"\n<!channel> {text} ${HOME} \\n :smile: secret:CHAT'

@@ -1,4 +1,4 @@
-"""The outbox of a run: messages and writes take hold together, and are delivered after that."""
+"""The outbox of a run: messages and writes are committed together, and messages are delivered after that."""
 
 import asyncio
 import re
@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
-from aioflow.messages.courier import Courier, Report
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.outbox import Outbox, report_warnings
-from aioflow.messages.outbox_rows import Account, Waiting
-from aioflow.operator import Registry, StoreUse, describe
-from aioflow.plugins import load_operators
+from aioflow.authoring.operator import Registry, StoreUse, describe
+from aioflow.authoring.plugins import load_operators
+from aioflow.messages.outbox.courier import Courier, Report
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.messages.outbox.rows import OutboxAccount, Waiting
+from aioflow.messages.outbox.service import Outbox, report_warnings
+from aioflow.runtime.events import Event, MessagesDelivered, RunCommitted, RunEnded
 from aioflow.testing import VirtualLoop
 from tests.messages.posts import NOON, Post, ScriptedChannel, address_of, failing, opened_post
 
@@ -120,6 +121,62 @@ async def test_the_account_of_a_run_tells_what_became_of_messages(
     assert entry.lines == ("1 message delivered, 1 waiting, 1 given up",)
 
 
+async def published(url: str, *people: tuple[str, int], **outbox: Any) -> list[Any]:
+    """The events that tell of commits, deliveries and the end of a run."""
+    seen: list[Any] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RunCommitted | MessagesDelivered | RunEnded):
+            seen.append(event)
+
+    async with Engine(registry=registry(), configuration=configuration(url, **outbox)) as engine:
+        engine.subscribe(listen)
+        given = [{"name": name, "age": age} for name, age in people]
+        with suppress(RunError):
+            await engine.run(loads(PLAN), people=given)
+    return seen
+
+
+async def test_the_commit_is_published_before_and_deliveries_after_messages_leave(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    order: list[str] = []
+
+    async def does(message: Message) -> None:
+        order.append(f"sent {message.content['subject']}")
+
+    channel.does = does
+    async with Engine(registry=registry(), configuration=configuration(database_url)) as engine:
+        engine.subscribe(lambda event: order.append(type(event).__name__))
+        await engine.run(loads(PLAN), people=[{"name": "Ann", "age": 30}])
+    assert order[order.index("RunCommitted") :] == [
+        "RunCommitted",
+        "sent Ann",
+        "MessagesDelivered",
+        "RunEnded",
+    ]
+
+
+async def test_the_event_of_deliveries_has_their_figures(database_url: str, channel: ScriptedChannel) -> None:
+    channel.does = failing(DeliveryError("greylisted"), DeliveryError("no such user", final=True))
+    _, delivered, _ = await published(database_url, ("Ann", 30), ("Bob", 40), ("Cleo", 50))
+    assert (delivered.plan, delivered.sent, delivered.failed, delivered.waiting) == ("tell", 1, 1, 1)
+
+
+async def test_a_run_that_fails_publishes_neither_commit_nor_deliveries(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    (ended,) = await published(database_url, ("Ann", 30), ("Bob", -1))
+    assert ended.outcome == "failed"
+
+
+async def test_a_run_that_leaves_deliveries_to_others_publishes_its_commit_only(
+    database_url: str, channel: ScriptedChannel
+) -> None:
+    seen = await published(database_url, ("Ann", 30), deliver_seconds=0)
+    assert [type(event) for event in seen] == [RunCommitted, RunEnded]
+
+
 async def test_messages_of_a_run_that_failed_were_not_sent(
     database_url: str, channel: ScriptedChannel
 ) -> None:
@@ -176,7 +233,7 @@ async def test_a_run_may_leave_deliveries_to_others(database_url: str, channel: 
 async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
     tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr("aioflow.runtime.checkpoints.INTERVAL_SECONDS", 0.05)
     url = f"sqlite:{tmp_path / 'test.db'}"
     arrived = asyncio.Event()
 
@@ -202,7 +259,7 @@ async def test_a_plan_that_commits_as_it_streams_delivers_meanwhile(
 async def test_a_message_that_is_under_way_when_a_streaming_run_ends_goes_once(
     tmp_path: Path, channel: ScriptedChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.checkpoints.INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr("aioflow.runtime.checkpoints.INTERVAL_SECONDS", 0.05)
     url = f"sqlite:{tmp_path / 'test.db'}"
     arrived, stopped = asyncio.Event(), asyncio.Event()
 
@@ -243,7 +300,7 @@ def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
         def database_of(self, database: Any) -> Any:
             return address_of(f"sqlite:{tmp_path / 'a.db'}")
 
-        def stage(self, database: Any, write: Any, *, after_commit: Any) -> None:
+        def stage(self, database: Any, write: Any) -> None:
             self.writes = [write]
 
     host = Host()
@@ -279,8 +336,8 @@ def test_many_large_messages_do_not_fill_memory(tmp_path: Path) -> None:
 def test_the_warnings_of_a_run_say_how_many_why_and_when() -> None:
     address = address_of("sqlite:test.db")
     waiting = [
-        Waiting(Account("email", "home"), 2, NOON + timedelta(seconds=125), "refused"),
-        Waiting(Account("notify", ""), 1000, NOON + timedelta(hours=3), None),
+        Waiting(OutboxAccount("email", "home"), 2, NOON + timedelta(seconds=125), "refused"),
+        Waiting(OutboxAccount("notify", ""), 1000, NOON + timedelta(hours=3), None),
     ]
     (text,) = report_warnings(Report(waiting=waiting), address, NOON)
     assert text == (

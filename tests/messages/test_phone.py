@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
-from aioflow.messages import gateway as gateway_module
-from aioflow.messages.message import DeliveryError, Message
-from aioflow.messages.phone import PhoneAccounts, PhoneChannel
-from aioflow.messages.phone_settings import PhoneSettings, phone_number
-from aioflow.secrets import Secrets
-from aioflow.state.moments import watch
+from aioflow.messages.outbox.message import DeliveryError, Message
+from aioflow.messages.sms import gateway as gateway_module
+from aioflow.messages.sms.channel import PhoneAccounts, PhoneChannel
+from aioflow.messages.sms.settings import PhoneSettings, phone_number
+from aioflow.state.crash_points import watch
 from tests.clocks import PATIENCE_SECONDS, let_time_pass
 from tests.messages.posts import opened_post
 from tests.servers.gateway import Answer, Gateway

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow.messages.cutoff import told
-from aioflow.messages.email import EmailChannel
-from aioflow.messages.message import DeliveryError
-from aioflow.messages.smtp import stuffed
-from aioflow.secrets import MASK, mask
-from aioflow.state.moments import MOMENTS, watch
+from aioflow.config.masking import MASK, mask
+from aioflow.messages.email.channel import EmailChannel
+from aioflow.messages.email.smtp import stuffed
+from aioflow.messages.outbox.message import DeliveryError, told
+from aioflow.state.crash_points import MOMENTS, watch
 from tests.clocks import PATIENCE_SECONDS, let_time_pass
 from tests.messages.mails import account, channel, mail, refusal
 from tests.servers.smtp import CA_FILE, Reaction, SmtpServer, Step

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioflow.messages.texting import clean, cut, encoding_of, places, segments, split
+from aioflow.messages.sms.segments import clean, cut, encoding_of, places, segments, split
 
 # 3GPP TS 23.038, section 6.2.1: the code points of the default alphabet in the order of the table, without
 # the escape (0x1B), and of its extension.

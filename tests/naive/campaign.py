@@ -9,7 +9,7 @@ from itertools import product
 from random import Random
 
 from aioflow.plan import Program
-from aioflow.session import MODES
+from aioflow.runtime.session import MODES
 from tests.naive.compare import Expected, Setup, UndecidedError, disagreement, expected, loaded
 from tests.naive.constructs import constructs, names
 from tests.naive.generator import Example, example

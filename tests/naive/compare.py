@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import aioflow
 from aioflow import Result
+from aioflow.authoring.operator import Registry
+from aioflow.authoring.plugins import load_operators
 from aioflow.engine import Engine
 from aioflow.errors import RunError
-from aioflow.operator import Registry
 from aioflow.plan import Program
-from aioflow.plugins import load_operators
-from aioflow.session import Mode
+from aioflow.runtime.session import Mode
 from aioflow.testing import DeadlockError, assert_nothing_left, run
 from tests.naive.bag import Bag, counted, counted_bag
 from tests.naive.evaluator import Evaluator

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import aioflow
-from aioflow.function import AggregateFunction, Function, aggregate_functions, functions
-from aioflow.operator import Operator, attributes, describe
+from aioflow.authoring.function import AggregateFunction, Function, aggregate_functions, functions
+from aioflow.authoring.operator import Operator, attributes, describe
 from aioflow.testing import run
 
 Tuple = Mapping[str, Any]

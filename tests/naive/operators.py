@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aioflow.expressions import Condition, JoinCondition, Projection, SortKeys
-from aioflow.expressions.lists import ProjectionItem, parse_projection
+from aioflow.expressions.parser import ProjectionItem, parse_projection
 from aioflow.relation import Relation, Row, identity
 from tests.naive.bag import Bag
 from tests.naive.functions import aggregate as aggregate_named

@@ -26,10 +26,10 @@ from aioflow import (
     Schema,
     loads,
 )
+from aioflow.authoring.function import function
 from aioflow.errors import DeadlineError, OperatorError
-from aioflow.function import function
 from aioflow.relation import Batch
-from aioflow.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.errors import CommitError
 from aioflow.testing import Script, assert_nothing_left, rows, run_plan
 from tests.clocks import PATIENCE_SECONDS

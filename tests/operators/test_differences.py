@@ -14,9 +14,9 @@ import pytest
 import aioflow.operators.differences  # noqa: F401  # registers it
 from aioflow import Engine, InputError, PlanError, Result, Row, loads
 from aioflow.errors import OperatorError
-from aioflow.events import Event, FiringEnded, FiringStarted
 from aioflow.relation import Document, Relation, Schema
-from aioflow.session import MODES, Mode
+from aioflow.runtime.events import Event, FiringEnded, FiringStarted
+from aioflow.runtime.session import MODES, Mode
 from aioflow.state.errors import CommitError
 from aioflow.testing import assert_nothing_left, run_plan
 from tests.operators.database_plans import configuration, run_on, table

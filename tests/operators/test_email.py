@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aioflow import AioflowError, Engine, PlanError, Result, RunError, loads
-from aioflow.function import function
+from aioflow.authoring.function import function
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, plan
 from tests.servers.smtp import SmtpServer

@@ -25,7 +25,7 @@ from aioflow.relation import (
     identity,
     value_identities,
 )
-from aioflow.state.suspects import fingerprint
+from aioflow.state.diff.suspects import fingerprint
 from aioflow.testing import rows, run_plan
 from tests.expressions.tools import value
 from tests.operators import database_plans

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from aioflow import Document, Engine, PlanError, Row, RunError, Schema, load, loads
 from aioflow.errors import DeadlineError
 from aioflow.operators import formats as formats_module
-from aioflow.operators import json_arrays, text_formats
+from aioflow.operators import text_formats
 from aioflow.operators.formats import Format, Formats
 from aioflow.relation import Batch
 from aioflow.testing import Script, rows, run_plan
@@ -501,8 +501,8 @@ def test_a_json_array_is_found_however_it_is_cut(
     objects: list[dict[str, Any]], size: int, indent: int | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_arrays, "_CHUNK_BYTES", size)
-        patch.setattr(json_arrays, "_SHORT_CHARACTERS", 8)
+        patch.setattr(text_formats, "_CHUNK_BYTES", size)
+        patch.setattr(text_formats, "_SHORT_CHARACTERS", 8)
         Path("a.json").write_text(json.dumps(objects, indent=indent))
         found = out('read ("a.json" : out) {TYPES: "a char"}')
         assert len(found) == len(objects)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from aioflow import AioflowError, function, loads
-from aioflow.operator import InputPort, Operator
+from aioflow.authoring.operator import InputPort, Operator
+from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.setting import SettingPort
 from aioflow.operators import FAMILIES
-from aioflow.plugins import load_operators
-from aioflow.setting import SettingPort
 from aioflow.testing import Script, rows
 from aioflow.wrappers import Web, wrapper
 from tests.operators.running import NO_MEMORY, Mode, bag, out, run

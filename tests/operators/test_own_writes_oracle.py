@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aioflow import Row
-from aioflow.session import MODES
+from aioflow.runtime.session import MODES
 from aioflow.testing import Script, rows
 from tests.operators.database_plans import out, run, table
 from tests.operators.running import bag

@@ -18,9 +18,9 @@ import aioflow.operators.differences  # noqa: F401  # registers it
 from aioflow import Context, Result, Row, Stream, operator, same_as_input
 from aioflow.errors import OperatorError
 from aioflow.relation import Batch, identity
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from aioflow.state.databases import Databases
-from aioflow.state.suspects import Suspect, confirm_suspect, read_suspects
+from aioflow.state.diff.suspects import Suspect, confirm_suspect, read_suspects
 from aioflow.wholeness import PROVEN_EMPTY, WHOLE, Marks, partial
 from tests.operators.database_plans import configuration, out, run_on, table
 from tests.operators.diff_oracle import DiffOracle

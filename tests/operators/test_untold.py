@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from aioflow import AioflowError, Relation, Row, Schema, Stream, function, operator, same_as_input
-from aioflow.plugins import load_operators
+from aioflow.authoring.plugins import load_operators
 from aioflow.relation import identity
 from aioflow.testing import Script, rows, run_plan
 from aioflow.wrappers import Web, wrapper

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from aioflow import Relation
-from aioflow.cli.formats import present
-from aioflow.messages.attachments import Encoding, make_file
-from aioflow.messages.composing import value_text
-from aioflow.messages.drafts import FileKind
-from aioflow.messages.lines import Wording
-from aioflow.messages.templates import BodyTemplate
-from aioflow.operators.encoding import cell, json_text
+from aioflow.cli.output.formats import present
+from aioflow.messages.content.attachments import FileKind, ValueEncoding, make_file
+from aioflow.messages.content.short_text import ShortText
+from aioflow.messages.content.tables import value_text
+from aioflow.messages.content.templates import BodyTemplate
 from aioflow.relation import Record, Schema
-from aioflow.state.values import decode_json, encode_json
+from aioflow.values.cells import cell, json_text
+from aioflow.values.json import decode_json, encode_json
 from tests.operators.running import NO_MEMORY, out, run
 
 TAGS = Relation.of_values(["One", None, 2])
@@ -63,7 +62,7 @@ def test_output_of_the_command_line_has_a_json_list() -> None:
 
 def test_attachments_have_lists_of_values() -> None:
     kinds: tuple[FileKind, ...] = ("csv", "json", "xml")
-    encoding, schema = Encoding(cell, json_text), Schema.of("tags")
+    encoding, schema = ValueEncoding(cell, json_text), Schema.of("tags")
     files = {kind: make_file(kind, "x", schema, [[(TAGS,)]], encoding, 1000).data.decode() for kind in kinds}
     assert json.loads(files["json"]) == [{"tags": ["One", None, 2]}]
     assert '"[""One"", null, 2]"' in files["csv"]
@@ -74,7 +73,7 @@ def test_messages_show_the_values() -> None:
     assert value_text(Relation.of_values(["a", "b"])) == "a, b"
     schema = Schema.of("tags")
     template = BodyTemplate("{% for tag in tags %}<{{ tag }}>{% endfor %} {{ tags }} {{ tags[1] }}", schema)
-    assert Wording(template).of_row(schema, (Relation.of_values(["a", "b"]),)) == "<a><b> a, b b"
+    assert ShortText(template).of_row(schema, (Relation.of_values(["a", "b"]),)) == "<a><b> a, b b"
 
 
 def test_a_database_keeps_the_list(folder: Path) -> None:

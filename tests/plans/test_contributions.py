@@ -8,7 +8,7 @@ import pytest
 from aioflow import AioflowError, Engine, load
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.campaign import Campaign
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 
 PLAN = Path(__file__).parents[2] / "plans" / "contributions" / "contributions.plan"
 

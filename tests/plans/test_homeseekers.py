@@ -10,7 +10,7 @@ from aioflow import Engine, Record, load, loads
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.switches import DEFAULT_PORT, Switches, fate_of
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 
 PLANS = Path(__file__).parents[2] / "plans" / "homeseekers"
 IRVINE = {"city": "Irvine", "state": "CA", "max-price": 550_000}

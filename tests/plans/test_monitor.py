@@ -9,7 +9,7 @@ from aioflow import load, loads
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue
 from aioflow.errors import OperatorError
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from tests.plans.monitoring import mails_in, run_with, settings_for, text_of
 
 PLAN = Path(__file__).parents[2] / "plans" / "homeseekers" / "monitor.plan"

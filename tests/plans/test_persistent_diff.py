@@ -7,7 +7,7 @@ import pytest
 
 from aioflow import loads
 from aioflow.errors import OperatorError, PlanError
-from aioflow.session import MODES, Mode
+from aioflow.runtime.session import MODES, Mode
 from tests.plans.monitoring import run_with, settings_for
 
 WATCH = """

@@ -8,7 +8,7 @@ from typing import Any
 
 import aioflow
 from aioflow import Stream, To, interleave
-from aioflow.operator import Operator, attributes, describe
+from aioflow.authoring.operator import Operator, attributes, describe
 from aioflow.relation import Batch
 from tests.naive.bag import Bag
 from tests.naive.operators import Known, Work

@@ -13,8 +13,8 @@ from typing import Any
 
 from aioflow import Engine, Result, RunError, loads
 from aioflow.state.databases import Databases
+from aioflow.state.diff.suspects import Suspect, confirm_suspect, read_suspects
 from aioflow.state.driver import Connection
-from aioflow.state.suspects import Suspect, confirm_suspect, read_suspects
 from aioflow.testing import ScriptedSite, run
 from aioflow.web import Client
 from tests.soak.site import DESIGNS, FAULTS, HOST, Design, Fault, Item, Site

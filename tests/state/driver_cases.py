@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from aioflow.relation import Batch, Document, Relation, Row, Schema, Type, identity
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import BusyError, ConflictError, DatabaseError
-from aioflow.state.values import observe
+from aioflow.state.staged import observe
 
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 Case: TypeAlias = Callable[[Connect], Awaitable[None]]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aioflow.state.driver import Address, Connection
-from aioflow.state.postgres import POSTGRES
+from aioflow.state.postgres.driver import POSTGRES
 from tests.servers.postgres import query
 
 SHOWN = "postgresql://the-server/test"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aioflow import InputError
-from aioflow.secrets import mask
+from aioflow.config.masking import mask
 from aioflow.state.databases import Databases
 
 

@@ -15,8 +15,10 @@ from aioflow.relation import Row
 from aioflow.state.databases import driver_for
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import DamagedError, DatabaseError, VersionError
-from aioflow.state.own_tables import (
+from aioflow.state.system_tables import (
+    META,
     OWN_TABLES,
+    Tables,
     are_there,
     from_stamp,
     note_run,
@@ -24,7 +26,6 @@ from aioflow.state.own_tables import (
     stamp,
     was_committed,
 )
-from aioflow.state.versions import META, Tables
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 OLD = Tables(
@@ -207,7 +208,7 @@ async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path) -> No
 async def test_the_last_commit_of_a_run_is_known_and_old_runs_are_let_go_of(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.state.own_tables.KEPT_RUNS", 3)
+    monkeypatch.setattr("aioflow.state.system_tables.KEPT_RUNS", 3)
     async with place.connection() as connection:
         await place.prepare(connection)
         later = NOON + timedelta(seconds=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aioflow import Schema, SettingError
 from aioflow.errors import InputError
 from aioflow.state.driver import Dialect
-from aioflow.state.parameters import Change, Query, Sql, parse
+from aioflow.state.sql_text import Change, Query, Sql, parse
 
 HOUSES = Schema.of("zip", "city", "price-info", 'odd "name"')
 SQLITE = Dialect("sqlite", "?")

@@ -21,7 +21,7 @@ from aioflow.state.errors import (
     DisconnectedError,
     DiskFullError,
 )
-from aioflow.state.postgres import POSTGRES
+from aioflow.state.postgres.driver import POSTGRES
 from tests.servers.postgres import GUARDED_PASSWORD, GUARDED_USER, Postgres, query
 from tests.state.driver_cases import CASES, Case, name_of, read_table
 from tests.state.on_postgres import SHOWN, address, connected, is_idle, make, waits_for_a_lock
@@ -315,7 +315,7 @@ async def test_a_load_without_a_transaction_is_whole_or_nothing(schema_url: str)
 async def test_other_tasks_work_while_rows_are_loaded(
     schema_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.state.postgres_load.thread_time", itertools.count().__next__)
+    monkeypatch.setattr("aioflow.state.postgres.load.thread_time", itertools.count().__next__)
     turns = 0
     seen: list[int] = []
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from aioflow.relation import Batch, Document, Relation, Schema, Type
 from aioflow.state.driver import Connection
 from aioflow.state.errors import ConflictError, DatabaseError
-from aioflow.state.postgres import POSTGRES
+from aioflow.state.postgres.driver import POSTGRES
 from tests.state.driver_cases import bag, needs_of, read, read_table, store, values
 from tests.state.on_postgres import address, connected, make
 

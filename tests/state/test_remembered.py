@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioflow.memory import Memory
 from aioflow.relation import Batch, Row, identities
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.state.diff.snapshot import SameKeyError, TableSnapshot
 from aioflow.state.errors import DiskFullError
-from aioflow.state.remembered import Remembered, SameKeyError
 from tests.operators.running import VALUES, bag
 
 
-def remembered(memory: Memory) -> Remembered:
-    return Remembered(memory, lambda batch: identities([row[:1] for row in batch]))
+def remembered(memory: MemoryBudget) -> TableSnapshot:
+    return TableSnapshot(memory, lambda batch: identities([row[:1] for row in batch]))
 
 
-def filled(rows: Batch, memory: Memory, batch: int = 3) -> Remembered:
+def filled(rows: Batch, memory: MemoryBudget, batch: int = 3) -> TableSnapshot:
     found = remembered(memory)
     for start in range(0, len(rows), batch):
         found.append(rows[start : start + batch])
@@ -39,7 +39,7 @@ LIMITS = st.sampled_from([0, 1500, 1 << 20])  # nothing, something and everythin
 @settings(deadline=None)
 @given(ROWS, ROWS, LIMITS)
 def test_rows_are_found_by_key_and_those_not_seen_are_told(rows: Batch, wanted: Batch, limit: int) -> None:
-    memory = Memory(limit)
+    memory = MemoryBudget(limit)
     with filled(rows, memory) as found:
         assert len(found) == len(rows)
         expected = {key_of(row): row for row in rows}
@@ -58,7 +58,7 @@ def test_rows_are_found_by_key_and_those_not_seen_are_told(rows: Batch, wanted: 
 def test_a_key_that_is_there_twice_is_noticed(rows: Batch, limit: int, data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(rows))
     place = data.draw(st.integers(0, len(rows)))
-    memory = Memory(limit)
+    memory = MemoryBudget(limit)
     with pytest.raises(SameKeyError) as told:
         filled([*rows[:place], (again[0], "again"), *rows[place:]], memory)
     assert key_of(told.value.row) == key_of(again)
@@ -75,5 +75,5 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", connect_small)
-    with remembered(Memory(0)) as found, pytest.raises(DiskFullError, match="TMPDIR"):
+    with remembered(MemoryBudget(0)) as found, pytest.raises(DiskFullError, match="TMPDIR"):
         found.append([(number, "x" * 4000) for number in range(100)])

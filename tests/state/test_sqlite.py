@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from aioflow.relation import Batch, Document, Relation, Schema, Type
 from aioflow.state.driver import Address, Connection, quote_name
 from aioflow.state.errors import ConflictError, DatabaseError
-from aioflow.state.sqlite import SQLITE
+from aioflow.state.sqlite.driver import SQLITE
 from tests.state.driver_cases import (
     CASES,
     Case,

@@ -14,10 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow.relation import Document, Relation, Row, Schema, identity
-from aioflow.state.driver import Address
-from aioflow.state.own_tables import prepare
-from aioflow.state.sqlite import SQLITE
-from aioflow.state.suspects import (
+from aioflow.state.diff.suspects import (
     Suspect,
     confirm_suspect,
     fingerprint,
@@ -26,6 +23,9 @@ from aioflow.state.suspects import (
     read_suspects,
     write_suspect,
 )
+from aioflow.state.driver import Address
+from aioflow.state.sqlite.driver import SQLITE
+from aioflow.state.system_tables import prepare
 from aioflow.wholeness import Reason
 
 NOTICED = datetime(2026, 1, 31, 10, tzinfo=UTC)
@@ -50,7 +50,7 @@ def test_fingerprints_are_equal_exactly_when_tuples_are(one: Row, other: Row) ->
 
 
 def test_every_process_has_the_same_fingerprints() -> None:
-    code = "from aioflow.state.suspects import fingerprint; print(fingerprint(('x', 1, None, 2.5)))"
+    code = "from aioflow.state.diff.suspects import fingerprint; print(fingerprint(('x', 1, None, 2.5)))"
     prints = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -27,7 +27,7 @@ from aioflow.state.tables import (
     missing_table,
     table_names,
 )
-from aioflow.state.upserting import comparable
+from aioflow.state.upsert import comparable
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ import pytest
 
 from aioflow import Engine, InputError, Result, RunError, function, loads
 from aioflow.errors import DeadlineError
+from aioflow.state.crash_points import watch
 from aioflow.state.databases import Databases, embedded_file
 from aioflow.state.driver import Address, Connection, Kind
 from aioflow.state.errors import CommitError, DisconnectedError
@@ -397,6 +398,38 @@ def test_a_plan_that_commits_in_batches_is_durable_while_it_streams(file: Path) 
     seen = run(main())
     assert seen == [list(range(count + 1)) for count in range(6)]
     assert rows(file) == list(range(6))
+
+
+@pytest.mark.parametrize("moment", ["transaction begun", "writes applied", "transaction committed"])
+@pytest.mark.parametrize(
+    "statements",
+    ['dbappend (x, "t")', 'dbupdate ("insert into u values (:n)", x : _) dbappend (x, "t")'],
+    ids=["staged", "opened early"],
+)
+def test_a_run_that_ends_while_a_checkpoint_is_made_writes_each_row_once(
+    file: Path, statements: str, moment: str
+) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("create table u (n integer)")
+    connection.close()
+
+    async def main() -> None:
+        reached = asyncio.Event()
+
+        async def ticks() -> AsyncIterator[dict[str, int]]:
+            yield {"n": 1}
+            await reached.wait()
+
+        def passing(name: str) -> None:
+            if name == moment:
+                reached.set()
+
+        with watch(passing):
+            await engaged(plan(statements, head="COMMIT: batch"), file, x=ticks())
+
+    run(main())
+    assert rows(file) == [1]
+    assert rows(file, "select n from u") == ([1] if "dbupdate" in statements else [])
 
 
 @function(name="transaction_next", pure=True, returns="n number")

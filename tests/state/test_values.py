@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from aioflow.errors import SettingError
 from aioflow.relation import Document, Relation, RowStore, Schema, Type, identity
 from aioflow.state.driver import ColumnNeed
-from aioflow.state.errors import DatabaseError
-from aioflow.state.values import decode_date, decode_json, encode_date, encode_json, observe
+from aioflow.state.staged import observe
+from aioflow.values.json import decode_date, decode_json, encode_date, encode_json
 from tests.state.driver_cases import values
 
 ANY_CHARACTER = st.characters(exclude_categories=())
@@ -160,7 +160,7 @@ def test_what_is_no_value_is_refused_also_within_a_relation(value: Any) -> None:
     ],
 )
 def test_text_that_is_not_ours_is_refused(text: str) -> None:
-    with pytest.raises(DatabaseError, match="no value that aioflow stored"):
+    with pytest.raises(ValueError, match="no value that aioflow stored"):
         decode_json(text)
 
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from aioflow import Engine, RunError, function, loads
-from aioflow.secrets import Secret
+from aioflow.config.secrets import Secret
 from aioflow.telemetry import trace_runs
 from aioflow.testing import ScriptedSite, run
 from aioflow.web import Client, ConnectionFailedError
@@ -112,6 +112,25 @@ def test_a_run_its_statements_and_requests_are_spans(spans: Spans) -> None:
     assert (whole.start_time or 0) <= (wrapper.start_time or 0) <= (first.start_time or 0)
     assert (whole.end_time or 0) >= (wrapper.end_time or 0) >= (first.end_time or 0)
     assert {span.status.status_code for span in spans.all} == {StatusCode.UNSET}
+
+
+def test_commits_are_events_of_the_span_of_their_run(spans: Spans, tmp_path: Path) -> None:
+    plan = loads('PLAN keep { INPUT: x BODY { dbappend (x, "kept") } }', "keep.plan")
+    configuration = {"database": {"default": {"url": f"sqlite:{tmp_path / 'test.db'}"}}}
+
+    async def main() -> None:
+        async with Engine(configuration=configuration) as engine:
+            trace_runs(engine, spans.provider)
+            await engine.run(plan, x=[{"n": 1}])
+            await engine.run(plan, x=[])
+
+    run(main())
+    first, second = spans.named("run keep")
+    assert [(event.name, dict(event.attributes or {})) for event in first.events] == [
+        ("commit", {"aioflow.commit.number": 1})
+    ]
+    assert (first.start_time or 0) <= first.events[0].timestamp <= (first.end_time or 0)
+    assert second.events == ()
 
 
 def test_repeated_and_failed_requests_say_so(spans: Spans) -> None:

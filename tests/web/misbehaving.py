@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from aioflow.secrets import Secrets
+from aioflow.config.secrets import Secrets
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 from aioflow.web.transport import Transport
 from tests.clocks import PATIENCE_SECONDS, seconds_of_a_million_steps

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from aioflow.budget import Permits
-from aioflow.web.messages import Request, Response
+from aioflow.runtime.budget import Permits
+from aioflow.web.http import Request, Response
 
 Answer: TypeAlias = Response | Exception | Callable[[Request], Response]
 

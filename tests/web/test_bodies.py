@@ -15,7 +15,7 @@ from aioflow.web.errors import (
     RequestRefusedError,
     ResponseTooLargeError,
 )
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from tests.clocks import let_time_pass
 from tests.web.misbehaving import Line, Names, Server, answer, bounds, opened, sends, sends_and_waits, silent
 

@@ -21,11 +21,11 @@ from aioflow.web.errors import (
     RobotsRefusedError,
     WebError,
 )
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Answer, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"
@@ -180,7 +180,7 @@ def test_nothing_is_held_while_the_probe_is_waited_for() -> None:
         switch = Switch(broken)
         await switch.ask(3)
         allowance = Allowance(1)
-        fetcher = RetryFetcher(TurnFetcher(switch.site, switch.hosts), switch.hosts)
+        fetcher = RetryFetcher(HostQueueFetcher(switch.site, switch.hosts), switch.hosts)
         tasks = [asyncio.create_task(fetcher.fetch(Request(A, permit=allowance))) for _ in range(5)]
         await asyncio.sleep(15)
         host = switch.hosts.at(A)

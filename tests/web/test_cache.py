@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from aioflow import secrets
+from aioflow.config import secrets
 from aioflow.web import cache_store
 from aioflow.web.cache import CacheFetcher, CacheStatistics, cache_path
 from aioflow.web.cache_store import PIECE_BYTES, CacheError, CacheStore
 from aioflow.web.errors import ConnectionFailedError, NotRecordedError
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.settings import MEBIBYTE, HostSettings, HttpSettings, WebSettings
 from tests.web.scripted import Answer, Chunks, Script, answer
 
@@ -589,12 +589,12 @@ WRITER = """
 import asyncio, sys, time
 from pathlib import Path
 from aioflow.web.cache_store import CacheStore, Chosen
-from aioflow.web.freshness import Kept
+from aioflow.web.freshness import StoredHead
 async def main():
     store = CacheStore(Path(sys.argv[1]), 10_000_000, clock=time.time)
     for number in range(60):
         url = f"http://a.test/{number % 20}"
-        await store.put(Chosen(url, {}), Kept(200, (), 0, number), url.encode() * 500)
+        await store.put(Chosen(url, {}), StoredHead(200, (), 0, number), url.encode() * 500)
         found = await store.find(url, {}, {})
         assert found is not None and found.body == url.encode() * 500
     await store.close()

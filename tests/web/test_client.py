@@ -15,9 +15,9 @@ import pytest
 from aiohttp import web
 
 import aioflow.web
+from aioflow.authoring.services import Services
+from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
-from aioflow.secrets import Secrets
-from aioflow.services import Services
 from aioflow.testing import run
 from aioflow.web import (
     AddressRefusedError,

@@ -8,7 +8,7 @@ import pytest
 
 from aioflow.web import cookies
 from aioflow.web.cookies import CookieFetcher, CookieStore, site
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.web.urls import host_key
 from tests.web.scripted import Script, answer
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.web import decoding
-from aioflow.web.decoding import Decoder, accepted_encodings
+from aioflow.web.decoding import BodyDecoder, accepted_encodings
 from aioflow.web.errors import BadResponseError, ResponseTooLargeError
 from aioflow.web.settings import HttpSettings
 
@@ -39,7 +39,7 @@ def bomb(size_mebibytes: int) -> bytes:
 def decode(
     header: str, data: bytes, *, slice_bytes: int = 1 << 20, http: HttpSettings | None = None
 ) -> bytes:
-    decoder = Decoder([header], http or HttpSettings(), "http://x/")
+    decoder = BodyDecoder([header], http or HttpSettings(), "http://x/")
     out = []
     for start in range(0, len(data), slice_bytes):
         decoder.feed(data[start : start + slice_bytes])
@@ -72,7 +72,7 @@ def test_a_body_is_decoded_however_it_is_cut(header: str, data: bytes, slice_byt
 
 
 def test_several_header_lines_are_one_list() -> None:
-    decoder = Decoder(["deflate", "gzip"], HttpSettings(), "http://x/")
+    decoder = BodyDecoder(["deflate", "gzip"], HttpSettings(), "http://x/")
     decoder.feed(gzip.compress(zlib.compress(TEXT)))
     assert b"".join(decoder.pieces(1 << 30)) == TEXT
 
@@ -159,7 +159,7 @@ def test_the_size_of_what_comes_out_is_limited() -> None:
 
 
 def test_no_more_comes_at_once_than_was_asked_for() -> None:
-    decoder = Decoder(["gzip"], HttpSettings(), "http://x/")
+    decoder = BodyDecoder(["gzip"], HttpSettings(), "http://x/")
     decoder.feed(gzip.compress(bytes(MEBIBYTE)))
     assert 100_000 <= sum(map(len, decoder.pieces(100_000))) <= 100_000 + 65_536
 

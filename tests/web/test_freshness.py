@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aioflow.web.freshness import (
-    Kept,
+    StoredHead,
     age,
     asked,
     conditions,
@@ -23,8 +23,8 @@ DATE = "Tue, 15 Nov 1994 00:08:31 GMT"  # a moment as a server writes it
 AT = 784_858_111.0
 
 
-def kept(*headers: tuple[str, str], status: int = 200, at: float = AT, delay: float = 0.0) -> Kept:
-    return Kept(status, headers, at - delay, at)
+def kept(*headers: tuple[str, str], status: int = 200, at: float = AT, delay: float = 0.0) -> StoredHead:
+    return StoredHead(status, headers, at - delay, at)
 
 
 def control(text: str) -> tuple[str, str]:

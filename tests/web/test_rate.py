@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from aioflow.testing import run
 from aioflow.web.errors import ConnectionFailedError, WebError
-from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
-from aioflow.web.rate import Pace
+from aioflow.web.host_queue import HostQueueFetcher
+from aioflow.web.hosts import Hosts, RateLimiter
+from aioflow.web.http import Request, Response
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Site, answer
 
 
@@ -28,7 +27,9 @@ def most_in_a_second(times: list[float]) -> int:
     return max((sum(start <= when <= start + 1 for when in times) for start in times), default=0)
 
 
-async def send(pace: Pace, sent: list[tuple[float, str]], name: str = "", *, urgent: bool = False) -> None:
+async def send(
+    pace: RateLimiter, sent: list[tuple[float, str]], name: str = "", *, urgent: bool = False
+) -> None:
     """Take turns until something is sent."""
     loop = asyncio.get_running_loop()
     place = pace.place(urgent)
@@ -42,7 +43,7 @@ async def send(pace: Pace, sent: list[tuple[float, str]], name: str = "", *, urg
 
 def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(4, 3), list[tuple[float, str]]()
+        pace, sent = RateLimiter(4, 3), list[tuple[float, str]]()
         await asyncio.gather(*(send(pace, sent) for _ in range(7)))
         return [when for when, _ in sent]
 
@@ -51,7 +52,7 @@ def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
 
 def test_a_burst_is_not_saved_up_for_longer_than_it_is() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(1, 2), list[tuple[float, str]]()
+        pace, sent = RateLimiter(1, 2), list[tuple[float, str]]()
         await asyncio.sleep(1000)
         await asyncio.gather(*(send(pace, sent) for _ in range(4)))
         return [when for when, _ in sent]
@@ -61,7 +62,7 @@ def test_a_burst_is_not_saved_up_for_longer_than_it_is() -> None:
 
 def test_without_a_rate_only_a_pause_is_waited_for() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(None, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(None, 1), list[tuple[float, str]]()
         assert pace.is_free(0)
         pace.pause(5)
         pace.pause(3)
@@ -74,7 +75,7 @@ def test_without_a_rate_only_a_pause_is_waited_for() -> None:
 
 def test_a_pause_holds_for_those_who_wait_already() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(1, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(1, 1), list[tuple[float, str]]()
         tasks = [asyncio.create_task(send(pace, sent)) for _ in range(3)]
         await asyncio.sleep(0.5)
         pace.pause(10)
@@ -86,7 +87,7 @@ def test_a_pause_holds_for_those_who_wait_already() -> None:
 
 def test_urgent_ones_go_first_and_the_others_in_order() -> None:
     async def main() -> list[str]:
-        pace, sent = Pace(1, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(1, 1), list[tuple[float, str]]()
         names = ("a", "b", "c", "u1", "d", "u2")
         await asyncio.gather(*(send(pace, sent, name, urgent=name.startswith("u")) for name in names))
         return [name for _, name in sent]
@@ -96,7 +97,7 @@ def test_urgent_ones_go_first_and_the_others_in_order() -> None:
 
 def test_turns_that_were_given_back_are_given_to_the_next() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(0.1, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(0.1, 1), list[tuple[float, str]]()
         await pace.turn(pace.place(False))
         others = [asyncio.create_task(send(pace, sent)) for _ in range(2)]
         await asyncio.sleep(3)
@@ -110,7 +111,7 @@ def test_turns_that_were_given_back_are_given_to_the_next() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_cancelled_waits_cost_the_others_no_time(seed: int) -> None:
     async def main() -> tuple[list[float], int]:
-        pace, sent = Pace(1, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(1, 1), list[tuple[float, str]]()
         random = Random(seed)
         tasks = [asyncio.create_task(send(pace, sent)) for _ in range(10)]
         await asyncio.sleep(random.choice([0, 0.5, 1, 2]))
@@ -126,7 +127,7 @@ def test_cancelled_waits_cost_the_others_no_time(seed: int) -> None:
 
 def test_who_no_longer_waits_is_not_remembered() -> None:
     async def main() -> tuple[int, int]:
-        pace = Pace(None, 1)
+        pace = RateLimiter(None, 1)
         pace.pause(3600)
         tasks = [asyncio.create_task(send(pace, [])) for _ in range(10)]
         await asyncio.sleep(1)
@@ -143,7 +144,7 @@ def test_who_no_longer_waits_is_not_remembered() -> None:
 
 def test_a_slower_pace_counts_from_what_was_sent_last() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(None, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(None, 1), list[tuple[float, str]]()
         await send(pace, sent)
         await asyncio.sleep(2)
         pace.change(10, 1, 2.0)
@@ -155,7 +156,7 @@ def test_a_slower_pace_counts_from_what_was_sent_last() -> None:
 
 def test_a_faster_pace_holds_at_once_for_those_who_wait() -> None:
     async def main() -> list[float]:
-        pace, sent = Pace(0.1, 1), list[tuple[float, str]]()
+        pace, sent = RateLimiter(0.1, 1), list[tuple[float, str]]()
         tasks = [asyncio.create_task(send(pace, sent)) for _ in range(3)]
         await asyncio.sleep(2)
         pace.change(0, 1, 2.0)
@@ -213,7 +214,7 @@ def test_no_host_ever_gets_more_than_rate_and_burst_in_any_second(
 
     async def main() -> Site:
         site, allowance, hosts = Site(respond, seconds=0.2), Allowance(permits), Hosts(web)
-        fetcher = RetryFetcher(RobotsFetcher(TurnFetcher(site, hosts), hosts), hosts, Random(seed))
+        fetcher = RetryFetcher(RobotsFetcher(HostQueueFetcher(site, hosts), hosts), hosts, Random(seed))
 
         async def one(when: float, host: int, urgent: bool, patience: float | None) -> None:
             await asyncio.sleep(when)
@@ -244,7 +245,7 @@ def test_a_crawl_delay_lies_between_any_two_requests(arrivals: list[float], dela
     async def main() -> list[float]:
         site = Site(lambda request: answer(body=f"User-agent: *\nCrawl-delay: {delay}".encode()), seconds=0.1)
         hosts = Hosts(WebSettings(HttpSettings(burst=3, concurrency=5)))
-        fetcher = RobotsFetcher(TurnFetcher(site, hosts), hosts)
+        fetcher = RobotsFetcher(HostQueueFetcher(site, hosts), hosts)
 
         async def one(when: float) -> None:
             await asyncio.sleep(when)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from aioflow.secrets import Secrets
+from aioflow.config.secrets import Secrets
 from aioflow.web.errors import (
     AddressRefusedError,
     ConnectionFailedError,
     RequestRefusedError,
     ResponseTimeoutError,
 )
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.web.settings import HostSettings
 from tests.web.misbehaving import Names, Server, answer, opened, sends, silent
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from aioflow import secrets
+from aioflow.config import secrets
 from aioflow.errors import InputError
 from aioflow.web.errors import NotRecordedError, WebError
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.recording import RecordFetcher, ReplayFetcher
 from aioflow.web.settings import HostSettings, WebSettings
 from tests.web.scripted import Answer, Chunks, Script, answer

@@ -9,12 +9,11 @@ import pytest
 
 from aioflow.errors import InputError
 from aioflow.web.client import Client
-from aioflow.web.configuration import web_settings
 from aioflow.web.cookies import CookieFetcher, CookieStore
 from aioflow.web.errors import AddressRefusedError, BadResponseError
-from aioflow.web.messages import Request, Response, Timing
+from aioflow.web.http import Request, Response, Timing
 from aioflow.web.redirects import RedirectFetcher
-from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
+from aioflow.web.settings import HostSettings, HttpSettings, WebSettings, web_settings
 from tests.web.scripted import Answer, Chunks, Script, answer, redirect
 
 A, B = "http://a.example/", "http://b.example/"

@@ -20,11 +20,11 @@ from aioflow.web.errors import (
     RobotsRefusedError,
     WebError,
 )
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response, Timing
+from aioflow.web.http import Request, Response, Timing
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.settings import HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Answer, Chunks, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"
@@ -46,7 +46,7 @@ class Scene:
         left = list(answers)
         self.site = Site(lambda request: left.pop(0) if len(left) > 1 else left[0], seconds=seconds)
         self.hosts = Hosts(WebSettings(HttpSettings(**{"breaker_failures": 0, **http})))
-        self.fetcher = RetryFetcher(TurnFetcher(self.site, self.hosts), self.hosts, random or Largest())
+        self.fetcher = RetryFetcher(HostQueueFetcher(self.site, self.hosts), self.hosts, random or Largest())
 
     async def fetch(self, url: str = A, **request: Any) -> Response:
         return await self.fetcher.fetch(Request(url, **request))

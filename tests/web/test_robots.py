@@ -24,11 +24,11 @@ from aioflow.web.errors import (
     SiteDownError,
     WebError,
 )
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.robots import RobotsFetcher, lines_for, parse, product_token
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Answer, Chunks, Script, Site, answer, redirect
 
 A = "http://a.example"
@@ -51,7 +51,7 @@ class Scene:
         self.others = others or {}
         self.site = Site(self._respond, seconds=seconds)
         self.hosts = Hosts(WebSettings(HttpSettings(**http), {"a.example": own} if own else {}))
-        self.fetcher = RobotsFetcher(TurnFetcher(self.site, self.hosts), self.hosts)
+        self.fetcher = RobotsFetcher(HostQueueFetcher(self.site, self.hosts), self.hosts)
 
     def _respond(self, request: Request) -> Answer:
         if request.url in self.others:
@@ -547,7 +547,7 @@ def test_rules_of_hosts_that_nobody_uses_are_forgotten_when_they_are_too_many() 
     async def main() -> None:
         scene = Scene(b"User-agent: *\n" + b"Disallow: /x\n" * 100)
         scene.fetcher = RobotsFetcher(
-            TurnFetcher(scene.site, scene.hosts), scene.hosts, rules_bytes_kept=10_000
+            HostQueueFetcher(scene.site, scene.hosts), scene.hosts, rules_bytes_kept=10_000
         )
         scene.others = {"http://used.example/page": lambda: answer(body=Chunks(b"x"))}
         streamed = await scene.fetch("http://used.example/page", streamed=True)

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from aioflow.web import Client, HttpSettings, WebSettings
+from aioflow.web.aiohttp_errors import web_error
 from aioflow.web.errors import ConnectionFailedError, ResponseTimeoutError, WebError
-from aioflow.web.faults import web_error
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from tests.web.misbehaving import (
     Names,
     Server,

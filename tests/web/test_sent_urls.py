@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from aioflow.web.errors import AddressRefusedError
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.web.transport import parsed
 from tests.web.misbehaving import Server, answer, opened, sends
 

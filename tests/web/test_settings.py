@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from aioflow.configuration import read_configuration
+from aioflow.config.configuration import read_configuration
 from aioflow.errors import InputError
-from aioflow.web.configuration import HOST, HTTP, web_settings
-from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
+from aioflow.web.settings import HOST, HTTP, HostSettings, HttpSettings, WebSettings, web_settings
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +164,7 @@ def test_offline_and_recording_exclude_each_other(here: Path, monkeypatch: pytes
 
 
 def test_the_tables_are_declared_to_the_configuration() -> None:
-    from aioflow.configuration import find_section, section_names
+    from aioflow.config.configuration import find_section, section_names
 
     assert {"http", "host"} <= set(section_names())
     assert (find_section("http"), find_section("host")) == (HTTP, HOST)

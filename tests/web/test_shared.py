@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from aioflow.testing import assert_nothing_left, run
-from aioflow.web import shared
+from aioflow.web import coalescing as shared
+from aioflow.web.coalescing import CoalescingFetcher
 from aioflow.web.cookies import CookieStore
 from aioflow.web.errors import ConnectionFailedError, HttpStatusError
-from aioflow.web.messages import Request, Response
-from aioflow.web.shared import SharedFetcher
+from aioflow.web.http import Request, Response
 from tests.web.scripted import Chunks, Script, answer
 
 URL = "http://a.test/"
 
 
-def fetch(fetcher: SharedFetcher, **more: Any) -> asyncio.Task[Response]:
+def fetch(fetcher: CoalescingFetcher, **more: Any) -> asyncio.Task[Response]:
     return asyncio.create_task(fetcher.fetch(Request(URL, **more)))
 
 
 def test_equal_gets_are_made_once() -> None:
     async def main() -> None:
         script = Script({URL: answer(body=b"page")}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         responses = await asyncio.gather(*(fetch(fetcher, headers={"Accept": "a"}) for _ in range(5)))
         assert [response.body for response in responses] == [b"page"] * 5
         assert len({id(response) for response in responses}) == 5
@@ -59,7 +59,7 @@ STORE = CookieStore()
 def test_what_differs_is_made_by_itself(other: dict[str, Any]) -> None:
     async def main() -> int:
         script = Script({URL: answer()}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         await asyncio.gather(fetch(fetcher), fetch(fetcher, **other))
         return len(script.requests)
 
@@ -70,7 +70,7 @@ def test_what_differs_is_made_by_itself(other: dict[str, Any]) -> None:
 def test_what_may_have_an_effect_is_never_shared(request_fields: dict[str, Any]) -> None:
     async def main() -> int:
         script = Script({URL: answer()}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         await asyncio.gather(*(fetch(fetcher, **request_fields) for _ in range(3)))
         return len(script.requests)
 
@@ -82,7 +82,7 @@ def test_an_error_is_everyones() -> None:
         error = ConnectionFailedError("http://a.test/: refused")
         error.attempts = 4
         script = Script({URL: error}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         outcomes = await asyncio.gather(*(fetch(fetcher) for _ in range(3)), return_exceptions=True)
         assert [(type(each), str(each), each.attempts) for each in outcomes] == [  # type: ignore[union-attr]
             (ConnectionFailedError, "http://a.test/: refused", 4)
@@ -95,7 +95,7 @@ def test_an_error_is_everyones() -> None:
 
 def test_an_error_with_a_status_is_everyones_too() -> None:
     async def main() -> None:
-        fetcher = SharedFetcher(Script({URL: HttpStatusError("no", 500)}, seconds=1))
+        fetcher = CoalescingFetcher(Script({URL: HttpStatusError("no", 500)}, seconds=1))
         outcomes = await asyncio.gather(*(fetch(fetcher) for _ in range(2)), return_exceptions=True)
         assert [each.status for each in outcomes] == [500, 500]  # type: ignore[union-attr]
 
@@ -105,7 +105,7 @@ def test_an_error_with_a_status_is_everyones_too() -> None:
 def test_a_follower_takes_over_from_a_cancelled_leader() -> None:
     async def main() -> None:
         script = Script({URL: answer(body=b"page")}, seconds=10)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         tasks = [fetch(fetcher) for _ in range(4)]
         await asyncio.sleep(1)
         tasks[0].cancel()
@@ -147,7 +147,7 @@ def test_whoever_is_cancelled_at_whichever_step_the_others_are_answered(
             return answer(body=bodies[-1])
 
         script = Script({URL: new_answer}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         tasks.extend(fetch(fetcher, streamed=streamed) for _ in range(4))
         begun = asyncio.get_running_loop().steps  # type: ignore[attr-defined]
         await asyncio.wait(tasks)
@@ -170,7 +170,7 @@ def test_whoever_is_cancelled_at_whichever_step_the_others_are_answered(
 def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_that_on(turns: int) -> None:
     async def main() -> None:
         script = Script({URL: answer(body=b"page")}, seconds=10)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         tasks = [fetch(fetcher) for _ in range(3)]
         await asyncio.sleep(1)
         tasks[0].cancel()
@@ -187,7 +187,7 @@ def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_that_on(turns: int
 def test_nobody_leads_when_everybody_is_cancelled() -> None:
     async def main() -> None:
         script = Script({URL: answer()}, seconds=10)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         tasks = [fetch(fetcher) for _ in range(3)]
         await asyncio.sleep(1)
         for task in tasks:
@@ -204,7 +204,7 @@ def test_a_streamed_answer_that_is_small_is_shared() -> None:
     async def main() -> None:
         body = Chunks(b"a", b"b", seconds=1)
         script = Script({URL: answer(body=body)}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         leader, follower = await asyncio.gather(*(fetch(fetcher, streamed=True) for _ in range(2)))
         assert (leader.body, follower.body) == (b"ab", b"ab")
         assert (len(script.requests), body.is_closed) == (1, True)
@@ -218,7 +218,7 @@ def test_a_streamed_answer_that_is_large_is_asked_for_by_each(monkeypatch: pytes
     async def main() -> None:
         bodies = [Chunks(b"ab", b"cd", b"ef", seconds=1) for _ in range(3)]
         script = Script({URL: [answer(body=body) for body in bodies]}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         responses = await asyncio.gather(*(fetch(fetcher, streamed=True) for _ in range(3)))
         assert [await response.read() for response in responses] == [b"abcdef"] * 3
         assert len(script.requests) == 3
@@ -231,7 +231,7 @@ def test_a_streamed_answer_that_nobody_else_waits_for_is_not_read_ahead() -> Non
     async def main() -> None:
         bodies = [Chunks(b"a", b"b"), Chunks(b"c")]
         script = Script({URL: [answer(body=body) for body in bodies]})
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         response = await fetcher.fetch(Request(URL, streamed=True))
         assert response.body is bodies[0]
         assert bodies[0].given == 0
@@ -247,7 +247,7 @@ def test_a_streamed_answer_that_breaks_off_fails_for_everyone() -> None:
     async def main() -> None:
         body = Chunks(b"a", ConnectionFailedError("cut"))
         script = Script({URL: answer(body=body)}, seconds=1)
-        fetcher = SharedFetcher(script)
+        fetcher = CoalescingFetcher(script)
         outcomes = await asyncio.gather(
             *(fetch(fetcher, streamed=True) for _ in range(2)), return_exceptions=True
         )

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, loads
-from aioflow.events import Event
-from aioflow.secrets import Secret
+from aioflow.config.secrets import Secret
+from aioflow.runtime.events import Event
 from aioflow.testing import Answer, ScriptedSite, run, run_plan
 from aioflow.web import AddressRefusedError, Client, ConnectionFailedError, RequestEnded
 

@@ -18,7 +18,7 @@ from aioflow.web.errors import (
     ResponseTooLargeError,
     WebError,
 )
-from aioflow.web.messages import Request, Response
+from aioflow.web.http import Request, Response
 from aioflow.web.transport import Transport
 from tests.clocks import let_time_pass
 from tests.web.misbehaving import (

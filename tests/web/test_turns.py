@@ -10,10 +10,10 @@ import pytest
 
 from aioflow.testing import VirtualLoop, assert_nothing_left, run
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError, ConnectionFailedError, WebError
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import BodyStream, Permit, Request, Response, Timing
+from aioflow.web.http import BodyStream, Permit, Request, Response, Timing
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Allowance, Chunks, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"
@@ -25,9 +25,9 @@ def polite(
     *,
     concurrency: int = 2,
     rate: float | None = None,
-) -> tuple[TurnFetcher, Hosts]:
+) -> tuple[HostQueueFetcher, Hosts]:
     state = Hosts(WebSettings(HttpSettings(concurrency=concurrency, rate=rate), hosts or {}))
-    return TurnFetcher(site, state), state
+    return HostQueueFetcher(site, state), state
 
 
 def assert_all_released(hosts: Hosts, allowance: Allowance | None = None) -> None:
@@ -319,7 +319,9 @@ def test_who_does_not_want_to_wait_still_leaves_the_host_alone(
 ) -> None:
     async def main() -> float:
         hosts = Hosts(WebSettings(HttpSettings(retry_after_seconds=limit)))
-        await TurnFetcher(Site(lambda request: answer(503, {"Retry-After": asked})), hosts).fetch(Request(A))
+        await HostQueueFetcher(Site(lambda request: answer(503, {"Retry-After": asked})), hosts).fetch(
+            Request(A)
+        )
         return hosts.at(A).pace.refusing_until
 
     assert run(main()) == seconds
@@ -372,7 +374,7 @@ def test_without_a_rate_and_with_free_slots_nothing_suspends() -> None:
 
     async def main() -> None:
         hosts = Hosts(WebSettings())
-        coroutine = TurnFetcher(Instant(), hosts).fetch(Request(A))
+        coroutine = HostQueueFetcher(Instant(), hosts).fetch(Request(A))
         with pytest.raises(StopIteration):
             coroutine.send(None)
 
@@ -640,7 +642,7 @@ def test_hosts_that_nobody_uses_are_forgotten_but_for_the_last_ones() -> None:
     async def main() -> None:
         site = Site()
         hosts = Hosts(WebSettings(), idle_hosts=100)
-        fetcher = TurnFetcher(site, hosts)
+        fetcher = HostQueueFetcher(site, hosts)
         for number in range(2000):
             await fetcher.fetch(Request(f"http://h{number}.example/"))
             if number % 10 == 0:
@@ -663,7 +665,7 @@ def test_a_host_that_is_used_or_to_be_left_alone_is_not_forgotten() -> None:
             return answer(429, {"Retry-After": "60"}) if paused else answer(body=Chunks(b"x"))
 
         hosts = Hosts(WebSettings(HttpSettings(), {"rated.example": HostSettings(rate=0.01)}), idle_hosts=10)
-        fetcher = TurnFetcher(Site(respond), hosts)
+        fetcher = HostQueueFetcher(Site(respond), hosts)
         kept = {name: f"http://{name}.example/" for name in ("paused", "rated", "streaming")}
         responses = [await fetcher.fetch(Request(url, streamed=True)) for url in kept.values()]
         before = {name: hosts.at(url) for name, url in kept.items()}
@@ -683,7 +685,7 @@ def test_a_host_that_is_used_or_to_be_left_alone_is_not_forgotten() -> None:
 def test_hosts_to_be_left_alone_are_not_kept_without_end() -> None:
     async def main() -> int:
         hosts = Hosts(WebSettings(), idle_hosts=10, left_alone_hosts=50)
-        fetcher = TurnFetcher(Site(lambda request: answer(429, {"Retry-After": "3600"})), hosts)
+        fetcher = HostQueueFetcher(Site(lambda request: answer(429, {"Retry-After": "3600"})), hosts)
         for number in range(1000):
             await fetcher.fetch(Request(f"http://h{number}.example/"))
         return len(hosts)

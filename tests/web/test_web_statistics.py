@@ -17,20 +17,20 @@ from aioflow.web.errors import (
     ResponseTimeoutError,
     WebError,
 )
+from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
 from aioflow.web.settings import HostSettings, HttpSettings, WebSettings
 from aioflow.web.statistics import (
     FORGOTTEN,
-    Counters,
+    HostCounters,
     LatencyStatistics,
     SourceStatistics,
     Statistics,
     summarize,
 )
-from aioflow.web.turns import TurnFetcher
 from tests.web.scripted import Answer, Chunks, Site, answer
 
 A, B = "http://a.example/", "http://b.example/"
@@ -43,7 +43,7 @@ class Scene:
         self.site = Site(lambda request: answers.get(request.url.removeprefix(A), answer()), seconds=seconds)
         self.hosts = Hosts(WebSettings(http, {"b.example": HostSettings(robots=False)}), idle_hosts=10)
         self.statistics = Statistics(self.hosts)
-        inner = RobotsFetcher(TurnFetcher(self.site, self.hosts), self.hosts)
+        inner = RobotsFetcher(HostQueueFetcher(self.site, self.hosts), self.hosts)
         self.fetcher = RetryFetcher(inner, self.hosts)
 
     async def fetch(self, *paths: str) -> None:
@@ -177,7 +177,7 @@ def test_a_robots_txt_that_is_none_is_seen(status: int, state: str) -> None:
 
 
 def test_latencies_are_those_of_the_last_answers() -> None:
-    counters = Counters()
+    counters = HostCounters()
     for number in range(2500):
         counters.answered(200, float(number))
     assert counters.recent_latencies() == tuple(float(number) for number in range(1500, 2500))

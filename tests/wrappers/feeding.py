@@ -13,7 +13,7 @@ from aioflow.errors import SettingError
 from aioflow.relation import Relation, Row, Value
 from aioflow.web.errors import ExtractionError
 from aioflow.wrappers.definition import Extraction, Field, Processing, Scope
-from aioflow.wrappers.reading import Extractor, Found, PageHead, Reader
+from aioflow.wrappers.readers.reader import Extractor, Found, PageHead, Reader
 
 FEEDS = Path(__file__).parents[1] / "data" / "feeds"
 URL = "https://feeds.example/page"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aioflow.plan import is_name
 from aioflow.relation import Type, type_of_value
 from aioflow.wrappers import Field, Processing, WrapperInput, WrapperText
-from aioflow.wrappers.language.pieces import (
+from aioflow.wrappers.language.wrapper_text import (
     Directive,
     PagingText,
     Part,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, RunError, load, loads
-from aioflow.configuration import read_configuration
+from aioflow.config.configuration import read_configuration
 from aioflow.state.databases import Databases
 from aioflow.state.health import KEPT_RUNS, accept_baseline
 from aioflow.testing import ScriptedSite

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aioflow.web.errors import ExtractionError
 from aioflow.wrappers.readers.csv import CsvReader
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from tests.wrappers.feeding import FEEDS, URL, Feed, embedded, field, mistake
 
 CSV = CsvReader()

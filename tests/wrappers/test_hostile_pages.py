@@ -17,7 +17,7 @@ from aioflow.testing import Answer, ScriptedSite
 from aioflow.web.client import Client
 from aioflow.wrappers.numbers import number_reader
 from aioflow.wrappers.page_reader import PIECE_ROWS
-from aioflow.wrappers.readers.xml_path import compile_xpath
+from aioflow.wrappers.readers.xml.path import compile_xpath
 
 SITE = "http://homes.example"
 TYPES = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from aioflow.errors import SettingError
 from aioflow.relation import Document, Row, Type
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.readers.html import HtmlExtractor, HtmlReader
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.html.reader import HtmlExtractor, HtmlReader
+from aioflow.wrappers.readers.reader import PageHead
 from tests.wrappers.feeding import URL, Feed, embedded, field, mistake
 
 HTML = HtmlReader()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aioflow.errors import SettingError
 from aioflow.wrappers.definition import Extraction, Field, Processing
 from aioflow.wrappers.page_reader import read_page
-from aioflow.wrappers.readers.html import HtmlExtractor
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.html.reader import HtmlExtractor
+from aioflow.wrappers.readers.reader import PageHead
 
 PAGE = """<!doctype html><title>Homes</title>
 <ul><li class=house id=a><a href=/a>One &amp; only</a> <b>Price</b> 10<br>20</li>

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from aioflow.relation import Document, Type
 from aioflow.web.errors import ExtractionError
-from aioflow.wrappers.readers.json import JsonReader
-from aioflow.wrappers.readers.json_path import compile_path
+from aioflow.wrappers.readers.json.path import compile_path
+from aioflow.wrappers.readers.json.reader import JsonReader
 from tests.wrappers.feeding import FEEDS, Feed, embedded, field, mistake
 
 JSON = JsonReader()
@@ -456,7 +456,7 @@ def test_what_nobody_wants_is_passed_over_without_being_kept() -> None:
 
 
 def _page() -> Any:
-    from aioflow.wrappers.reading import PageHead
+    from aioflow.wrappers.readers.reader import PageHead
 
     return PageHead("https://feeds.example/large")
 

@@ -11,8 +11,7 @@ from aioflow import load, loads
 from aioflow.language import format_text
 from aioflow.relation import Type
 from aioflow.wrappers import Field, Processing, WrapperInput, WrapperText, parse_wrapper, resolve
-from aioflow.wrappers.items import KIND
-from aioflow.wrappers.language.pieces import (
+from aioflow.wrappers.language.wrapper_text import (
     PagingText,
     Part,
     ReaderChoice,
@@ -20,6 +19,7 @@ from aioflow.wrappers.language.pieces import (
     Removal,
     RequestLine,
 )
+from aioflow.wrappers.wrapper_item import KIND
 from tests.clocks import PATIENCE_SECONDS
 
 EXAMPLE = Path(__file__).with_name("example.plan")

@@ -6,10 +6,9 @@ import pytest
 
 from aioflow import Engine, loads
 from aioflow.wrappers import parse_wrapper, reader_names
-from aioflow.wrappers.authority import Authority
 from aioflow.wrappers.conversions import WORDS
-from aioflow.wrappers.language.pieces import DIRECTIVES
-from aioflow.wrappers.templates import UrlTemplate
+from aioflow.wrappers.language.wrapper_text import DIRECTIVES
+from aioflow.wrappers.templates import Authority, UrlTemplate
 from tests.documentation import ROOT, Block, blocks_of
 
 PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
@@ -61,7 +60,7 @@ def test_every_word_is_described() -> None:
 
 
 def test_every_reader_is_described() -> None:
-    table = section("Reading").split("Packages can bring")[0]
+    table = section("Reading").split("Packages can add")[0]
     described = {cell.strip(" `") for cell in first_cells(table)}
     assert described == set(reader_names())
 

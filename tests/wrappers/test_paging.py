@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from aioflow.plan import Plan, Program
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.wrappers import Pages, RequestMaker, Wrapper, parse_wrapper
-from aioflow.wrappers.paging import with_parameter
-from aioflow.wrappers.resolving import build, merge
+from aioflow.wrappers.inheritance import build, merge
+from aioflow.wrappers.requests import with_parameter
 
 
 def wrapper(body: str) -> Wrapper:

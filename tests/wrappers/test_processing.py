@@ -24,7 +24,7 @@ from aioflow.wrappers.processing import (
     field_type,
     processing_mistakes,
 )
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
 from tests.wrappers.feeding import embedded, field
 
 URL = "https://homes.example/list/page.html"

@@ -8,7 +8,7 @@ import pytest
 
 from aioflow.errors import SettingError
 from aioflow.wrappers import Extraction, compiled, reader, reader_names, register_reader
-from aioflow.wrappers.kept import Kept
+from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.registry import forget_reader
 from tests.wrappers.tiny_reader import TinyReader, tiny_reader  # noqa: F401  # registers it for each test
 
@@ -87,7 +87,7 @@ def test_what_is_kept_goes_with_what_it_was_made_of() -> None:
         made.append(1)
         return list(made)
 
-    keep = Kept(make)
+    keep = IdentityCache(make)
     thing = Thing()
     assert keep(thing) is keep(thing)
     assert keep(Thing()) == [1, 1]

@@ -12,9 +12,9 @@ from aioflow.errors import SettingError
 from aioflow.plan import Plan, Program
 from aioflow.relation import Document, Relation, Schema
 from aioflow.web.errors import RequestRefusedError
-from aioflow.web.messages import Request
+from aioflow.web.http import Request
 from aioflow.wrappers import RequestMaker, Wrapper, parse_wrapper
-from aioflow.wrappers.resolving import build, merge
+from aioflow.wrappers.inheritance import build, merge
 
 SECRETS = {"TOKEN": "t0ken", "PASSWORD": "pässword", "BROKEN": "a\nb"}
 

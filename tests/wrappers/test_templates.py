@@ -11,8 +11,7 @@ from yarl import URL
 
 from aioflow.relation import Relation, Schema
 from aioflow.web.errors import RequestRefusedError
-from aioflow.wrappers.authority import Authority
-from aioflow.wrappers.templates import TextTemplate, UrlTemplate
+from aioflow.wrappers.templates import Authority, TextTemplate, UrlTemplate
 
 
 def listed(*values: Any) -> Relation:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from aioflow.relation import Row
 from aioflow.wrappers.definition import Extraction
+from aioflow.wrappers.readers.reader import PageHead
 from aioflow.wrappers.readers.text import TextReader
-from aioflow.wrappers.reading import PageHead
 from tests.wrappers.feeding import URL, Feed, embedded, field, mistake
 
 TEXT = TextReader()

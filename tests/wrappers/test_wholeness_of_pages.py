@@ -188,7 +188,7 @@ PAGED = 'EACH: "li"; n: "b" number; PAGING: next "a.next @href"'
 
 
 def walked(wrapper: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Result]:
-    monkeypatch.setattr("aioflow.wrappers.resolving.MOST_PAGES", 5)
+    monkeypatch.setattr("aioflow.wrappers.inheritance.MOST_PAGES", 5)
     client = ScriptedSite(endless).client()
     result = run_plan(plan(wrapper), services={Client: client}, x=[{"page": 0}])
     return tuple(result[0].values()), result

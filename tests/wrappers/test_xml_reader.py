@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from aioflow.relation import Document
 from aioflow.web.errors import ExtractionError
-from aioflow.wrappers.readers.xml import XmlReader
-from aioflow.wrappers.readers.xml_path import compile_xpath
-from aioflow.wrappers.reading import PageHead
+from aioflow.wrappers.readers.reader import PageHead
+from aioflow.wrappers.readers.xml.path import compile_xpath
+from aioflow.wrappers.readers.xml.reader import XmlReader
 from tests.wrappers.feeding import FEEDS, URL, Feed, embedded, field, mistake
 
 XML = XmlReader()

@@ -10,18 +10,26 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from aioflow.demo.site import house_files
-from aioflow.demo.site.campaign import YEAR, Campaign
-from aioflow.demo.site.campaign_pages import (
+from aioflow.demo.site import houses as house_files
+from aioflow.demo.site.campaign import (
+    YEAR,
+    Campaign,
     contributions_csv,
     contributions_page,
     contributions_summary,
     crime_page,
     neighborhood_page,
 )
-from aioflow.demo.site.detail_page import detail_page
 from aioflow.demo.site.farm import PAGES, farm_page
-from aioflow.demo.site.house_pages import HITS_PER_PAGE, Slice, hits_page, home_page, house_page, results_page
+from aioflow.demo.site.house_pages import (
+    HITS_PER_PAGE,
+    Slice,
+    detail_page,
+    hits_page,
+    home_page,
+    house_page,
+    results_page,
+)
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.markup import Markup
 from aioflow.demo.site.pictures import front

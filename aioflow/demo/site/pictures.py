@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
-from aioflow.dataclass import dataclass
 from aioflow.demo.site.houses import House
 from aioflow.demo.site.markup import Markup, joined
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
-
-from aioflow.dataclass import dataclass
 
 _MOST_ENTRIES = 200_000
 

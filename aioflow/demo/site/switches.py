@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from random import Random
-
-from aioflow.dataclass import dataclass
 
 DEFAULT_PORT = 8640
 

@@ -1,15 +1,14 @@
-"""Cuts the body of a wrapper into its entries, and gives each a reader for its tokens."""
+"""The cutter of wrapper bodies: it finds the entries, and gives each a reader for its tokens."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from aioflow.dataclass import dataclass
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
-from aioflow.language.words import found_behind, show
+from aioflow.language.token_text import found_after, show
 from aioflow.plan import NAME_LENGTH_AT_MOST, Scalar
 from aioflow.source import Span
 
@@ -31,13 +30,13 @@ class UnexpectedError(Exception):
 
 
 @dataclass
-class Entry:
+class WrapperEntry:
     """The tokens of an entry, its block if it has one, and the token that ends it."""
 
     tokens: list[Token]
     end: Token
     opening: Token | None = None
-    block: list[Entry] = field(default_factory=list)
+    block: list[WrapperEntry] = field(default_factory=list)
 
     @property
     def key(self) -> Token:
@@ -122,7 +121,7 @@ def closing_token(span: Span, mark: str) -> Token:
 # --- entries -------------------------------------------------------------------------------------
 
 
-def entries_of(tokens: list[Token], closing: Token, mistakes: Mistakes) -> list[Entry]:
+def entries_of(tokens: list[Token], closing: Token, mistakes: Mistakes) -> list[WrapperEntry]:
     """The entries of a body: one a line, or several with `;` between them."""
     return _Cutter(tokens, closing, mistakes).read()
 
@@ -135,8 +134,8 @@ class _Cutter:
         self._position = 0
         self._is_lost = False  # past blocks that are nested too deep
 
-    def read(self) -> list[Entry]:
-        entries: list[Entry] = []
+    def read(self) -> list[WrapperEntry]:
+        entries: list[WrapperEntry] = []
         while self._position < len(self._tokens):
             entries += self._block(0)
             if self._position < len(self._tokens):
@@ -153,9 +152,9 @@ class _Cutter:
         self._position += 1
         return token
 
-    def _block(self, depth: int) -> list[Entry]:
+    def _block(self, depth: int) -> list[WrapperEntry]:
         """Entries up to the brace that closes the block, or the end."""
-        entries: list[Entry] = []
+        entries: list[WrapperEntry] = []
         while self._token.text != "}":
             if self._token.text == ";":
                 self._take()
@@ -163,19 +162,19 @@ class _Cutter:
             entries.append(self._entry(depth))
         return entries
 
-    def _entry(self, depth: int) -> Entry:
+    def _entry(self, depth: int) -> WrapperEntry:
         tokens: list[Token] = []
         open_brackets: list[str] = []
         while not self._ends(tokens, open_brackets):
             token = self._take()
             if token.text == "{":
-                return self._with_block(Entry(tokens, token, token), depth)
+                return self._with_block(WrapperEntry(tokens, token, token), depth)
             tokens.append(token)
             if token.text in _OPENING:
                 open_brackets.append(_OPENING[token.text])
             elif open_brackets and token.text == open_brackets[-1]:
                 open_brackets.pop()
-        return Entry(tokens, self._token)
+        return WrapperEntry(tokens, self._token)
 
     def _ends(self, tokens: list[Token], open_brackets: list[str]) -> bool:
         token = self._token
@@ -189,7 +188,7 @@ class _Cutter:
         following = self._tokens[self._position + 1 : self._position + 2]
         return not open_brackets or bool(following and following[0].text == ":")
 
-    def _with_block(self, entry: Entry, depth: int) -> Entry:
+    def _with_block(self, entry: WrapperEntry, depth: int) -> WrapperEntry:
         opening = entry.end
         if depth == _LONGEST_NESTING:
             self._mistakes.add(
@@ -267,7 +266,7 @@ class Line:
             raise UnexpectedError
         if not self._position:
             raise UnexpectedError(f"expected {expected}, found {show(token)}", token.start, token.end)
-        shown, start, end = found_behind(self.previous, token)
+        shown, start, end = found_after(self.previous, token)
         raise UnexpectedError(f"expected {expected} after {show(self.previous)}, found {shown}", start, end)
 
     def expect_end(self, expected: str = "the end of the line") -> None:
@@ -329,3 +328,25 @@ def values_of(tokens: list[Token]) -> tuple[Scalar, ...]:
     """The values of constants."""
     values: list[Any] = [token.value for token in tokens]
     return tuple(values)
+
+
+_CHARACTER = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])|[\s\S]")
+
+
+def place_in(literal: Span, start: int, end: int | None = None) -> Span:
+    """The place of characters of the value of a string literal; that of all of it when it is no string."""
+    text = literal.source.text[literal.start : literal.end]
+    is_raw = text[:1] in ("r", "R")
+    start_of_quotes = 1 if is_raw else 0
+    if text[start_of_quotes : start_of_quotes + 1] not in ("'", '"'):
+        return literal
+    width = 3 if text.startswith('"""', start_of_quotes) else 1
+    begin, last = start_of_quotes + width, len(text) - width
+    characters = (
+        range(begin, last) if is_raw else (each.start() for each in _CHARACTER.finditer(text, begin, last))
+    )
+    offsets = [*characters, last]
+    wanted_end = start + 1 if end is None else max(end, start + 1)
+    first = offsets[min(start, len(offsets) - 1)]
+    behind = offsets[min(wanted_end, len(offsets) - 1)]
+    return Span(literal.source, literal.start + first, literal.start + max(behind, first + 1))

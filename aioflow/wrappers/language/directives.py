@@ -1,26 +1,194 @@
-"""Directives: entries with a keyword, from the request to the limits."""
+"""Directives: entries with a keyword, such as the request, its FORM, JSON and HEADERS, paging, and limits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token
-from aioflow.language.words import show
+from aioflow.language.token_text import show
 from aioflow.source import Span
-from aioflow.wrappers.language.cutting import Entry, Line, UnexpectedError, values_of
-from aioflow.wrappers.language.paging import read_paging, whole_number
-from aioflow.wrappers.language.parts import PartsReader, is_secret
-from aioflow.wrappers.language.pieces import (
+from aioflow.wrappers.definition import Field
+from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
+from aioflow.wrappers.language.fields import read_processing
+from aioflow.wrappers.language.wrapper_text import (
     FLAGS,
     METHODS,
     Directive,
+    PagingKind,
+    PagingText,
+    Part,
     ReaderChoice,
     ReaderOption,
     RequestLine,
 )
+
+_KINDS = ("next", "number", "offset", "cursor")
+NEXT_PAGE = "PAGING"
+
+
+def whole_number(line: Line, least: int | None) -> int:
+    """A whole number, of at least so much."""
+    token, value = line.constant("a whole number")
+    wanted = "a whole number" if least is None else f"a whole number of at least {least}"
+    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+        raise UnexpectedError(f"expected {wanted}, found {show(token)}", token.start, token.end)
+    return value
+
+
+def read_paging(line: Line) -> PagingText:
+    """The value of PAGING."""
+    kind = line.word("next, number, offset or cursor")
+    name = kind.text.lower()
+    if name not in _KINDS:
+        hint = suggestion(name, _KINDS) or f" (there are: {', '.join(_KINDS)})"
+        raise UnexpectedError(f"unknown kind of PAGING {kind.text!r}{hint}", kind.start, kind.end)
+    if name in ("next", "cursor"):
+        return _read_found(cast(PagingKind, name), kind, line)
+    return _read_counting(cast(PagingKind, name), kind, line)
+
+
+def _read_found(name: PagingKind, kind: Token, line: Line) -> PagingText:
+    selector = line.text("a selector in quotes")
+    if not str(selector.value).strip():
+        raise UnexpectedError("an empty selector finds nothing", selector.start, selector.end)
+    words = read_processing(line, until=("as",) if name == "cursor" else ())
+    found = Field(NEXT_PAGE, str(selector.value), "page", words, span=kind.span, selector_span=selector.span)
+    if name == "next":
+        return PagingText("next", found=found, span=kind.span)
+    if not line.is_word("as"):
+        line.expect("'as' and a parameter of the query in quotes")
+    line.take()
+    return PagingText("cursor", _parameter(line), found=found, span=kind.span)
+
+
+def _read_counting(name: PagingKind, kind: Token, line: Line) -> PagingText:
+    parameter = _parameter(line)
+    numbers: dict[str, int] = {}
+    while not line.at_end:
+        if not line.is_word("from", "by"):
+            line.expect("'from' or 'by' and a number")
+        word = line.take()
+        if word.text.lower() in numbers:
+            raise UnexpectedError(f"{word.text!r} stands here twice", word.start, word.end)
+        numbers[word.text.lower()] = whole_number(line, 1 if word.text.lower() == "by" else 0)
+    if name == "offset" and "by" not in numbers:
+        line.expect("'by' and how many items a page has")
+    return PagingText(name, parameter, numbers.get("from"), numbers.get("by"), span=kind.span)
+
+
+def _parameter(line: Line) -> str:
+    token = line.text("a parameter of the query in quotes")
+    if not str(token.value).strip():
+        raise UnexpectedError("the name of a parameter cannot be empty", token.start, token.end)
+    return str(token.value)
+
+
+Report: TypeAlias = Callable[[Token, str], None]
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BREAKING = re.compile(r"[\r\n\0]")
+# These follow from the request itself; a wrong one would break it, or let another slip through.
+_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "te", "upgrade", "trailer"})
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization"})
+# A reference to a secret is a word of its own.
+SECRET = re.compile(r"(?<!\S)secret:([A-Za-z_][A-Za-z0-9_-]*)(?!\S)")
+_PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+def is_secret(text: str) -> bool:
+    """Whether a text is a reference to a secret, and nothing else."""
+    return SECRET.fullmatch(text) is not None
+
+
+def variable(name: str) -> str:
+    """The template that stands for an input."""
+    return f"{{{name}}}" if _PLAIN_NAME.fullmatch(name) else f"{{`{name}`}}"
+
+
+class PartsReader:
+    """Reads lists of `name = value`."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def form(self, line: Line) -> tuple[Part, ...]:
+        return self._read(line, "the name of a field of the form", self._repeatable)
+
+    def json(self, line: Line) -> tuple[Part, ...]:
+        known: dict[tuple[str, ...], Token] = {}
+
+        def check(token: Token, part: Part) -> None:
+            path = tuple(part.name.split("."))
+            if "" in path:
+                self._report(token, "a name in JSON cannot be empty")
+            for other in known:
+                if path == other:
+                    self._report(token, f"{part.name!r} stands in JSON twice")
+                    break
+                if path[: len(other)] == other or other[: len(path)] == path:
+                    message = f"{part.name!r} and {'.'.join(other)!r} cannot both stand in JSON"
+                    self._report(token, message)
+                    break
+            known[path] = token
+
+        return self._read(line, "the name of a member", check)
+
+    def headers(self, line: Line) -> tuple[Part, ...]:
+        known: set[str] = set()
+
+        def check(token: Token, part: Part) -> None:
+            name = part.name.lower()
+            if not _TOKEN.fullmatch(part.name):
+                self._report(token, f"{part.name!r} is not the name of a header")
+            elif name in _OURS:
+                self._report(token, f"the header {part.name!r} follows from the request and cannot be set")
+            elif name in known:
+                self._report(token, f"the header {part.name!r} stands here twice")
+            known.add(name)
+
+        return self._read(line, "the name of a header", check, is_header=True)
+
+    def _repeatable(self, token: Token, part: Part) -> None:
+        """Forms may have a field more than once."""
+
+    def _read(
+        self, line: Line, expected: str, check: Callable[[Token, Part], None], is_header: bool = False
+    ) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        while not parts or line.accept(","):
+            token = line.name(expected)
+            part = self._part(token, line, is_header)
+            check(token, part)
+            parts.append(part)
+        if not line.at_end:
+            line.expect("',' or the end of the line")
+        return tuple(parts)
+
+    def _part(self, token: Token, line: Line, is_header: bool) -> Part:
+        name = name_of(token)
+        if not is_header and not line.accept("="):
+            return Part(name, variable(name), token.span, (token.span,))
+        if is_header and not line.accept("="):
+            line.expect("'=' and a text")
+        if is_header:
+            value = line.text("a text in quotes")
+            self._check_header(name, value)
+            return Part(name, str(value.value), token.span, (value.span,))
+        first, constant = line.constant()
+        spans = tuple(each.span for each in line.constants_since(first))
+        return Part(name, constant, token.span, spans)  # type: ignore[arg-type]  # a Constant
+
+    def _check_header(self, name: str, value: Token) -> None:
+        text = str(value.value)
+        if _BREAKING.search(text):
+            self._report(value, "a header cannot hold line ends or NUL")
+        if name.lower() in _CREDENTIALS and not SECRET.search(text):
+            message = "a password or token stands in a plan by reference only"
+            self._report(value, f'{message}; write {name} = "Bearer secret:NAME"')
+
 
 _SWITCH = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 _TIMEOUT_AT_MOST = 86_400
@@ -50,7 +218,7 @@ class DirectiveReader:
         }
         self._hint = ""
 
-    def read_flag(self, entry: Entry) -> Directive | None:
+    def read_flag(self, entry: WrapperEntry) -> Directive | None:
         """`SAFE` or `OUTER`, alone."""
         name = entry.key.text.upper()
         if name not in FLAGS:
@@ -61,7 +229,7 @@ class DirectiveReader:
         self._note(name, entry.key)
         return Directive(name, True, entry.key.span, (), not entry.key.text.isupper())
 
-    def read(self, entry: Entry) -> Directive | None:
+    def read(self, entry: WrapperEntry) -> Directive | None:
         """A directive with its value; None when it cannot be understood."""
         key = entry.key
         name = key.text.upper()

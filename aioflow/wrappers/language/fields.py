@@ -9,12 +9,19 @@ from typing import Any
 from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token
-from aioflow.language.words import show
+from aioflow.language.token_text import show
 from aioflow.plan import is_name
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field, Processing, Scope
-from aioflow.wrappers.language.cutting import Entry, Line, UnexpectedError, is_quoted, name_of, values_of
-from aioflow.wrappers.language.pieces import DIRECTIVES, Removal
+from aioflow.wrappers.language.cutting import (
+    Line,
+    UnexpectedError,
+    WrapperEntry,
+    is_quoted,
+    name_of,
+    values_of,
+)
+from aioflow.wrappers.language.wrapper_text import DIRECTIVES, Removal
 
 _RESPONSE = ("url", "status", "date", "header")
 _PRESENCE = ("required", "optional", "default")
@@ -26,7 +33,7 @@ class FieldReader:
     def __init__(self, mistakes: Mistakes) -> None:
         self._mistakes = mistakes
 
-    def read(self, entry: Entry, is_nested: bool = False) -> Field | Removal | None:
+    def read(self, entry: WrapperEntry, is_nested: bool = False) -> Field | Removal | None:
         """The field of an entry that has a key and a colon; None when it is beyond understanding."""
         name = self._name(entry.key, is_nested)
         line = Line(entry.tokens, entry.opening or entry.end, 2)
@@ -38,7 +45,7 @@ class FieldReader:
             self.read_block(entry)
             return None
 
-    def read_block(self, entry: Entry) -> tuple[Field, ...]:
+    def read_block(self, entry: WrapperEntry) -> tuple[Field, ...]:
         """The fields of an embedded relation."""
         fields: list[Field] = []
         for inner in entry.block:
@@ -62,7 +69,7 @@ class FieldReader:
             self._report(key, "the name of a field cannot be empty")
         return name
 
-    def _read(self, name: str, entry: Entry, line: Line, is_nested: bool) -> Field | Removal:
+    def _read(self, name: str, entry: WrapperEntry, line: Line, is_nested: bool) -> Field | Removal:
         if line.is_word("none") and not entry.opening and len(entry.tokens) == 3:
             if is_nested:
                 self._report(line.token, "'none' takes back a field that LIKE brings, not one of a block")
@@ -79,14 +86,14 @@ class FieldReader:
         self._refuse_block(entry)
         return field
 
-    def _refuse_block(self, entry: Entry) -> None:
+    def _refuse_block(self, entry: WrapperEntry) -> None:
         if entry.opening is not None:
             message = 'a block belongs to an embedded relation: name: each "selector" { … }'
             raise UnexpectedError(message, entry.opening.start, entry.opening.end)
 
     # --- the forms of a field -------------------------------------------------------------------
 
-    def _read_constant(self, name: str, entry: Entry, line: Line) -> Field:
+    def _read_constant(self, name: str, entry: WrapperEntry, line: Line) -> Field:
         token, value = line.constant()
         if isinstance(value, tuple):
             raise UnexpectedError("an attribute has one value, not a list", token.start, token.end)
@@ -103,7 +110,7 @@ class FieldReader:
             return "response"
         return "item"
 
-    def _read_response(self, name: str, entry: Entry, line: Line) -> Field:
+    def _read_response(self, name: str, entry: WrapperEntry, line: Line) -> Field:
         part = line.word("url, status, date or header")
         chosen = part.text.lower()
         if chosen not in _RESPONSE:
@@ -118,7 +125,7 @@ class FieldReader:
             Field(name, chosen, "response", span=entry.key.span, selector_span=span), line
         )
 
-    def _read_relation(self, name: str, scope: Scope, entry: Entry, line: Line) -> Field:
+    def _read_relation(self, name: str, scope: Scope, entry: WrapperEntry, line: Line) -> Field:
         each = line.take()
         selector = line.text("a selector in quotes")
         start = Field(name, self._selector(selector), scope, span=entry.key.span, selector_span=selector.span)
@@ -134,7 +141,7 @@ class FieldReader:
             raise UnexpectedError(f"the relation {name!r} has no fields", each.start, each.end)
         return replace(field, processing=(), default=None, fields=fields)
 
-    def _read_selected(self, name: str, scope: Scope, entry: Entry, line: Line) -> Field:
+    def _read_selected(self, name: str, scope: Scope, entry: WrapperEntry, line: Line) -> Field:
         selector, span = "", None
         if not line.at_end and line.token.type == CONSTANT:
             token = line.take()
@@ -219,7 +226,7 @@ def report_repeated(fields: Iterable[Field | Removal], mistakes: Mistakes) -> No
             mistakes.add(message, field.span.start, field.span.end)
 
 
-def report_no_key(entry: Entry, mistakes: Mistakes) -> None:
+def report_no_key(entry: WrapperEntry, mistakes: Mistakes) -> None:
     """An entry that does not begin with a name and a colon."""
     for inner in entry.block:
         if not inner.is_keyed:

@@ -1,4 +1,4 @@
-"""Writes a wrapper as text, so that reading it again gives an equal one."""
+"""The printer of wrappers: the text it writes parses to an equal wrapper."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from aioflow.language.literals import write_constant, write_string
 from aioflow.plan import is_name
 from aioflow.wrappers.definition import Field, Processing, WrapperInput
-from aioflow.wrappers.language.parts import variable
-from aioflow.wrappers.language.pieces import (
+from aioflow.wrappers.language.directives import variable
+from aioflow.wrappers.language.wrapper_text import (
     DIRECTIVES,
     Directive,
     PagingText,

@@ -1,1 +1,1 @@
-"""The readers that aioflow brings: HTML, XML, JSON, CSV and text. Each is found through its entry point."""
+"""The readers that come with aioflow: HTML, XML, JSON, CSV and text. Entry points name them."""

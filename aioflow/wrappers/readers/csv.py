@@ -1,25 +1,26 @@
-"""CSV pages: fields by the name or number of a column, rows while the rest is read.
+"""The CSV reader: fields by the name or number of a column. Rows leave while the rest of the page arrives.
 
-Options: `delimiter ";"`, `quote "'"` or `quote no`, `header no`, `skip 2` (lines before the header). An
-empty value is null.
+Options: `delimiter ";"`, `quote "'"` or `quote no`, `header no`, `skip 2` (lines before the header). An empty
+value is null. The standard library reads the records, each when it is complete.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
-from aioflow.dataclass import dataclass
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Row, Type, Value
 from aioflow.wrappers.charsets import TextDecoder, check_charset
 from aioflow.wrappers.definition import Extraction, Field
+from aioflow.wrappers.loop_fairness import limit_text
 from aioflow.wrappers.page import Page
-from aioflow.wrappers.readers.compiled import CompiledExtractor, Slot, Traits, compile_extraction
-from aioflow.wrappers.readers.csv_records import CsvForm, CsvRecords, Record
-from aioflow.wrappers.readers.options import check_options
-from aioflow.wrappers.readers.pieces import (
+from aioflow.wrappers.readers.base import CompiledExtractor, Slot, Traits, check_options, compile_extraction
+from aioflow.wrappers.readers.incremental import (
     BadPageError,
     PieceReading,
     Take,
@@ -27,7 +28,134 @@ from aioflow.wrappers.readers.pieces import (
     unreadable,
     whole_text,
 )
-from aioflow.wrappers.reading import Found, PageHead
+from aioflow.wrappers.readers.reader import Found, PageHead
+
+# A record that is not complete is tried again with each piece; beyond this size only when it has doubled.
+_PATIENCE = 4096
+# The standard library has one limit for the whole process, which others may have set to anything.
+_LONGEST_VALUE = 131_072
+_TOO_LONG = f"a value of more than {_LONGEST_VALUE:,} characters; is a quote left open?"
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    """The dialect of a CSV text. Without `quote`, a value cannot contain the separator."""
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    skip: int = 0  # lines before the first record
+
+
+class CsvRecord(NamedTuple):
+    """The values of a record, and the line that it begins on."""
+
+    values: list[str]
+    line: int
+
+
+class BadCsvError(BadPageError):
+    """A text is no CSV; the message says where and why."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"the CSV cannot be read: line {line:,}: {reason}")
+
+
+class _NoMore(Exception):  # noqa: N818  # no error
+    """The lines are used up. Were they to end, a record would be taken for complete that is not."""
+
+
+class CsvRecords:
+    """A text on its way in."""
+
+    def __init__(self, form: CsvForm) -> None:
+        self._form = form
+        self._skip = form.skip
+        self._lines = 0  # that were read for good
+        self._parts: list[str] = []  # from the beginning of the first record that is not complete
+        self._size = 0
+        self._wanted = 0  # size that makes another attempt worth while
+        self._is_quoted = False  # a quote was opened in that record
+
+    def feed(self, text: str) -> list[CsvRecord]:
+        """The records that are complete."""
+        self._parts.append(text)
+        self._size += len(text)
+        limit_text(self._size)
+        if self._size < self._wanted or not self._may_be_complete(text):
+            return []
+        whole = "".join(self._parts)
+        # Behind a carriage return a line feed may follow.
+        end = max(whole.rfind("\n"), whole.rfind("\r", 0, -1)) + 1
+        lines = list(io.StringIO(whole[:end], newline=""))
+        records, used = self._read(lines)
+        self._keep("".join(lines[used:]) + whole[end:])
+        self._is_quoted = used < len(lines)
+        self._check_size()
+        return records
+
+    def end(self) -> list[CsvRecord]:
+        """The rest; a BadCsvError when a quote is still open."""
+        lines = list(io.StringIO("".join(self._parts), newline=""))
+        records, used = self._read(lines)
+        if used < len(lines):
+            self._is_quoted = True
+            self._keep("".join(lines[used:]))
+            self._check_size()
+            raise BadCsvError(self._lines + 1, "a value in quotes that begins here does not end")
+        self._keep("")
+        return records
+
+    def _check_size(self) -> None:
+        if self._is_quoted and self._size > _LONGEST_VALUE:
+            raise BadCsvError(self._lines + 1, _TOO_LONG)
+
+    def _may_be_complete(self, text: str) -> bool:
+        if self._is_quoted:
+            return self._form.quote is not None and self._form.quote in text
+        # The return that the last piece ended with is known for a line's end now.
+        return "\n" in text or "\r" in text or (len(self._parts) > 1 and self._parts[-2].endswith("\r"))
+
+    def _keep(self, rest: str) -> None:
+        self._parts = [rest] if rest else []
+        self._size = len(rest)
+        self._wanted = 2 * self._size if self._size > _PATIENCE else 0
+
+    def _read(self, lines: list[str]) -> tuple[list[CsvRecord], int]:
+        """The records in these lines, and how many lines they take."""
+        skipped = min(self._skip, len(lines))
+        self._skip -= skipped
+        used, records = skipped, []
+        may_be_long = self._size > _LONGEST_VALUE
+        reader = _reader(self._form, lines[skipped:])
+        try:
+            for values in reader:
+                if may_be_long and max(map(len, values), default=0) > _LONGEST_VALUE:
+                    raise BadCsvError(self._lines + used + 1, _TOO_LONG)
+                if values:
+                    records.append(CsvRecord(values, self._lines + used + 1))
+                used = skipped + reader.line_num
+        except _NoMore:
+            pass
+        except csv.Error as error:
+            raise BadCsvError(self._lines + used + 1, _reason(error)) from None
+        self._lines += used
+        return records, used
+
+
+def _reader(form: CsvForm, lines: list[str]) -> Any:
+    if form.quote is None:
+        return csv.reader(_source(lines), delimiter=form.delimiter, quoting=csv.QUOTE_NONE)
+    return csv.reader(_source(lines), delimiter=form.delimiter, quotechar=form.quote)
+
+
+def _source(lines: list[str]) -> Iterator[str]:
+    yield from lines
+    raise _NoMore
+
+
+def _reason(error: csv.Error) -> str:
+    return _TOO_LONG if "field limit" in str(error) else str(error)
+
 
 _NUMBER = re.compile(r"\s*(#?)\s*([1-9]\d{0,5})\s*")
 _TAB = ("tab", "\t")
@@ -47,7 +175,7 @@ class CsvReader:
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """A column by its name, or by its number from 1; a number may be a name as well."""
 
     name: str | None
@@ -63,7 +191,7 @@ class Column:
         return None
 
 
-class CsvExtractor(CompiledExtractor[Column]):
+class CsvExtractor(CompiledExtractor[CsvColumn]):
     """Columns, compiled."""
 
     is_incremental = True
@@ -83,7 +211,7 @@ class CsvExtractor(CompiledExtractor[Column]):
         super().__init__(extraction, compile_extraction(extraction, self._select, Traits()))
         self.form = _form(extraction.options)
 
-    def _select(self, field: Field) -> Column:
+    def _select(self, field: Field) -> CsvColumn:
         if field.fields:
             raise SettingError("CSV has no relations inside of its rows")
         if field.scope == "page":
@@ -98,7 +226,7 @@ class CsvExtractor(CompiledExtractor[Column]):
         may_be_missing = field.default is not None or any(
             word.name.lower() in ("optional", "default") for word in field.processing
         )
-        return Column(
+        return CsvColumn(
             selector.strip() if is_name else None, int(number[2]) if number else None, may_be_missing
         )
 
@@ -142,15 +270,15 @@ def _form(options: Any) -> CsvForm:
 
 
 class ColumnFinder:
-    """Finds by the places of columns, which the header tells; what is empty is null."""
+    """The search by positions of columns, which the header tells. Empty values are null."""
 
     def __init__(self) -> None:
         self.places: dict[int, int | None] = {}
 
-    def find(self, slot: Slot[Column], node: Any) -> Value:
+    def find(self, slot: Slot[CsvColumn], node: Any) -> Value:
         return self.taker(slot)(node)
 
-    def taker(self, slot: Slot[Column]) -> Take:
+    def taker(self, slot: Slot[CsvColumn]) -> Take:
         """What `find` finds, for one field."""
         places, own = self.places, slot.place
 
@@ -160,7 +288,7 @@ class ColumnFinder:
 
         return take if slot.conversion.matches != "all" else lambda node: [take(node)]
 
-    def each(self, slot: Slot[Column], node: Any) -> list[Any]:
+    def each(self, slot: Slot[CsvColumn], node: Any) -> list[Any]:
         return []  # there are no relations inside of rows
 
 
@@ -174,7 +302,7 @@ class _Rows:
         self.header: list[str] | None = None
         self.longer = 0  # rows with more values than columns
 
-    def of(self, records: list[Record]) -> list[Record]:
+    def of(self, records: list[CsvRecord]) -> list[CsvRecord]:
         """The records that are rows."""
         if not self._has_header:
             if not self._finder.places:
@@ -213,7 +341,7 @@ class _Rows:
             self._finder.places[slot.place] = place
 
 
-def _no_column(slot: Slot[Column], header: list[str], first: str) -> str:
+def _no_column(slot: Slot[CsvColumn], header: list[str], first: str) -> str:
     column = slot.selector
     wanted = repr(column.name) if column.name is not None else f"number {column.number}"
     shown = ", ".join(name[:_SHOWN_CHARACTERS] for name in header[:_SHOWN_COLUMNS])
@@ -225,7 +353,7 @@ def _no_column(slot: Slot[Column], header: list[str], first: str) -> str:
     return f"there is no column {wanted}{hint} (there are: {shown}{more})"
 
 
-class CsvReading(PieceReading[Column]):
+class CsvReading(PieceReading[CsvColumn]):
     """Rows leave as they come."""
 
     def __init__(self, extractor: CsvExtractor, head: PageHead) -> None:
@@ -263,15 +391,15 @@ class _Places:
         self._finder = finder
         self._header = header
 
-    def found(self, slot: Slot[Column], node: Any) -> list[tuple[str, str]]:
+    def found(self, slot: Slot[CsvColumn], node: Any) -> list[tuple[str, str]]:
         place = self._finder.places[slot.place]
         if place is None or place >= len(node.values):
             return []
         name = self._header[place] if self._header else f"{place + 1}"
         return [(f"line {node.line}, column {name}", node.values[place])]
 
-    def inner(self, slot: Slot[Column], node: Any) -> Iterable[Any]:
+    def inner(self, slot: Slot[CsvColumn], node: Any) -> Iterable[Any]:
         return ()
 
-    def value(self, slot: Slot[Column], node: Any) -> Value:
+    def value(self, slot: Slot[CsvColumn], node: Any) -> Value:
         return self._finder.find(slot, node)

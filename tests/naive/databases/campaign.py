@@ -18,9 +18,9 @@ import aioflow.operators.differences  # noqa: F401  # registers them
 from aioflow.engine import Engine
 from aioflow.errors import RunError
 from aioflow.plan import Program
-from aioflow.session import MODES
+from aioflow.runtime.session import MODES
 from aioflow.state.databases import Databases
-from aioflow.state.suspects import confirm_suspect
+from aioflow.state.diff.suspects import confirm_suspect
 from aioflow.testing import Script, assert_nothing_left, run, run_plan
 from tests.naive.bag import Bag, counted
 from tests.naive.compare import Expected, Found, Setup, differences, found_by, loaded, registry_for_tests

@@ -1,1 +1,0 @@
-"""What can be known of a program before it runs: what its names mean, every schema, every mistake."""

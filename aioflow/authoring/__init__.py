@@ -1,0 +1,1 @@
+"""The interface for authors of operators, functions and services."""

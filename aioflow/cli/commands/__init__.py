@@ -1,0 +1,1 @@
+"""The commands, one file each. `aioflow.cli.app` lists them and says how to add one."""

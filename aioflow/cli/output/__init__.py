@@ -1,0 +1,1 @@
+"""The output of commands: rows, progress, logs and traces."""

@@ -1,0 +1,1 @@
+"""Settings: the tables that services declare, the values in force, secrets and folders."""

@@ -1,0 +1,1 @@
+"""The channel `notify`: chats, push services and webhooks through apprise."""

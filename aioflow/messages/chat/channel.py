@@ -1,0 +1,137 @@
+"""The channel `notify`: messages to chats, push services, webhooks and desktops, through apprise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
+from aioflow.config.secrets import Secrets
+from aioflow.errors import AioflowError, InputError
+from aioflow.messages.accounts import choose, fill_in_address, referred_secrets
+from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
+from aioflow.messages.chat.apprise_child import ChildAnswer, ChildCall
+from aioflow.messages.chat.settings import NOTIFY, NotifySettings, has_password
+from aioflow.messages.outbox.message import DeliveryError, Message, text_of
+from aioflow.web.retry_after import retry_after_seconds
+
+KIND = "notify"
+_EXAMPLE = 'url = "ntfy://ntfy.sh/some-topic"'
+
+
+class NotifyAccounts:
+    """The accounts of a configuration; a service of the engine."""
+
+    scope: ClassVar[Scope] = "engine"
+
+    def __init__(self, configuration: Mapping[str, Any], secrets: Secrets | None = None) -> None:
+        self._accounts = as_configuration(configuration).sections(NOTIFY)
+        self.secrets = secrets or Secrets()
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> NotifyAccounts:
+        return cls(host.configuration)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def find(self, name: str | None) -> tuple[str, NotifySettings]:
+        """The account of a name, or the default one, and that name; an InputError says what is missing."""
+        chosen, settings = choose(KIND, self._accounts, name, _EXAMPLE)
+        if not settings.url:
+            raise InputError(f"[{KIND}.{chosen}] has no url: write {_EXAMPLE}, or any other of apprise's")
+        return chosen, settings
+
+    def problems(self, account: str | None) -> list[str]:
+        """What keeps an account from being used, as far as that can be told without asking its services."""
+        try:
+            name, settings = self.find(account)
+            check_installed("notify")
+        except AioflowError as error:
+            return [str(error)]
+        found = []
+        for url in settings.url:
+            if has_password(url):
+                found.append(
+                    f"[{KIND}.{name}]: a password stands in its url; keep the url as a secret and write "
+                    'url = "secret:NAME"'
+                )
+            found += unknown_secrets(f"[{KIND}.{name}]", [url], self.secrets)
+        return found
+
+
+class NotifyChannel:
+    """Delivers what `notify` said; the content of its messages has `to`, `subject` and `text`.
+
+    `to` is a URL as it stands in the configuration, so without any secret. A long text goes in parts, and
+    `progress` has how many of them were delivered.
+    """
+
+    def __init__(self, configuration: Mapping[str, Any], *, secrets: Secrets | None = None) -> None:
+        self._accounts = NotifyAccounts(configuration, secrets)
+        self._calls = AppriseCalls()
+
+    def problems(self, account: str | None) -> list[str]:
+        """What is missing before this account can be used."""
+        return self._accounts.problems(account)
+
+    async def deliver(self, message: Message) -> str:
+        """Hand a message over to one service."""
+        try:
+            name, settings = self._accounts.find(message.account or None)
+            url = fill_in_address(_url_of(message, name, settings), self._accounts.secrets)
+            check_installed("notify")
+        except AioflowError as error:
+            raise DeliveryError(str(error), final=True) from None
+        text, subject = text_of(message, "text"), text_of(message, "subject")
+        call = ChildCall(url, text, subject, message.key, settings.total_seconds)
+        call.most_parts, call.done = settings.most_parts, _parts_done(message)
+        return answered(f"[{KIND}.{name}]", await self._calls.send(call), call.done)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def _parts_done(message: Message) -> int:
+    done = message.progress.get("parts", 0)
+    if not isinstance(done, int):
+        raise DeliveryError("nobody knows any more which parts of it were delivered", final=True)
+    return done
+
+
+def _url_of(message: Message, name: str, settings: NotifySettings) -> str:
+    """The URL that a message is for, also when the only one there is was changed meanwhile."""
+    wanted = text_of(message, "to")
+    if wanted in settings.url:
+        return wanted
+    if len(settings.url) == 1:
+        return settings.url[0]
+    raise InputError(f"[{KIND}.{name}] has no url {wanted!r} any more; put it back, or drop the message")
+
+
+def answered(label: str, answer: ChildAnswer, done_before: int = 0) -> str:
+    """What the receiver said; a DeliveryError when it did not take the message."""
+    if answer.error is None:
+        return answer.said
+    wait = None
+    if answer.retry_after is not None:
+        wait = retry_after_seconds({"Retry-After": answer.retry_after})
+    raise DeliveryError(
+        f"{label}: {answer.error}",
+        final=answer.final,
+        uncertain=answer.uncertain,
+        retry_after_seconds=wait,
+        progress={"parts": answer.done} if answer.done != done_before else None,
+    )
+
+
+def unknown_secrets(label: str, texts: list[str], secrets: Secrets) -> list[str]:
+    """The secrets that texts of the configuration refer to and that nobody has set."""
+    found = []
+    for name in dict.fromkeys(each for text in texts for each in referred_secrets(text)):
+        try:
+            secrets.get(name)
+        except InputError as error:
+            found.append(f"{label}: {error}")
+    return found

@@ -1,0 +1,1 @@
+"""The content of messages: tables, templates, attachments, short texts."""

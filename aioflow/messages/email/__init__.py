@@ -1,0 +1,1 @@
+"""The channel `email`: SMTP servers and Maildirs."""

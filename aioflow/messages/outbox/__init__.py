@@ -1,0 +1,1 @@
+"""The outbox: messages wait in the database of their run until a courier has delivered them."""

@@ -1,0 +1,163 @@
+"""A message as the outbox holds it, the protocol of channels, and deliveries that are cut short.
+
+A delivery is cut short when its time is over or the run is interrupted while a receiver hangs. If the
+receiver may have the message nevertheless, another attempt may make a copy. Only the channel can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeAlias
+
+from aioflow.errors import AioflowError
+
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+
+Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]
+State: TypeAlias = Literal["waiting", "sending", "sent", "dead", "dropped"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message for one channel. `key` never changes: every copy of one message carries it.
+
+    `content` is plain JSON, made when the message was staged: nothing is looked up in data or templates
+    later. `progress` is what the channel wants to know in its next attempt, such as who has it already.
+    """
+
+    key: str
+    channel: str  # the kind: "email", "notify", "phone"
+    account: str  # which of the configured ones: [email.ACCOUNT]
+    content: Mapping[str, Any]
+    delivery: Delivery = "at-least-once"
+    run_id: str = ""
+    statement: str = ""
+    created: datetime | None = None
+    attempts: int = 0
+    progress: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """For lists: whom it goes to, and what it is about."""
+        to, about = self.content.get("to", ""), self.content.get("subject", "")
+        return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
+
+
+class DeliveryError(AioflowError):
+    """A message was not delivered. When it is `final`, trying again cannot help.
+
+    `uncertain` means that the receiver may have it nevertheless, `unreachable` that no message would arrive
+    there now. `progress` replaces the message's own.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        final: bool = False,
+        uncertain: bool = False,
+        unreachable: bool = False,
+        retry_after_seconds: float | None = None,
+        progress: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.final = final
+        self.uncertain = uncertain
+        self.unreachable = unreachable
+        self.retry_after_seconds = retry_after_seconds
+        self.progress = progress
+
+
+def text_of(message: Message, name: str) -> str:
+    """Return a text of a message's content; a DeliveryError when there is none that can be sent."""
+    text = message.content.get(name)
+    if not isinstance(text, str) or _HALF_A_CHARACTER.search(text):
+        raise DeliveryError(f"the message cannot be sent as it is: its {name} is no text", final=True)
+    return text
+
+
+class Channel(Protocol):
+    """Delivers messages of one kind; found among the entry points `aioflow.channels`, by that kind.
+
+    A channel is made for one round of deliveries with the tables of the configuration, and closed after it.
+    """
+
+    def problems(self, account: str | None) -> list[str]:
+        """What is missing in the configuration before this account (None: the default) can be used."""
+        ...
+
+    async def deliver(self, message: Message) -> str:
+        """Hand the message over; returns the receiver's answer. Raises DeliveryError.
+
+        It is cancelled when it is cut short; `if_cut_short` says what that means for the message.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Cutoff:
+    """The moment at which all deliveries of a courier are cut short. It can be brought forward."""
+
+    def __init__(self) -> None:
+        self._at = math.inf
+        self._under_way: set[asyncio.Timeout] = set()
+        self.reason = ""
+        self.retry_seconds: float | None = None  # None: as after any failure
+
+    @property
+    def is_past(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._at
+
+    def bring_forward(self, at: float, reason: str, retry_seconds: float | None = None) -> None:
+        """Cut deliveries short at this time of the loop, unless that happens sooner."""
+        if at >= self._at:
+            return
+        self._at, self.reason, self.retry_seconds = at, reason, retry_seconds
+        for timeout in self._under_way:
+            if not timeout.expired():
+                timeout.reschedule(min(at, timeout.when() or math.inf))
+
+    @asynccontextmanager
+    async def within(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        """Cut what happens in the block short by a TimeoutError, after so many seconds at the latest."""
+        own = asyncio.get_running_loop().time() + seconds
+        async with asyncio.timeout_at(min(own, self._at)) as timeout:
+            self._under_way.add(timeout)
+            try:
+                yield timeout
+            finally:
+                self._under_way.discard(timeout)
+
+
+@contextmanager
+def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
+    """Say how a delivery has failed that is cancelled in this block; what is said furthest inside counts.
+
+    A text is the answer of a receiver that has taken the message.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as cut:
+        if told(cut) is None:
+            cut.args = (_Told(tell()),)
+        raise
+
+
+def told(cut: BaseException | None) -> DeliveryError | str | None:
+    """What a channel said of the delivery that this exception has ended, if anything."""
+    said = cut.args[0] if isinstance(cut, asyncio.CancelledError) and cut.args else None
+    return said.said if isinstance(said, _Told) else None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Wraps what a channel said: whoever cancels may give texts of their own."""
+
+    said: DeliveryError | str

@@ -1,0 +1,264 @@
+"""The outbox of a run: messages are staged with its writes, and delivered when both are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from aioflow.authoring.context import RunInfo
+from aioflow.authoring.services import AccountEntry, Deliveries, Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
+from aioflow.messages.channels import Channels
+from aioflow.messages.outbox.courier import Courier, Report
+from aioflow.messages.outbox.message import Delivery
+from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
+from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
+from aioflow.relation import Batch, Schema
+from aioflow.runtime.memory import MemoryBudget, row_size
+from aioflow.runtime.shielded import run_shielded
+from aioflow.state.databases import DEFAULT, Databases
+from aioflow.state.driver import Address, Connection
+from aioflow.state.staged import StagedRows, batches_of
+from aioflow.state.system_tables import OUTBOX as TABLE
+from aioflow.state.system_tables import are_there, stamp
+from aioflow.state.transaction import Transaction
+from aioflow.values.quantities import count_text, duration_text
+
+_MEMORY_BYTES = 8 * 1024 * 1024
+_BATCH_BYTES = 64 * 1024
+_PORTION_BYTES = 1024 * 1024
+
+
+class Outbox:
+    """Where operators post messages; a service of the run. They leave when it has ended well, or never."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, host: ServiceHost, run: RunInfo) -> None:
+        self._host = host
+        self._run = run
+        self._transaction = host.service(Transaction)
+        self._settings: OutboxSettings = as_configuration(host.configuration).section(OUTBOX)
+        self._posted: _Posted | None = None
+        self._address: Address | None = None
+        self._is_closed = False
+        self._is_committed = False
+        self._sent = 0
+        self._dead = 0
+        self._waiting: int | None = None  # None where nobody has looked
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> Outbox:
+        assert host.run is not None, "an outbox belongs to a run"
+        return cls(host, host.run)
+
+    async def close(self) -> None:
+        """The messages that were posted belong to the transaction, which releases them."""
+        self._is_closed = True
+
+    def account(self) -> AccountEntry | None:
+        """Return what became of messages, those of earlier runs included, which are delivered as well."""
+        posted = 0 if self._posted is None else self._posted.count
+        figures = {"posted": posted, "committed": self._is_committed}
+        if self._waiting is not None:
+            figures |= {"delivered": self._sent, "waiting": self._waiting, "dead": self._dead}
+        line = self._line(posted)
+        return AccountEntry("messages", figures, (line,)) if line else None
+
+    def _line(self, posted: int) -> str:
+        """`2 messages delivered, 1 waiting`."""
+        if not self._is_committed or self._waiting is None:
+            became = "not sent" if self._is_closed and not self._is_committed else "in the outbox"
+            return f"{count_text(posted, 'message')} {became}" if posted else ""
+        became_of = ((self._sent, "delivered"), (self._waiting, "waiting"), (self._dead, "given up"))
+        told = [(number, words) for number, words in became_of if number]
+        if posted and not told:  # another process was faster
+            return f"{count_text(posted, 'message')} in the outbox"
+        first = [f"{count_text(number, 'message')} {words}" for number, words in told[:1]]
+        return ", ".join([*first, *(f"{number:,} {words}" for number, words in told[1:])])
+
+    async def post(
+        self,
+        channel: str,
+        account: str | None,
+        content: Mapping[str, Any],
+        *,
+        where: str,
+        delivery: Delivery = "at-least-once",
+        database: str | None = None,
+    ) -> str:
+        """Stage a message; returns its key, which every copy of it will carry. `content` is plain JSON."""
+        key = uuid4().hex
+        posted = self._posted_to(database)
+        posted.add(
+            *(key, channel, account or "", as_json(content), delivery, "waiting", 0),
+            *(stamp(datetime.now(UTC)), posted.count, AT_ONCE, "{}", self._run.run_id, where),
+        )
+        return key
+
+    def attend(self, database: str | None) -> None:
+        """Have what is due delivered when the run has ended well, even if it posts nothing itself."""
+        self._posted_to(database)
+
+    def _posted_to(self, database: str | None) -> _Posted:
+        if self._posted is None:
+            self._posted = _Posted()
+            self._address = self._transaction.database_of(database)
+        # Staged with every message: the transaction refuses another database.
+        self._transaction.stage(database, self._posted)
+        return self._posted
+
+    async def committed(self) -> Deliveries | None:
+        """Deliver what is due in the database, whichever run posted it; return what became of it.
+
+        None means that nothing was tried. A failure is a warning of the run, which has committed.
+        """
+        if self._address is None:
+            return None  # no statement has posted, or asked for deliveries
+        self._is_committed = True
+        if not self._settings.deliver_seconds:
+            return None
+        if self._address.path is not None and not self._address.path.exists():
+            return None  # the outbox was never used, and looking would make the file
+        try:
+            report = await self._delivered(self._address)
+        except Exception as error:
+            self._host.warn(f"messages wait to be delivered: {type(error).__name__}: {error}")
+            return None
+        self._sent += report.sent
+        self._dead += report.dead
+        self._waiting = sum(each.count for each in report.waiting) + report.unnoted_count
+        for warning in report_warnings(report, self._address, datetime.now(UTC)):
+            self._host.warn(warning)
+        return Deliveries(report.sent, report.dead, self._waiting)
+
+    async def _delivered(self, address: Address) -> Report:
+        databases = self._host.service(Databases)
+        if not await self._is_there(databases, address):
+            return Report()
+        table = OutboxTable(lambda: databases.connect(address))
+        channels = Channels(self._host.configuration)
+        courier = Courier(table, channels, self._settings, address, self._host.warn)
+        with self._host.if_interrupted(courier.interrupt):
+            try:
+                # What was handed over is noted, also where the run ends meanwhile: else it would go twice.
+                return await run_shielded(courier.deliver(self._settings.deliver_seconds), courier.stop)
+            finally:
+                try:
+                    await channels.close()
+                finally:
+                    await table.close()
+
+    async def _is_there(self, databases: Databases, address: Address) -> bool:
+        connection = await databases.connect(address)
+        try:
+            return await are_there(connection, address)
+        finally:
+            await connection.close()
+
+
+class _Posted:
+    """The messages of one run, as one of its writes."""
+
+    where = "outbox"
+    whole = False
+
+    def __init__(self) -> None:
+        self._staged = StagedRows(Schema(STAGED), MemoryBudget(_MEMORY_BYTES))
+        self._latest: Batch = []
+        self._latest_size = 0
+        self.count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._latest and not len(self._staged)
+
+    def add(self, *row: Any) -> None:
+        self.count += 1
+        self._latest.append(row)
+        self._latest_size += row_size(row)
+        if self._latest_size >= _BATCH_BYTES:
+            self._stage()
+
+    def _stage(self) -> None:
+        latest, self._latest, self._latest_size = self._latest, [], 0
+        if latest:
+            self._staged.add(latest)
+
+    def seal(self) -> None:
+        self._stage()
+        self._staged.seal()
+
+    async def apply(self, connection: Connection) -> None:
+        for rows in _portions(batches_of(self._staged.sealed)):
+            await connection.load(TABLE, STAGED, [rows])
+
+    def forget(self) -> None:
+        self._staged.forget()
+
+    def close(self) -> None:
+        self._latest = []
+        self._staged.close()
+
+
+def _portions(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Rows by about as many bytes, not by number: some messages carry large attachments."""
+    portion: Batch = []
+    size = 0
+    for batch in batches:
+        portion += batch
+        size += sum(map(row_size, batch))
+        if size >= _PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def report_warnings(report: Report, address: Address, now: datetime) -> list[str]:
+    """What a run tells of messages that it could not deliver."""
+    database = "" if address.name == DEFAULT else f" --db {address.name}"
+    look = f"see `aioflow outbox list{database}`"
+    count = sum(waiting.count for waiting in report.waiting)
+    warnings = []
+    if report.dead:
+        reasons = ", ".join(f"{account}: {words}" for account, words in report.last_words.items())
+        died = count_text(report.dead, "message")
+        warnings.append(f"{died} could not be delivered, nor will be ({reasons or 'given up'}); {look}")
+    if report.is_interrupted and not report.troubles:
+        sends = (
+            f"; `aioflow outbox deliver{database}` sends {'it' if count == 1 else 'them'}" if count else ""
+        )
+        warnings.append(
+            f"interrupted during delivery: all that the run wrote is stored, and "
+            f"{_in_outbox(count + report.unnoted_count)}{sends}"
+        )
+    elif count or report.troubles:
+        warnings.append(f"{_waiting_text(report, count, now)}; {look}")
+    if report.unnoted:
+        warnings.append(f"{report.unnoted_text}; {look}")
+    return warnings
+
+
+def _in_outbox(count: int) -> str:
+    return (
+        f"{count_text(count, 'message')} wait{'s' if count == 1 else ''} in the outbox"
+        if count
+        else "no message waits"
+    )
+
+
+def _waiting_text(report: Report, count: int, now: datetime) -> str:
+    """`2 messages wait to be delivered (email home: refused); next try in 12.0 s`."""
+    reasons = [*dict.fromkeys(report.troubles)]
+    reasons += [f"{each.account}: {each.reason}" for each in report.waiting if each.reason]
+    counted = f"{count_text(count, 'message')} wait{'s' if count == 1 else ''}" if count else "messages wait"
+    text = f"{counted} to be delivered"
+    text += f" ({', '.join(reasons)})" if reasons else ""
+    times = [each.due for each in report.waiting if each.due is not None and each.due > now]
+    if not times:
+        return f"{text}; `aioflow outbox deliver` tries again"
+    wait = duration_text((min(times) - now).total_seconds())
+    return f"{text}; next try in {wait}, by `aioflow outbox deliver` or a later run"

@@ -1,0 +1,1 @@
+"""The channel `phone`: text messages."""

@@ -1,0 +1,1 @@
+"""Runs of compiled programs: streams, steps, calls, permits, and how everything ends."""

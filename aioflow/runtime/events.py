@@ -1,0 +1,124 @@
+"""What happens in a run, as values for a progress display, a trace or a console.
+
+Nothing is built while nobody listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# Of a stopped run nobody reads the results any more; of an interrupted one, the reader was cancelled, as
+# by Ctrl-C. Whoever runs plans for others may know of a run that was refused and never began.
+Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened at a time of the loop's clock, in seconds, in one run."""
+
+    time: float
+    run_id: str
+
+
+@dataclass(frozen=True)
+class RunStarted(Event):
+    plan: str
+
+
+@dataclass(frozen=True)
+class RunEnded(Event):
+    plan: str
+    error: str | None = None
+    outcome: Outcome = "ended"
+
+
+@dataclass(frozen=True)
+class RunCommitted(Event):
+    """Writes and messages of a run became durable, for the first, second, … time; nothing is delivered yet.
+
+    A run that ends well commits once, and before that at each of its checkpoints if its plan says COMMIT:
+    batch. A run that fails, or has nothing to make durable, does not commit at its end.
+    """
+
+    plan: str
+    number: int = 1
+
+
+@dataclass(frozen=True)
+class MessagesDelivered(Event):
+    """The outbox was worked on after a commit. The figures include messages of earlier runs."""
+
+    plan: str
+    sent: int = 0
+    failed: int = 0  # given up: they are not tried again
+    waiting: int = 0  # tried again later
+
+
+@dataclass(frozen=True)
+class CallStarted(Event):
+    """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's.
+
+    The further levels of a tail recursion whose steps keep nothing are one call.
+    """
+
+    plan: str
+    iteration: int
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class CallEnded(Event):
+    plan: str
+    iteration: int
+
+
+@dataclass(frozen=True)
+class StepEvent(Event):
+    """Something about one statement in one call."""
+
+    plan: str
+    operator: str
+    line: int | None
+    iteration: int
+
+
+@dataclass(frozen=True)
+class StepStarted(StepEvent):
+    pass
+
+
+@dataclass(frozen=True)
+class StepEnded(StepEvent):
+    rows_in: int = 0
+    rows_out: int = 0
+    dead: bool = False
+
+
+@dataclass(frozen=True)
+class FiringStarted(StepEvent):
+    """A firing got its permit; `firing` pairs it with its end."""
+
+    firing: int = 0
+    waited_seconds: float = 0.0
+    label: str = ""  # what it is about, such as an address
+
+
+@dataclass(frozen=True)
+class FiringEnded(StepEvent):
+    firing: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class TupleFailed(StepEvent):
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Warned(Event):
+    message: str
+
+
+Listener: TypeAlias = Callable[[Event], None]

@@ -1,0 +1,131 @@
+"""Errors as data: where the failure of a firing goes, and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from aioflow.authoring.operator import BatchFunction
+from aioflow.compiler.fitting import FAILED_CALL, FAILURE
+from aioflow.config.masking import mask
+from aioflow.errors import OperatorError, SettingError, message_of
+from aioflow.relation import Batch, Relation, Row, Schema
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.outlet import Outlet
+from aioflow.runtime.spill import RowBuffer
+from aioflow.wholeness import Marks
+
+_TURN_ROWS = 1024
+
+_SHOWN_CHARACTERS = 200
+
+
+class FailureSink(Protocol):
+    """Takes failures from inside a call; sinks nest as calls do."""
+
+    def take(self, where: str, tuples: Relation, error: BaseException, attempts: int) -> None: ...
+    def mark(self, marks: Marks) -> None: ...
+
+
+class CallFailures:
+    """The ERRORS of a call: takes what fails inside it and is not taken there."""
+
+    def __init__(self, outlet: Outlet | None, skip: Callable[[BaseException], None]) -> None:
+        self._outlet = outlet  # None: ERRORS: skip
+        self._skip = skip
+        if outlet is not None:
+            outlet.open(FAILED_CALL)
+
+    def take(self, where: str, tuples: Relation, error: BaseException, attempts: int) -> None:
+        if self._outlet is not None:
+            self._outlet.push([(where, tuples, *describe(error, attempts))])
+        else:
+            self._skip(error)
+
+    def mark(self, marks: Marks) -> None:
+        """Take note that failures may be missing: a statement lacked tuples on which it might have failed."""
+        if self._outlet is not None:
+            self._outlet.mark(marks)
+
+
+class HeldResults:
+    """What a statement gave, where its failure may be taken: none of it leaves before it has ended well."""
+
+    def __init__(self, outlets: Sequence[Outlet], memory: MemoryBudget) -> None:
+        self._rows = {outlet: RowBuffer(memory) for outlet in outlets}
+        self._endings: dict[Outlet, bool] = {}
+        self._since_turn = 0
+
+    def add(self, outlet: Outlet, rows: Sequence[Row]) -> bool:
+        """Keep rows for an outlet; whether it is time to let others run."""
+        self._rows[outlet].append(rows)
+        self._since_turn += len(rows)
+        is_time = self._since_turn >= _TURN_ROWS
+        if is_time:
+            self._since_turn = 0
+        return is_time
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        """The outlet is to be ended once its rows have left."""
+        self._endings[outlet] = dead
+
+    def batches(self) -> Iterator[tuple[Outlet, Batch]]:
+        """Everything, to be handed on; outlets end where the operator had ended them."""
+        for outlet, rows in self._rows.items():
+            for batch in rows.batches():
+                yield outlet, batch
+            if outlet in self._endings:
+                outlet.end(self._endings[outlet])
+
+    def close(self) -> None:
+        for rows in self._rows.values():
+            rows.close()
+
+
+def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
+    """The attributes `error`, `error-kind` and `attempts`."""
+    return message_of(error) or type(error).__name__, type(error).__name__, attempts
+
+
+def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
+    """A tuple with what it failed for, which replaces attributes of those names."""
+    values = dict(zip(schema.names, row, strict=True))
+    values.update(zip(FAILURE.names, describe(error, attempts), strict=True))
+    return tuple(values.values())
+
+
+def batch_error(
+    where: str, error: Exception, schema: Schema | None, function: BatchFunction, rows: Sequence[Row]
+) -> OperatorError:
+    """The error that ends a run when a batch failed: with the first tuple that fails by itself."""
+    for row in rows:
+        try:
+            function([row])
+        except Exception as own:
+            return operator_error(where, own, schema, row)
+    return operator_error(where, error, None, None)
+
+
+def operator_error(where: str, error: BaseException, schema: Schema | None, row: Row | None) -> OperatorError:
+    """The error that ends a run, with place, operator and input tuple."""
+    if isinstance(error, SettingError):
+        message = f"{where}: {error.message}"
+    else:
+        message = f"{where}: {type(error).__name__}: {message_of(error)}".removesuffix(": ")
+    if row is not None and schema is not None:
+        message += f"\n    input tuple: {show_row(schema, row)}"
+    wrapped = OperatorError(message)
+    wrapped.__cause__ = error
+    wrapped.where = where
+    return wrapped
+
+
+def show_row(schema: Schema, row: Row) -> str:
+    """A tuple on one line, long values cut."""
+    parts = []
+    for name, value in zip(schema.names, row, strict=False):
+        text = mask(repr(value))
+        if len(text) > _SHOWN_CHARACTERS:
+            text = text[:_SHOWN_CHARACTERS] + "…"
+        parts.append(f"{name}={text}")
+    return ", ".join(parts)

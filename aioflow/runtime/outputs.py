@@ -1,0 +1,127 @@
+"""Where the results of a run arrive: one bounded mailbox for all outputs, read by whoever runs the plan."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from aioflow.relation import Batch, Row, Schema
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.outlet import Outlet, Reordered, Target
+from aioflow.runtime.room import Room
+from aioflow.runtime.spill import RowBuffer
+from aioflow.wholeness import WHOLE, Marks
+
+
+class OutputQueue:
+    """Batches of all outputs in the order of their arrival; reading one output never blocks another."""
+
+    def __init__(self, capacity_rows: int) -> None:
+        self.capacity_rows = capacity_rows
+        self.rows = 0
+        self.first_arrival: float | None = None
+        self.last_arrival: float | None = None
+        self.total_rows = 0
+        self._letters: deque[tuple[Port, Batch]] = deque()
+        self._reader: Future[None] | None = None
+        self.room = Room()
+        self.was_cut = False  # rows were forgotten, or could still have come
+        self._done = False
+        self._discards = False
+
+    def put(self, port: Port, rows: Sequence[Row]) -> None:
+        """Deliver rows."""
+        if self._discards:
+            return
+        self.last_arrival = asyncio.get_running_loop().time()
+        if self.first_arrival is None:
+            self.first_arrival = self.last_arrival
+        self.rows += len(rows)
+        self.total_rows += len(rows)
+        port.rows += len(rows)
+        if self._letters and self._letters[-1][0] is port:
+            self._letters[-1][1].extend(rows)
+        else:
+            self._letters.append((port, list(rows)))
+        self._wake()
+        self.room.is_full = self.rows >= self.capacity_rows
+
+    async def take(self) -> tuple[Port, Batch] | None:
+        """The next batch; None when the run has come to its end or failed."""
+        while not self._letters:
+            if self._done:
+                return None
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        port, batch = self._letters.popleft()
+        self.rows -= len(batch)
+        if self.rows < self.capacity_rows:
+            self.room.free()
+        return port, batch
+
+    def close(self, *, discard: bool = False) -> None:
+        """Say that nothing more comes; where the run is broken off, also forget what was not read."""
+        if discard:
+            self.was_cut |= bool(self._letters) or not self._done
+            self._discards = True
+            self._letters.clear()
+        self._done = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+class Port:
+    """An output of the run as its steps see it. Without streaming it hands on only when it has ended."""
+
+    def __init__(self, name: str, mailbox: OutputQueue, streaming: bool, memory: MemoryBudget) -> None:
+        self.name = name
+        self.schema: Schema | None = None
+        self.marks = WHOLE
+        self.rows = 0  # that were delivered
+        self._producers = 0
+        self._mailbox = mailbox
+        self._kept = None if streaming else RowBuffer(memory)
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        if self.schema is None:
+            self.schema = schema.closed()  # nobody can ask for more
+        return self if self.schema.names == schema.names else Reordered(self, schema, self.schema)
+
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
+        if self._kept is not None:
+            self._kept.append(rows)
+            return
+        self._mailbox.put(self, rows)
+        if self._mailbox.room.is_full:
+            full.append(self._mailbox.room)
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    def serves(self, reader: object) -> bool:
+        return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        self.marks = self.marks.united(marks)
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        self._producers -= 1
+        if not self._producers and self._kept is not None:
+            for batch in self._batches():
+                self._mailbox.put(self, batch)
+            self._kept.close()
+
+    def _batches(self) -> Iterator[Batch]:
+        return iter(()) if self._kept is None else self._kept.batches()

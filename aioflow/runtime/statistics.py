@@ -1,0 +1,118 @@
+"""What a run did so far, as frozen values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aioflow.runtime.session import Active, Session, Totals
+from aioflow.wholeness import Marks
+
+
+@dataclass(frozen=True)
+class StepStatistics:
+    """The work of one statement in all its calls.
+
+    The waiting times are measured with `Engine(timing=True)`. They are zero for a statement that maps batches
+    to batches: it works where its input is written, and its writer waits in its place.
+    """
+
+    plan: str
+    operator: str
+    line: int | None
+    state: str  # waiting, running or ended
+    activations: int
+    rows_in: int
+    rows_out: int
+    errors: int
+    firings: int
+    waiting_rows: int
+    waiting_input_seconds: float
+    waiting_output_seconds: float
+    waiting_permit_seconds: float
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChannelStatistics:
+    """One reader's queue that is in use."""
+
+    plan: str
+    variable: str
+    reader: str
+    iteration: int
+    rows_received: int
+    rows_waiting: int
+    limit: int
+    capacity: int
+    ended: bool
+
+
+@dataclass(frozen=True)
+class RunStatistics:
+    """A run, as it stands."""
+
+    elapsed_seconds: float
+    first_tuple_seconds: float | None
+    last_tuple_seconds: float | None
+    rows_out: int
+    calls: int
+    permits_used: int
+    permits_waiting: int
+    spilled_rows: int
+    steps: tuple[StepStatistics, ...]
+    channels: tuple[ChannelStatistics, ...]
+    warnings: tuple[str, ...] = ()
+    marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
+    nothing_found: tuple[str, ...] = ()  # sources that ended well and brought nothing, in words
+    notes: tuple[str, ...] = ()  # what is worth knowing, and nothing is wrong with
+
+
+def step_statistics(session: Session) -> tuple[StepStatistics, ...]:
+    """Every statement that has begun, in the order of the text."""
+    active: dict[tuple[str, int], list[Active]] = {}
+    for gate in session.active:
+        active.setdefault((gate.step.plan.key, gate.step.index), []).append(gate)
+    ordered = sorted(session.totals.items(), key=lambda item: item[1].step.order)
+    return tuple(_statement(totals, active.get(key, [])) for key, totals in ordered)
+
+
+def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
+    streams = [stream for gate in active for stream in gate.streams]
+    state = "running" if active else "ended" if totals.ended else "waiting"
+    return StepStatistics(
+        totals.step.plan.name,
+        totals.step.name,
+        totals.step.line,
+        state,
+        totals.activations,
+        totals.rows_in + sum(gate.rows_in for gate in active),
+        totals.rows_out + sum(gate.rows_out for gate in active),
+        totals.errors,
+        totals.firings,
+        sum(stream.waiting_rows for stream in streams),
+        totals.waiting_input_seconds,
+        totals.waiting_output_seconds,
+        totals.waiting_permit_seconds,
+        dict(Counter(totals.counters)),
+    )
+
+
+def channel_statistics(session: Session) -> tuple[ChannelStatistics, ...]:
+    """The queues of the steps that are under way."""
+    return tuple(
+        ChannelStatistics(
+            gate.step.plan.name,
+            variable,
+            gate.step.name,
+            gate.iteration,
+            stream.received,
+            stream.waiting_rows,
+            stream.limit,
+            stream.capacity,
+            stream.ended,
+        )
+        for gate in session.active
+        for stream, variable in zip(gate.streams, gate.step.resolved.inputs, strict=False)
+    )

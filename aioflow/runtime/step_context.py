@@ -1,0 +1,183 @@
+"""The context of a step: answers what its operator asks of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from aioflow.authoring.context import Context, Position, RunInfo
+from aioflow.plan import Item
+from aioflow.processes.frames import Limits, UnimportableError
+from aioflow.relation import Row, Schema
+from aioflow.runtime.events import StepEvent
+from aioflow.runtime.firing import Firing
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.operator_step import OperatorStep
+from aioflow.runtime.threads import BlockingCall
+from aioflow.wholeness import Marks
+
+T = TypeVar("T")
+
+
+class StepContext(Context):
+    """Implements `Context`, which documents each member, for one step of a run."""
+
+    __slots__ = ("_session", "_statement", "_step")
+
+    def __init__(self, step: OperatorStep) -> None:
+        self._step = step
+        self._session = step.session
+        self._statement = step.step
+
+    # --- the statement --------------------------------------------------------------------------
+
+    @property
+    def run(self) -> RunInfo:
+        return self._session.info
+
+    @property
+    def folder(self) -> Path:
+        return self._session.info.folder
+
+    @property
+    def where(self) -> str:
+        return self._statement.where
+
+    @property
+    def position(self) -> Position:
+        return self._step.position
+
+    @property
+    def ordered(self) -> bool:
+        return self._step.ordered
+
+    @property
+    def workers(self) -> int:
+        return min(self._statement.workers or self._session.workers, self._session.workers)
+
+    @property
+    def urgent(self) -> bool:
+        return self._step.urgent
+
+    @property
+    def runs_once(self) -> bool:
+        return self._session.graph.runs_once(self._statement.plan)
+
+    @property
+    def sees_own_writes(self) -> bool:
+        return self._statement.sees_own_writes
+
+    @property
+    def is_read_back(self) -> bool:
+        return self._statement.is_read_back
+
+    @property
+    def takes_failures(self) -> bool:
+        return self._step.takes_failures
+
+    @property
+    def hold_rows(self) -> int:
+        return self._session.hold_rows
+
+    def number_in_plan(self, setting: str) -> tuple[str, int]:
+        return self._statement.plan.name, self._session.graph.number_of(self._statement, setting)
+
+    def reads_attribute(self, name: str) -> bool:
+        needed = self._statement.needed
+        return needed is None or name in needed
+
+    def reads_output(self, name: str) -> bool:
+        return bool(self._step.outlets[self._step.output_number(name)].targets)
+
+    def item(self, kind: str, name: str) -> Item | None:
+        return self._session.graph.program.item(kind, name)
+
+    # --- resources ------------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> MemoryBudget:
+        return self._session.memory
+
+    def service(self, kind: type[T]) -> T:
+        return cast(T, self._session.services.service(cast(type[Any], kind)))
+
+    def permit(self, source: str | None = None, label: str = "") -> Firing:
+        return Firing(self._step, source, label)
+
+    def has_spare_permits(self, when_spare: Callable[[], None]) -> bool:
+        of_run, budget = self._session.permits_of_run, self._session.budget
+        permits = budget.all_permits if of_run is None else (of_run,)
+        if any(each.is_spare for each in permits):
+            return True
+        for each in permits:
+            each.when_spare(when_spare)
+        return False
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        return self._session.spawn(coroutine, self._step.children)
+
+    async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
+        call = BlockingCall(partial(function, *args))
+        firing = Firing(self._step, source)
+        async with firing:
+            try:
+                return await self._session.budget.threads.call(call)
+            except asyncio.CancelledError:
+                firing.leave_permits(call)
+                raise
+
+    async def in_process(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        source: str | None = None,
+        seconds: float | None = None,
+        processor_seconds: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> T:
+        # Imported late: few plans need other processes.
+        from aioflow.processes.pool import Processes
+
+        limits = Limits(seconds, processor_seconds, memory_bytes)
+        try:
+            async with Firing(self._step, source):
+                return await self.service(Processes).call(function, *args, limits=limits)
+        except UnimportableError:
+            return await self.in_thread(function, *args, source=source)
+
+    # --- reports --------------------------------------------------------------------------------
+
+    def fired(self) -> None:
+        self._step.fired()
+
+    def fail(self, row: Row, error: BaseException, attempts: int = 1) -> None:
+        self._step.tuple_failed(row, error, attempts)
+
+    def mark(self, marks: Marks) -> None:
+        self._step.own_marks = self._step.own_marks.united(marks)
+
+    def found_nothing(self, message: str) -> None:
+        self._session.find_nothing(f"{self.where}: {message}")
+
+    def count(self, what: str, number: int = 1) -> None:
+        self._step.totals.counters[what] += number
+
+    def warn(self, message: str) -> None:
+        self._session.warn(f"{self.where}: {message}")
+
+    def note(self, message: str) -> None:
+        self._session.notes.append(f"{self.where}: {message}")
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._session.listeners)
+
+    def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
+        if self._session.listeners:
+            self._session.publish(kind(*self._step.place(), *details))
+
+    async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
+        await self._session.emit(name, schema, rows)

@@ -1,0 +1,379 @@
+"""The further levels of a tail recursion whose steps keep nothing: one work list instead of a call each.
+
+When every step of a plan maps batches to batches, a level is a function from the rows of its input to
+rows for the plan's outputs and rows for the next levels. Nothing is to be connected then, and a level
+costs a few microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aioflow.compiler.graph import Routine
+from aioflow.compiler.step import Bound, Step
+from aioflow.relation import Row, Schema
+from aioflow.runtime.events import CallEnded, CallStarted, StepEnded, StepStarted
+from aioflow.runtime.failures import batch_error, operator_error
+from aioflow.runtime.outlet import Outlet, Reordered, Target, nobody_needs
+from aioflow.runtime.recursion import Once, Recursion, too_deep
+from aioflow.runtime.room import Room, when_freed
+from aioflow.runtime.session import Session, Totals
+from aioflow.runtime.signals import Completion
+from aioflow.runtime.stream import Stream
+from aioflow.wholeness import Marks
+
+_LEVELS_AT_ONCE = 256
+_WAITING_AT_MOST = 64
+
+
+class _LoopStep:
+    """A statement in all levels of a loop, as statistics see it. It has no queue and never waits."""
+
+    __slots__ = ("iteration", "rows_in", "rows_out", "step", "totals")
+
+    def __init__(self, step: Step, iteration: int, totals: Totals) -> None:
+        self.step = step
+        self.iteration = iteration
+        self.totals = totals
+        self.rows_in = 0
+        self.rows_out = 0
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return ()
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One step of a level: makes rows of one variable from those of another."""
+
+    step: _LoopStep
+    bound: Bound
+    schema: Schema
+    source: int
+    result: int
+
+
+@dataclass(frozen=True)
+class _Level:
+    """What a level does with rows of a certain schema."""
+
+    works: tuple[_Work, ...]
+    outlets: tuple[tuple[int, Outlet], ...]  # variables that are outputs
+    calls: tuple[tuple[int, Schema], ...]  # variables that the recursive calls read
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Rows that are to enter a level."""
+
+    schema: Schema
+    rows: Sequence[Row]
+    level: int
+
+
+class TailLoop:
+    """All levels of a recursion from the second on; it reads what its first call was to read."""
+
+    def __init__(
+        self,
+        session: Session,
+        routine: Routine,
+        completion: Completion,
+        outputs: Sequence[Sequence[Target]],
+        step: Step,
+        recursion: Recursion | None,
+        level: int,
+        is_bystander: bool,
+        parent: int,
+    ) -> None:
+        self.session = session
+        self.sources: list[Outlet] = []
+        self._routine = routine
+        self._completion = completion
+        self._step = step  # the call that it begins with
+        self.is_bystander = is_bystander
+        self._parent = parent  # colour of the call that the loop continues
+        self._iteration = 0  # colour of the loop
+        self._steps: dict[Step, _LoopStep] = {}  # from its first rows on
+        self._level = level
+        self._levels_in_turn = recursion.levels if recursion is not None else None
+        plan, self._once = routine.plan, None
+        if recursion is not None and plan.once is not None:
+            self._once = Once(session.graph.once_keys(plan), recursion.seen(plan))
+        self._schema: Schema | None = None
+        self._producers = 0
+        self._ended = False
+        self._levels: dict[Schema, _Level] = {}
+        self._queue: deque[_Entry] = deque()
+        self._early: dict[int, list[_Entry]] = {}  # by level: what came before its turn
+        self._scheduled = False
+        self._room = Room()
+        # These hold the readers while levels of other schemas may still come.
+        self._anchors = [Outlet(targets, self._unread) for targets in outputs]
+        completion.enter()
+
+    # --- as a target ----------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> bool:
+        return not self._ended
+
+    def attach(self, outlet: Outlet) -> None:
+        self._producers += 1
+        self.sources.append(outlet)
+
+    def accept(self, outlet: Outlet, schema: Schema) -> Target:
+        if self._schema is None:
+            self._schema = schema
+        return self if self._schema.names == schema.names else Reordered(self, schema, self._schema)
+
+    def push(self, rows: Sequence[Row], full: list[Room]) -> None:
+        if self._ended:
+            return
+        assert self._schema is not None
+        self._add(_Entry(self._schema, rows, self._level))
+        self._schedule()
+        if len(self._queue) >= _WAITING_AT_MOST:
+            self._room.is_full = True
+            full.append(self._room)
+
+    def serves(self, reader: object) -> bool:
+        return reader is self
+
+    def mark(self, marks: Marks) -> None:
+        for anchor in self._anchors:
+            anchor.mark(marks)
+
+    def end(self, outlet: Outlet, dead: bool) -> None:
+        if outlet in self.sources:
+            self.sources.remove(outlet)
+        self._producers -= 1
+        if not self._producers:
+            self._schedule()
+
+    # --- the work -------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self.session.call_soon(self._run)
+
+    def _run(self) -> None:
+        """Work on some levels, then let others run."""
+        self._scheduled = False
+        if self._ended or self.session.stopping:
+            return
+        checkpoints = self.session.checkpoints
+        if checkpoints is not None and not checkpoints.is_open:
+            checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
+            return
+        full: list[Room] = []
+        self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
+        for _ in range(_LEVELS_AT_ONCE):
+            if not self._queue or full or self.session.failure is not None:
+                break
+            self._run_level(full)
+        self._scheduled = False
+        if self.session.failure is not None:
+            return
+        if full:
+            self._scheduled = True
+            when_freed(full, lambda: self.session.guard(self._run))
+        elif self._queue:
+            self._schedule()
+        elif not self._producers and not self._early:
+            self._finish()
+            return
+        if len(self._queue) < _WAITING_AT_MOST:
+            self._room.free()
+
+    def _add(self, entry: _Entry) -> None:
+        """Put rows where they wait for their level."""
+        levels = self._levels_in_turn
+        if levels is not None:
+            levels.enter(entry.level)
+            if not levels.is_open(entry.level):
+                if entry.level not in self._early:
+                    levels.when_open(entry.level, lambda: self._take_up(entry.level))
+                self._early.setdefault(entry.level, []).append(entry)
+                return
+        self._queue.append(entry)
+
+    def _take_up(self, level: int) -> None:
+        self._queue.extend(self._early.pop(level, ()))
+        self._schedule()
+
+    def _run_level(self, full: list[Room]) -> None:
+        entry = self._queue.popleft()
+        rows = entry.rows
+        if entry.level > self._level:  # what the first call reads was looked at on its way here
+            rows = self._entering(entry)
+        if rows:
+            self._work(entry.schema, rows, entry.level, full)
+        if self._levels_in_turn is not None:
+            self._levels_in_turn.leave(entry.level)
+
+    def _entering(self, entry: _Entry) -> Sequence[Row]:
+        """The rows that a level works on: values that are new, and none past MAX_DEPTH."""
+        plan, rows = self._routine.plan, entry.rows
+        if self._once is not None:
+            rows = self._once.fresh(entry.schema, rows)
+        if not rows or plan.max_depth is None or entry.level <= plan.max_depth:
+            return rows
+        if plan.stop_at_max_depth:
+            self.session.cut_off(self._step, len(rows))
+        else:
+            self.session.fail(too_deep(self._step))
+        return ()
+
+    def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Room]) -> None:
+        self.session.calls += 1
+        if not self._iteration:
+            self._begin()
+        level = self._levels.get(schema) or self._prepare(schema)
+        if level is None:
+            return
+        values: list[Sequence[Row]] = [()] * len(self._routine.variables)
+        values[self._routine.inputs[0]] = rows
+        for work in level.works:
+            given = values[work.source]
+            step = work.step
+            step.totals.activations += 1
+            if given:
+                function = work.bound.function
+                assert function is not None
+                try:
+                    results = function(given)
+                except Exception as error:
+                    failure = batch_error(step.step.where, error, work.schema, function, given)
+                    self.session.fail_step(step.step, self._iteration, failure)
+                    return
+                values[work.result] = results
+                step.rows_in += len(given)
+                step.rows_out += len(results)
+        for variable, outlet in level.outlets:
+            if values[variable]:
+                outlet.pass_on(values[variable], full)
+        for variable, next_schema in level.calls:
+            if values[variable]:
+                self._add(_Entry(next_schema, values[variable], number + 1))
+
+    def _begin(self) -> None:
+        """Count the loop's statements from now on, and tell listeners that they have begun."""
+        session = self.session
+        self._iteration = session.calls
+        for number in self._routine.order:
+            step = self._routine.steps[number]
+            if step.outputs[0] is not None:
+                self._steps[step] = _LoopStep(step, self._iteration, session.totals_of(step))
+                session.active[self._steps[step]] = None
+        if session.listeners:
+            plan = self._routine.plan.name
+            started = CallStarted(session.now(), session.info.run_id, plan, self._iteration, self._parent)
+            session.publish(started)
+            for step in self._steps:
+                session.publish(StepStarted(*session.place(step, self._iteration)))
+
+    def _prepare(self, schema: Schema) -> _Level | None:
+        """Bind the steps of a level to the schema of its input."""
+        routine = self._routine
+        schemas: dict[int, Schema] = {routine.inputs[0]: schema}
+        works = []
+        try:
+            for number in routine.order:
+                step = routine.steps[number]
+                given = schemas[step.inputs[0]]
+                bound = step.bind((given,))
+                result = step.outputs[0]
+                if result is None:
+                    continue
+                opened = bound.schemas[0]
+                assert opened is not None
+                schemas[result] = opened
+                works.append(_Work(self._steps[step], bound, given, step.inputs[0], result))
+            level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
+        except Exception as error:
+            self.session.fail(operator_error(self._step.where, error, None, None))
+            return None
+        self._levels[schema] = level
+        return level
+
+    def _outlets(self, schemas: dict[int, Schema]) -> tuple[tuple[int, Outlet], ...]:
+        outlets = []
+        for variable, schema in schemas.items():
+            for reader in self._routine.readers[variable]:
+                if reader.kind == "output":
+                    outlet = Outlet(self._anchors[reader.number].targets)
+                    outlet.open(schema)
+                    outlets.append((variable, outlet))
+        return tuple(outlets)
+
+    def _calls(self, schemas: dict[int, Schema]) -> tuple[tuple[int, Schema], ...]:
+        calls = [step for step in self._routine.steps if step.is_call and not step.handed_down]
+        return tuple((step.inputs[0], schemas[step.inputs[0]]) for step in calls)
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._ended = True
+        self._room.free()
+        for level in self._levels.values():
+            for _, outlet in level.outlets:
+                outlet.end()
+        for anchor in self._anchors:
+            anchor.end(dead=True)  # as the last call, which does not unfold; what levels gave ended above
+        for step in self._routine.steps:
+            if not step.is_call:
+                totals = self.session.totals_of(step)
+                totals.ended = max(totals.ended, 1)
+        self._report()
+        self._completion.leave()
+
+    def _report(self) -> None:
+        session = self.session
+        for level in self._levels.values():
+            for work in level.works:
+                for counted in work.bound.counted:
+                    work.step.totals.counters.update(counted.take())
+        for step in self._steps.values():
+            step.totals.rows_in += step.rows_in
+            step.totals.rows_out += step.rows_out
+            session.active.pop(step, None)
+            if session.listeners:
+                place = session.place(step.step, self._iteration)
+                session.publish(StepEnded(*place, step.rows_in, step.rows_out))
+        if session.listeners and self._iteration:
+            plan = self._routine.plan.name
+            session.publish(CallEnded(session.now(), session.info.run_id, plan, self._iteration))
+
+    def mark_left(self, outlets: Sequence[Outlet]) -> None:
+        """Readers may have left between the call's beginning and its unfolding."""
+        for anchor, outlet in zip(self._anchors, outlets, strict=True):
+            anchor.was_read, anchor.was_needed = outlet.was_read, outlet.was_needed
+        if any(anchor.unread for anchor in self._anchors):
+            self._unread()
+
+    def _unread(self) -> None:
+        """If nobody reads any output any more, nobody needs the input."""
+        if self._ended or not nobody_needs(self._anchors):
+            return
+        self._forget()
+        for source in tuple(self.sources):
+            source.drop(self)
+        self._finish()
+
+    def _forget(self) -> None:
+        """Let go of what nobody needs; other work lists of the recursion may wait for its level."""
+        waiting = [*self._queue, *(entry for entries in self._early.values() for entry in entries)]
+        self._queue.clear()
+        self._early.clear()
+        if self._levels_in_turn is not None:
+            for entry in waiting:
+                self._levels_in_turn.leave(entry.level)

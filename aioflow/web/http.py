@@ -1,0 +1,194 @@
+"""Requests, responses and the protocol `Fetcher`: the values that all layers of the client exchange.
+
+Headers are found in any case. Those that any host may see are told apart from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from aioflow.runtime.memory import MemoryBudget
+    from aioflow.web.cookies import CookieStore
+    from aioflow.web.traffic import RequestWatch
+
+
+# A host's name and what the firing is about -> what to hold while the network is used, and only then.
+Permit: TypeAlias = Callable[[str, str], AbstractAsyncContextManager[None]]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def no_permit(source: str, label: str) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The bytes of a streamed body that are read before it is passed on, and their memory budget."""
+
+    most_bytes: int
+    memory: MemoryBudget = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: method, URL, headers and body, and how the client is to treat it.
+
+    `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
+    any other comes with its whole body. With a `hold` a streamed answer comes when its body is whole too, so
+    that one that breaks off is asked for again, unless the body is larger than that. `robots` is False where
+    its author says that robots.txt does not apply. `watch` is told when an attempt at it has ended.
+    """
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    is_safe: bool = True
+    streamed: bool = False
+    hold: Hold | None = None
+    robots: bool = True
+    urgent: bool = False
+    cookies: CookieStore | None = None
+    timeout_seconds: float | None = None  # in place of the configured total
+    permit: Permit = field(default=no_permit, repr=False, compare=False)
+    # For its `watch`: a page that is not there, such as a robots.txt, is no trouble.
+    may_be_absent: bool = field(default=False, compare=False)
+    watch: RequestWatch | None = field(default=None, repr=False, compare=False)
+    attempt: int = field(default=1, compare=False)
+
+
+class BodyStream(Protocol):
+    """A decoded body on its way; it fails with a WebError when it is cut, too slow or too large."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Timing:
+    """The moments of a request, in seconds after the client received it."""
+
+    waited_seconds: float = 0.0  # for politeness and permits
+    first_byte_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer. Its body is whole, or a stream that has to be read to its end or closed.
+
+    `url` is where it came from after redirects, `hops` the addresses that led there. `headers` are
+    case-insensitive. `stored` says that no body crossed the network: "cache" (fresh, or offline at any
+    age), "revalidated" or "replay". A body that `overflows` is larger than what its request has held, and
+    may still break off.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | BodyStream
+    set_cookies: tuple[str, ...] = ()
+    hops: tuple[str, ...] = ()
+    attempts: int = 1
+    stored: str | None = None
+    overflows: bool = False
+    timing: Timing = field(default_factory=Timing)
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        if isinstance(self.body, bytes):
+            return self.body
+        async with self:
+            self.body = b"".join([chunk async for chunk in self.body])
+        return self.body
+
+    def held(self) -> bytes | None:
+        """The whole body, also of one that was taken piece by piece; None where it was not held."""
+        if isinstance(self.body, bytes):
+            return self.body
+        whole = getattr(self.body, "whole", None)
+        return None if whole is None or self.overflows else whole()
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body piece by piece; a body that is whole is one piece."""
+        if isinstance(self.body, bytes):
+            yield self.body
+            return
+        async for chunk in self.body:
+            yield chunk
+
+    async def close(self) -> None:
+        """Let go of a body that nobody reads on."""
+        if not isinstance(self.body, bytes):
+            await self.body.close()
+
+    async def __aenter__(self) -> Response:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Fetcher(Protocol):
+    """Anything that answers requests: the network, or a layer of manners around another fetcher.
+
+    An error status is an answer, not an exception. Failures are WebErrors.
+    """
+
+    async def fetch(self, request: Request) -> Response: ...
+    async def close(self) -> None: ...
+
+
+# What says nothing about who asks. Any other header may carry a credential, whatever it is called.
+HARMLESS = frozenset(
+    {
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "content-encoding",
+        "content-language",
+        "content-type",
+        "dnt",
+        "if-modified-since",
+        "if-none-match",
+        "pragma",
+        "range",
+        "user-agent",
+    }
+)
+# What says where a request ends and whom it is for; a wrong word here is another request for the server.
+FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
+
+
+def find_header(headers: Mapping[str, str], name: str) -> str | None:
+    """The value of a header, which `name` says in lower case."""
+    for key, value in headers.items():
+        if key.lower() == name:
+            return value
+    return None
+
+
+def framing(headers: Mapping[str, str]) -> str | None:
+    """The name of a header that only the client itself may set, if there is one."""
+    if FRAMING.isdisjoint(map(str.lower, headers)):
+        return None
+    return next(name for name in headers if name.lower() in FRAMING)
+
+
+def harmless(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that may be shown to anyone, and sent to anyone."""
+    return {name: value for name, value in headers.items() if name.lower() in HARMLESS}
+
+
+def personal(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that may be meant for one host, and one user, only; their names in lower case."""
+    return {name.lower(): value for name, value in headers.items() if name.lower() not in HARMLESS}

@@ -1,0 +1,1 @@
+"""The HTML reader: CSS selectors and XPath over a page that Lexbor parses."""
