@@ -35,6 +35,10 @@ class Channels:
             self._made[kind] = self._maker(kind)(self._configuration)
         return self._made[kind]
 
+    def kinds(self) -> list[str]:
+        """Return the kinds of channels that installed packages bring, in the order of their names."""
+        return sorted({*self._made, *self._known()})
+
     def knows(self, kind: str) -> bool:
         """Whether something that is installed brings a channel of this kind."""
         return kind in self._made or kind in self._known()

@@ -28,6 +28,7 @@ class OutputQueue:
         self._reader: Future[None] | None = None
         self.room = Room()
         self.was_cut = False  # rows were forgotten, or could still have come
+        self.was_read_out = False  # the reader has come to the end of all rows
         self._done = False
         self._discards = False
 
@@ -52,6 +53,7 @@ class OutputQueue:
         """The next batch; None when the run has come to its end or failed."""
         while not self._letters:
             if self._done:
+                self.was_read_out = not self._discards
                 return None
             self._reader = asyncio.get_running_loop().create_future()
             try:

@@ -360,6 +360,9 @@ class Run:
             self._bury()
         elif self._stopping is None:
             self.state = RunState.STOPPING
+            # Were the last rows enough, it would depend on the time of their arrival whether a run commits
+            # that its reader leaves.
+            self._ended_well &= self.mailbox.was_read_out
             self.session.stopping = True
             self.mailbox.close(discard=True)
             self._stopping = self._loop.create_task(self._stop())

@@ -83,9 +83,9 @@ def test_what_is_configured_is_listed_with_what_it_misses(command: Command, fold
         '[email.default]\nurl = "smtp://me@mail.example.org"\n',
     )
     lines = command("notify", "test").output.splitlines()
-    assert lines[0].startswith("notify.team    [notify.team]: there is no secret 'CHAT'")
-    assert lines[1] == "phone.default  ready"
-    assert lines[2].startswith("email.default  [email.default]")
+    assert lines[0].startswith("email.default  [email.default]")
+    assert lines[1].startswith("notify.team    [notify.team]: there is no secret 'CHAT'")
+    assert lines[2] == "phone.default  ready"
 
 
 def test_a_name_that_means_several_or_none_is_refused(command: Command, folder: Path) -> None:

@@ -92,6 +92,27 @@ def test_a_reader_that_leaves_early_has_the_run_write_nothing(file: Path) -> Non
     assert not file.exists() or rows(file, "select count(*) from sqlite_master where name = 't'") == [0]
 
 
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_a_run_commits_only_if_its_reader_comes_to_the_end(file: Path, taken: int) -> None:
+    async def leave(*, at_the_end: bool) -> None:
+        program = loads(plan('dbappend (x, "t" : out)', "out"))
+        async with (
+            Engine(configuration=configuration(file)) as engine,
+            engine.stream(program, x=[{"n": 1}, {"n": 2}, {"n": 3}]) as stream,
+        ):
+            for _ in range(taken):
+                await anext(stream)
+            await asyncio.sleep(60)  # every statement has ended
+            if at_the_end:
+                async for _ in stream:
+                    pass
+
+    run(leave(at_the_end=False))
+    assert not file.exists() or rows(file, "select count(*) from sqlite_master where name = 't'") == [0]
+    run(leave(at_the_end=True))
+    assert rows(file) == [1, 2, 3]
+
+
 def test_a_run_that_writes_nothing_touches_no_database(file: Path) -> None:
     run(engaged(plan('select (x, "n > 5" : y) dbappend (y, "t")'), file))
     assert not file.exists()

@@ -18,17 +18,8 @@ from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.errors import InputError, suggestion
 from aioflow.messages.channels import Channels
-from aioflow.messages.chat.settings import NOTIFY
-from aioflow.messages.email.addresses import read_mailbox
-from aioflow.messages.email.settings import EmailAccounts
-from aioflow.messages.outbox.message import Channel, DeliveryError, Message
-from aioflow.messages.sms.settings import phone_number
+from aioflow.messages.outbox.message import Channel, DeliveryError, Message, Sampling
 from aioflow.values.display import visible
-
-KINDS = ("notify", "phone", "email")
-_TITLE = "A test of aioflow"
-_TEXT = "This is a test of aioflow: whatever plans tell through this account arrives here."
-_SHORT_TEXT = "A test of aioflow: plans can send text messages."
 
 notify = typer.Typer(
     help="Try the accounts through which plans tell people.", no_args_is_help=True, rich_markup_mode=None
@@ -71,7 +62,7 @@ class _Account:
 
 
 def _accounts(configuration: Configuration) -> Iterator[_Account]:
-    for kind in KINDS:
+    for kind in Channels(configuration).kinds():
         tables: Mapping[str, Any] = configuration.get(kind, {})
         for name in tables:
             yield _Account(kind, name)
@@ -107,7 +98,10 @@ def _try_out(account: _Account, to: str | None, configuration: Configuration) ->
         print_message("error", problem)
     if problems:
         return BAD_INPUT
-    contents = _CONTENTS[account.kind](configuration, account, to)
+    channel = channels.get(account.kind)
+    if not isinstance(channel, Sampling):
+        raise InputError(f"the channel {account.kind!r} has no sample message to send")
+    contents = channel.samples(account.name, to)
     return run_interruptibly(_send_all(channels, account, contents))
 
 
@@ -151,29 +145,3 @@ def _key() -> str:
 
 def _now() -> Any:
     return datetime.now(UTC)
-
-
-# --- samples ------------------------------------------------------------------------------------
-
-
-def _notify_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    if to is not None:
-        raise InputError(f"--to {to}: whom {account} tells is said by its url")
-    urls = configuration.sections(NOTIFY)[account.name].url
-    return [{"to": url, "subject": _TITLE, "text": _TEXT} for url in urls]
-
-
-def _phone_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    if to is None:
-        raise InputError(f"say to which number {account} is to send, with --to +491511234567")
-    return [{"to": phone_number(to), "text": _SHORT_TEXT}]
-
-
-def _email_contents(configuration: Configuration, account: _Account, to: str | None) -> list[dict[str, Any]]:
-    if to is None:
-        raise InputError(f"say to whom {account} is to send, with --to somebody@example.org")
-    sender = EmailAccounts(configuration).find(account.name).sender
-    return [{"from": str(sender), "to": [str(read_mailbox(to))], "subject": _TITLE, "text": _TEXT}]
-
-
-_CONTENTS = {"notify": _notify_contents, "phone": _phone_contents, "email": _email_contents}

@@ -13,7 +13,7 @@ from aioflow.messages.accounts import choose, fill_in_address, referred_secrets
 from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.chat.apprise_child import ChildAnswer, ChildCall
 from aioflow.messages.chat.settings import NOTIFY, NotifySettings, has_password
-from aioflow.messages.outbox.message import DeliveryError, Message, text_of
+from aioflow.messages.outbox.message import SAMPLE_TEXT, SAMPLE_TITLE, DeliveryError, Message, text_of
 from aioflow.web.retry_after import retry_after_seconds
 
 KIND = "notify"
@@ -75,6 +75,13 @@ class NotifyChannel:
     def problems(self, account: str | None) -> list[str]:
         """What is missing before this account can be used."""
         return self._accounts.problems(account)
+
+    def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
+        """Return the content of a sample for each service of the account."""
+        if to is not None:
+            raise InputError(f"--to {to}: whom {KIND}.{account} tells is said by its url")
+        _, settings = self._accounts.find(account)
+        return [{"to": url, "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT} for url in settings.url]
 
     async def deliver(self, message: Message) -> str:
         """Hand a message over to one service."""

@@ -19,10 +19,11 @@ from anyio import to_thread
 from aioflow.config.folders import shown_path
 from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
+from aioflow.messages.email.addresses import read_mailbox
 from aioflow.messages.email.mime import ContentError, Mail
 from aioflow.messages.email.settings import EmailAccount, EmailAccounts
 from aioflow.messages.email.smtp import Dialogue, Envelope, SmtpOutcome
-from aioflow.messages.outbox.message import DeliveryError, Message, if_cut_short
+from aioflow.messages.outbox.message import SAMPLE_TEXT, SAMPLE_TITLE, DeliveryError, Message, if_cut_short
 from aioflow.state.crash_points import moment
 
 _WRITTEN = moment("maildir-written", "a message lies in tmp of a Maildir, where nobody reads it")
@@ -121,6 +122,13 @@ class EmailChannel:
     def problems(self, account: str | None) -> list[str]:
         """What is missing in the configuration before this account (None: the default) can be used."""
         return self._accounts.problems(account)
+
+    def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
+        """Return the content of a sample mail."""
+        if to is None:
+            raise InputError(f"say to whom email.{account} is to send, with --to somebody@example.org")
+        sender, recipient = str(self._accounts.find(account).sender), str(read_mailbox(to))
+        return [{"from": sender, "to": [recipient], "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT}]
 
     async def deliver(self, message: Message) -> str:
         """Hand a message over to all who do not have it yet; returns the server's answer."""

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from aioflow.errors import AioflowError
 
@@ -100,6 +100,22 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+SAMPLE_TITLE = "A test of aioflow"
+SAMPLE_TEXT = "This is a test of aioflow: whatever plans tell through this account arrives here."
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A channel of which accounts can be tried out, by `aioflow notify test`."""
+
+    def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
+        """Return the contents of sample messages. `to` is a recipient, if one was named.
+
+        An InputError says what is wrong with `to`, or that it is missing.
+        """
+        ...
 
 
 class Cutoff:

@@ -18,9 +18,10 @@ from aioflow.messages.chat.channel import answered, unknown_secrets
 from aioflow.messages.chat.settings import has_password
 from aioflow.messages.outbox.message import DeliveryError, Message, text_of
 from aioflow.messages.sms.gateway import Gateway, Text
-from aioflow.messages.sms.settings import PHONE, PhoneSettings
+from aioflow.messages.sms.settings import PHONE, PhoneSettings, phone_number
 
 KIND = "phone"
+_SAMPLE = "A test of aioflow: plans can send text messages."
 _EXAMPLE = 'url = "https://gateway.example/send"'
 _NUMBER = "{to}"
 
@@ -102,6 +103,12 @@ class PhoneChannel:
     def problems(self, account: str | None) -> list[str]:
         """What is missing before this account can be used."""
         return self._accounts.problems(account)
+
+    def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
+        """Return the content of a sample text message."""
+        if to is None:
+            raise InputError(f"say to which number {KIND}.{account} is to send, with --to +491511234567")
+        return [{"to": phone_number(to), "text": _SAMPLE}]
 
     async def deliver(self, message: Message) -> str:
         """Have a text message sent."""
