@@ -118,7 +118,7 @@ class Entrance:
     def new_stream(self, port: int, capacity: int | None) -> Stream:
         """An input of the call."""
         session = self._session
-        rows = capacity or session.capacity_rows
+        rows = capacity or session.settings.capacity_rows
         if self.recursion is None or not self._looks or port in self._handed_down:
             return Stream(rows, session.memory)
         once = None
@@ -177,11 +177,11 @@ class Call:
         self.caller = caller
         self.completion = completion
         self.surroundings = surroundings
-        session.calls += 1
-        self.iteration = session.calls
+        session.totals.calls += 1
+        self.iteration = session.totals.calls
         self.signals = [Signal() for _ in range(routine.signals)]
         self.gates: list[Activation | InlineStep | None] = []
-        self.may_inline = session.streaming and surroundings.sink is None
+        self.may_inline = session.settings.streaming and surroundings.sink is None
 
     def open(
         self,
@@ -238,7 +238,7 @@ class Call:
                 stream.hold()  # who waits for space in one that was taken over need not wait any more
                 if stream.schema is None:
                     stream.schema = schemas[variable]
-                if session.timing:
+                if session.settings.timing:
                     stream.waited = gate.waited_for_input
                 streams.append(stream)
             gate.streams = streams
@@ -372,10 +372,10 @@ class CallStep(Activation):
         for stream in self.streams:
             stream.stop_holding()
         # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
-        self.session.call_soon(self._unfold)
+        self.session.tasks.call_soon(self._unfold)
 
     def _unfold(self) -> None:
-        if self.ended or self.session.stopping or self._end_unread():
+        if self.ended or self.session.tasks.stopping or self._end_unread():
             return
         inside = self._inside()
         if self._is_too_deep(inside):
@@ -390,9 +390,10 @@ class CallStep(Activation):
         caller = self._call.caller if tail else self.step.position(self.iteration, self._call.caller)
         child = Call(session, routine, completion, inside, caller)
         self._child = child.iteration
-        if session.listeners:
-            place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
-            session.publish(CallStarted(*place, self.iteration))
+        events = session.events
+        if events.listeners:
+            plan = routine.plan.name
+            events.publish(CallStarted(*events.stamp(), plan, child.iteration, self.iteration))
         closed = frozenset([number for number, outlet in enumerate(self.outlets) if outlet.unread])
         completion.enter()
         child.open(self.streams, [outlet.targets for outlet in self.outlets], closed, self._untaken())
@@ -448,7 +449,7 @@ class CallStep(Activation):
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:
-            return CallFailures(self.errors, self.session.totals_of(self.step).skip)
+            return CallFailures(self.errors, self.session.totals.of(self.step).skip)
         return self._call.surroundings.sink
 
     def _is_too_deep(self, inside: CallScope) -> bool:
@@ -458,10 +459,10 @@ class CallStep(Activation):
             if plan.stop_at_max_depth:
                 self._cut_off()
             else:
-                session.fail(too_deep(self.step))
+                session.tasks.fail(too_deep(self.step))
             return True
-        if self.step.is_limited and inside.level > session.max_depth:
-            session.fail(unbounded(self.step, session.max_depth))
+        if self.step.is_limited and inside.level > session.settings.max_depth:
+            session.tasks.fail(unbounded(self.step, session.settings.max_depth))
             return True
         return False
 
@@ -476,14 +477,14 @@ class CallStep(Activation):
         self._finish(dead=True)
 
     def _child_ended(self) -> None:
-        self.session.call_soon(self._end_call)
+        self.session.tasks.call_soon(self._end_call)
 
     def _end_call(self) -> None:
-        if self.session.stopping or self.ended:
+        if self.session.tasks.stopping or self.ended:
             return
-        if self.session.listeners:
-            place = (self.session.now(), self.session.info.run_id)
-            self.session.publish(CallEnded(*place, self.step.callee.name, self._child))
+        events = self.session.events
+        if events.listeners:
+            events.publish(CallEnded(*events.stamp(), self.step.callee.name, self._child))
         self._finish()
 
     def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:
@@ -516,7 +517,7 @@ class CallStep(Activation):
             return False
         self._let_begin()
         self.ended = True
-        self.session.settle(self._let_go)
+        self.session.tasks.settle(self._let_go)
         return True
 
     def _let_go(self) -> None:
