@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from aioflow.authoring.context import Position
 from aioflow.compiler.graph import Routine
-from aioflow.compiler.step import Step
+from aioflow.compiler.step import Schemas, Step
 from aioflow.plan import Plan
 from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import CallEnded, CallStarted
@@ -230,26 +230,32 @@ class Call:
                 self.gates.append(inline)
                 continue
             gate = self._gate(step)
-            streams = []
-            for port, variable in enumerate(step.inputs):
-                stream = taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
-                stream.listener = gate.consider
-                stream.is_bystander = number in bystanders
-                stream.hold()  # who waits for space in one that was taken over need not wait any more
-                if stream.schema is None:
-                    stream.schema = schemas[variable]
-                if session.settings.timing:
-                    stream.waited = gate.waited_for_input
-                streams.append(stream)
-            gate.streams = streams
-            if len(streams) > 1:
-                for stream in streams:
-                    stream.siblings = streams
+            streams = [
+                taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
+                for port, variable in enumerate(step.inputs)
+            ]
+            self._connect(gate, streams, schemas, is_bystander=number in bystanders)
             self.gates.append(gate)
         for stream in taken.values():
             for source in stream.sources:
                 source.readers_changed()
         return {routine.steps[number].inputs[port] for number, port in taken}
+
+    def _connect(
+        self, gate: CallStep | OperatorStep, streams: list[Stream], schemas: Schemas, *, is_bystander: bool
+    ) -> None:
+        """Make streams the inputs of a step that has not begun."""
+        for stream, variable in zip(streams, gate.step.inputs, strict=True):
+            stream.listener = gate.consider
+            stream.is_bystander = is_bystander
+            stream.hold()  # who waits for space in one that was taken over need not wait any more
+            if stream.schema is None:
+                stream.schema = schemas[variable]
+            if self.session.settings.timing:
+                stream.waited = gate.waited_for_input
+            if len(streams) > 1:
+                stream.siblings = streams
+        gate.streams = streams
 
     def _adopted(self, inputs: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
         """The streams of the caller that a step can read instead of one of its own, by step and port."""

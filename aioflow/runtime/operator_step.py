@@ -144,8 +144,7 @@ class OperatorStep(Activation):
         session, totals = self.session, self.totals
         if self.unneeded:  # since it was spawned
             self.finish(well=True)
-            if session.baton is not None:
-                session.baton.release()
+            self._release_resources()
             return
         if session.events.listeners:
             session.events.publish(StepStarted(*self.place()))
@@ -162,14 +161,17 @@ class OperatorStep(Activation):
         finally:
             if self.children:
                 await self._end_children()
-            if self._recorded is not None:
-                self._recorded.close()
-            if self._held is not None:
-                self._held.close()
-            if session.baton is not None:
-                session.baton.release()
+            self._release_resources()
         if session.tasks.failure is None:  # a stream that fails does not end
             self.finish(well=well)
+
+    def _release_resources(self) -> None:
+        if self._recorded is not None:
+            self._recorded.close()
+        if self._held is not None:
+            self._held.close()
+        if self.session.baton is not None:
+            self.session.baton.release()
 
     async def _operate(self) -> None:
         step = self.step
