@@ -31,7 +31,7 @@ from aioflow.runtime.journal import is_wanted, log_event
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.results import RunStream
 from aioflow.runtime.run import Run, RunsUnderWay, wait_through
-from aioflow.runtime.session import MODES, Mode, Session
+from aioflow.runtime.session import MODES, Mode, RunSettings, Session
 from aioflow.runtime.statistics import RunStatistics
 from aioflow.values.coercion import RowsIn
 
@@ -248,19 +248,15 @@ class Engine:
         if mode != "D+S+":
             graph.refuse_endless(mode)
         use = written_store(analysis.root, analysis.linked)
+        if use is not None:
+            info = replace(info, writes=True, store=use.name, writes_early=graph.writes_early)
         session = Session(
             graph,
+            info,
+            RunSettings(mode, self.capacity_rows, self.max_depth, self.hold_rows, self.timing),
             self.budget,
             self.memory.for_run(),
-            info
-            if use is None
-            else replace(info, writes=True, store=use.name, writes_early=graph.writes_early),
-            mode,
-            self.capacity_rows,
-            self.max_depth,
-            self.hold_rows,
             (*self._listeners, *([log_event] if is_wanted() else ())),
-            self.timing,
             self.services,
         )
         check_readiness(analysis, session.services)

@@ -135,7 +135,7 @@ async def differing(left: Keyed, right: Keyed, memory: MemoryBudget) -> AsyncGen
                 yield found
 
 
-async def matching_where(
+async def matching_where(  # noqa: C901  # both arms share what has arrived and what waits
     left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget
 ) -> AsyncGenerator[Batch, None]:
     """The left rows for which a right row of the same key meets the rest of the condition."""

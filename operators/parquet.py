@@ -201,17 +201,25 @@ def _numbers(values: Sequence[Any]) -> tuple[Any, Convert]:
     are_floats = all(_float(value) is not None for value in values)
     if are_floats and not any(isinstance(value, Decimal) for value in values):
         return arrow.float64(), _float
-    found = [_decimal_of(value) for value in values]
-    decimals = [each for each in found if each is not None]
-    scale = max([0, *(-int(each.as_tuple().exponent) for each in decimals)])
-    digits = scale + max([0, *(each.adjusted() + 1 for each in decimals)])
-    if len(decimals) == len(found) and digits <= _DIGITS:
-        return arrow.decimal128(_DIGITS, scale), _decimal(scale, _DIGITS - scale)
-    if len(decimals) == len(found) and digits <= _MOST_DIGITS:
-        return arrow.decimal256(_MOST_DIGITS, scale), _decimal(scale, _MOST_DIGITS - scale)
+    if (decimals := _decimals(values)) is not None:
+        return decimals
     if are_floats:
         return arrow.float64(), _float
     return arrow.string(), lambda value: cell(value) if _is_number(value) else None
+
+
+def _decimals(values: Sequence[Any]) -> tuple[Any, Convert] | None:
+    """The narrowest type of decimals that holds all values; None if there is none."""
+    decimals = [decimal for value in values if (decimal := _decimal_of(value)) is not None]
+    if len(decimals) < len(values):
+        return None
+    scale = max([0, *(-int(each.as_tuple().exponent) for each in decimals)])
+    digits = scale + max([0, *(each.adjusted() + 1 for each in decimals)])
+    if digits <= _DIGITS:
+        return _arrow().decimal128(_DIGITS, scale), _decimal(scale, _DIGITS - scale)
+    if digits <= _MOST_DIGITS:
+        return _arrow().decimal256(_MOST_DIGITS, scale), _decimal(scale, _MOST_DIGITS - scale)
+    return None
 
 
 def _integer(value: Value) -> int | None:

@@ -49,7 +49,7 @@ def poster(channel: str, account: str, delivery: Delivery, database: str | None,
     return post
 
 
-async def told(
+def told(
     rel: Stream,
     messages: ShortMessages,
     post: Post,
@@ -59,23 +59,36 @@ async def told(
 ) -> AsyncGenerator[Batch, None]:
     """The tuples whose messages stand in the outbox."""
     if each:
-        async for batch in rel.batches():
-            assert rel.schema is not None
-            posted: Batch = []
-            messages.doubt = _doubt(rel)
-            # Templates may take their time.
-            all_written = await context.in_thread(_written, messages, rel.schema, batch)
-            _warn(messages, context)
-            for row, written in all_written:
-                if isinstance(written, AioflowError):
-                    context.fail(row, written)
-                    continue
-                await post(written)
-                context.fired()
-                posted.append(row)
-            if posted:
-                yield posted
-        return
+        return _told_each(rel, messages, post, context)
+    return _told_whole(rel, messages, post, even_if_empty, context)
+
+
+async def _told_each(
+    rel: Stream, messages: ShortMessages, post: Post, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Post a message for each tuple."""
+    async for batch in rel.batches():
+        assert rel.schema is not None
+        posted: Batch = []
+        messages.doubt = _doubt(rel)
+        # Templates may take their time.
+        all_written = await context.in_thread(_written, messages, rel.schema, batch)
+        _warn(messages, context)
+        for row, written in all_written:
+            if isinstance(written, AioflowError):
+                context.fail(row, written)
+                continue
+            await post(written)
+            context.fired()
+            posted.append(row)
+        if posted:
+            yield posted
+
+
+async def _told_whole(
+    rel: Stream, messages: ShortMessages, post: Post, even_if_empty: bool, context: Context
+) -> AsyncGenerator[Batch, None]:
+    """Post one message for the whole relation."""
     with RowBuffer(context.memory) as rows:
         async for batch in rel.batches():
             rows.append(batch)

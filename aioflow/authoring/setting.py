@@ -110,18 +110,21 @@ def _convert(
     raise problems[-1]
 
 
+def _choose(choices: Sequence[Any], value: Any) -> Any:
+    chosen = value.lower() if isinstance(value, str) else value
+    if chosen in choices:
+        return chosen
+    hint = suggestion(str(value), map(str, choices))
+    raise SettingError(f"must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
+
+
 def _convert_one(annotation: Any, value: Any, inputs: Sequence[Schema | None]) -> Any:
     if annotation is Any or annotation is None:
         return value
     if hasattr(annotation, "bind"):
         return annotation.bind(value, inputs)
     if get_origin(annotation) is Literal:
-        choices = get_args(annotation)
-        chosen = value.lower() if isinstance(value, str) else value
-        if chosen in choices:
-            return chosen
-        hint = suggestion(str(value), map(str, choices))
-        raise SettingError(f"must be one of {', '.join(map(str, choices))}, not {value!r}{hint}")
+        return _choose(get_args(annotation), value)
     if get_origin(annotation) in (tuple, list):
         values = value if isinstance(value, tuple | list) else (value,)
         member = get_args(annotation)[0]

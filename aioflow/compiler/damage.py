@@ -70,15 +70,15 @@ def _extents(program: Program) -> dict[str, list[tuple[int, Plan | Item]]]:
 
 
 def _owner(span: Span | None, extents: dict[str, list[tuple[int, Plan | Item]]]) -> Plan | Item | None:
-    begun = extents.get(span.source.name, []) if span is not None else []
-    place = bisect_right(begun, span.start, key=lambda pair: pair[0]) if span is not None else 0
-    owner = begun[place - 1][1] if place else None
-    is_closed = (
-        owner is not None and owner.span is not None and owner.span.end > owner.span.start + len("PLAN")
-    )
-    if owner is None or span is None or owner.span is None or (is_closed and span.start >= owner.span.end):
+    if span is None:
         return None
-    return owner
+    begun = extents.get(span.source.name, [])
+    place = bisect_right(begun, span.start, key=lambda pair: pair[0])
+    owner = begun[place - 1][1] if place else None
+    if owner is None or owner.span is None:
+        return None
+    is_closed = owner.span.end > owner.span.start + len("PLAN")
+    return None if is_closed and span.start >= owner.span.end else owner
 
 
 def _end(plan: Plan, extents: dict[str, list[tuple[int, Plan | Item]]]) -> int:

@@ -315,14 +315,17 @@ class _Endless:
             inputs = frozenset(place for place, name in enumerate(resolved.inputs) if name in endless)
             if not (called[1] and self._calls.is_recursive(plan, resolved.plan)):
                 self._report(plan, index, resolved, inputs)  # else the outermost call was reported
-            inner = (resolved.plan.key, inputs)
-            self._callers.setdefault(inner, set()).add(called)
-            if inner not in self._outputs:
-                self._outputs[inner] = frozenset()
-                discover(inner)
-            names = [resolved.outputs[place] for place in self._outputs[inner]]
-            endless.update(name for name in names if name is not None)
+            found = self._call((resolved.plan.key, inputs), called, discover)
+            endless.update(name for place in found if (name := resolved.outputs[place]) is not None)
         return frozenset(place for place, output in enumerate(plan.outputs) if output.name in endless)
+
+    def _call(self, inner: _Called, caller: _Called, discover: Callable[[_Called], None]) -> frozenset[int]:
+        """Return the outputs of a call that never end, as far as they are known."""
+        self._callers.setdefault(inner, set()).add(caller)
+        if inner not in self._outputs:
+            self._outputs[inner] = frozenset()
+            discover(inner)
+        return self._outputs[inner]
 
     def _report(self, plan: Plan, index: int, resolved: Resolved, inputs: frozenset[int]) -> None:
         callee = resolved.plan

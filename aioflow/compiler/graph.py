@@ -5,7 +5,7 @@ A `Routine` is a plan made ready for one set of parameter values; each call of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -127,25 +127,23 @@ class Graph:
 
     def _find_loop(self, routine: Routine) -> None:
         """Tail calls of itself beside steps that keep nothing make a plan a loop."""
-        steps = [step for number, step in enumerate(routine.steps) if number not in routine.merged]
+        steps = {number: step for number, step in enumerate(routine.steps) if number not in routine.merged}
+        if self._loops(routine, steps.values()):
+            working = {number for number, step in steps.items() if not step.is_call}
+            routine.order = tuple(
+                number for number in topological_order(_edges(routine)) if number in working
+            )
+            routine.is_loop = True
+
+    def _loops(self, routine: Routine, steps: Collection[Step]) -> bool:
         calls = [step for step in steps if step.is_call]
         if not calls or len(routine.inputs) != 1 or routine.signals:
-            return
-        if any(not step.needs_no_task for step in steps if not step.is_call):
-            return
-        plain = all(step.tail is not None and not step.data_waits for step in calls)
-        if plain and all(self.callee(step, routine, tail=True) is routine for step in calls):
-            numbers = {step: number for number, step in enumerate(routine.steps)}
-            readers = routine.readers
-            edges = [
-                [each.number for each in readers[step.outputs[0]] if each.kind == "input"]
-                if not step.is_call and step.outputs[0] is not None
-                else []
-                for step in routine.steps
-            ]
-            working = {numbers[step] for step in steps if not step.is_call}
-            routine.order = tuple(number for number in topological_order(edges) if number in working)
-            routine.is_loop = True
+            return False
+        if not all(step.is_call or step.needs_no_task for step in steps):
+            return False
+        if not all(step.tail is not None and not step.data_waits for step in calls):
+            return False
+        return all(self.callee(step, routine, tail=True) is routine for step in calls)
 
     def callee(self, step: Step, caller: Routine, tail: bool) -> Routine:
         """The routine that a call runs; as a tail call it leaves merging to what encloses the caller."""
@@ -410,6 +408,16 @@ class _Builder:
                 reached |= steps[successor].urgent_if
                 step.urgent |= steps[successor].urgent or steps[successor].recursive
             step.urgent_if = frozenset(reached)
+
+
+def _edges(routine: Routine) -> list[list[int]]:
+    """For each step without a call of a plan the steps that read its first output."""
+    edges: list[list[int]] = []
+    for step in routine.steps:
+        variable = None if step.is_call else step.outputs[0]
+        readers = () if variable is None else routine.readers[variable]
+        edges.append([each.number for each in readers if each.kind == "input"])
+    return edges
 
 
 def _written(step: Step) -> list[int]:

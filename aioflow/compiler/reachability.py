@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -139,20 +139,23 @@ def _acts_without_tuples(subject: CheckedPlan, statement: int, given: Set[str]) 
     return fires_anyway or has_own_effects(subject, statement) or not given.isdisjoint(resolved.outputs)
 
 
+def _blocking_inputs(subject: CheckedPlan) -> Iterator[tuple[int, Resolved, int]]:
+    """Yield the statements that read one of their inputs to its end first, and the place of that input."""
+    for index, resolved in enumerate(subject.resolved):
+        if resolved and isinstance(resolved.target, Operator):
+            place = resolved.target.blocking_input
+            if place is not None and place < len(resolved.inputs):
+                yield index, resolved, place
+
+
 def warn_of_one_sided_waits(subject: CheckedPlan, findings: Findings) -> None:
     """An input that is read to its end first, and waits for something that the others do not wait for."""
-    blocking = [
-        (index, resolved, resolved.target.blocking_input)
-        for index, resolved in enumerate(subject.resolved)
-        if resolved and isinstance(resolved.target, Operator) and resolved.target.blocking_input is not None
-    ]
+    blocking = list(_blocking_inputs(subject))
     names = list(dict.fromkeys(each.name for statement in subject.plan.statements for each in statement.wait))
     if not blocking or not names or len(names) > _WAITS_AT_MOST:
         return
     waits = _Waits(subject.wiring, names)
     for index, resolved, place in blocking:
-        if place is None or place >= len(resolved.inputs):
-            continue
         others = [name for position, name in enumerate(resolved.inputs) if position != place]
         also = waits.own(index)
         for name in others:

@@ -203,6 +203,11 @@ class Step:
         return self.resolved.target.name
 
     @property
+    def statement_key(self) -> tuple[str, int]:
+        """The identity of the statement, which routines with other parameters share."""
+        return self.plan.key, self.index
+
+    @property
     def where(self) -> str:
         """The statement's place and operator, for messages."""
         span = self.resolved.statement.name_span or self.resolved.statement.span

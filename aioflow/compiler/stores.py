@@ -220,17 +220,23 @@ def check_tables(root: InferredCall, linked: LinkedProgram, findings: Findings) 
 
 
 def _clash(other: TableWriter, writer: TableWriter) -> str | None:
-    table = writer.use.table
-    if "compare" in (other.use.access, writer.use.access) and other.use.access == writer.use.access:
-        twice = (
-            other.step.activation.plan is writer.step.activation.plan
-            and other.step.index == writer.step.index
-        )
-        both = f"two calls of {writer.step.activation.plan.name}" if twice else f"{other.name} and this one"
-        return (
-            f"a run compares a relation with the table {table!r} once, and {both} do so: what the one "
-            "stores, the other has not seen; unite their inputs, or give each a table of its own"
-        )
+    if other.use.access == writer.use.access == "compare":
+        return _double_comparison(other, writer)
+    return _unlike_relations(other, writer)
+
+
+def _double_comparison(other: TableWriter, writer: TableWriter) -> str:
+    here, there = writer.step, other.step
+    plan = here.activation.plan
+    is_same = there.activation.plan is plan and there.index == here.index
+    both = f"two calls of {plan.name}" if is_same else f"{other.name} and this one"
+    return (
+        f"a run compares a relation with the table {writer.use.table!r} once, and {both} do so: what the one "
+        "stores, the other has not seen; unite their inputs, or give each a table of its own"
+    )
+
+
+def _unlike_relations(other: TableWriter, writer: TableWriter) -> str | None:
     if other.schema is None or writer.schema is None or other.schema.open or writer.schema.open:
         return None
     lacking = sorted(set(other.schema.names) - set(writer.schema.names))
@@ -241,7 +247,7 @@ def _clash(other: TableWriter, writer: TableWriter) -> str | None:
     shown += [f"adds {', '.join(added)}"] if added else []
     hint = ", or say EVOLVE in both" if not other.use.whole and not writer.use.whole else ""
     return (
-        f"unlike relations for the table {table!r}: this one {' and '.join(shown)}, "
+        f"unlike relations for the table {writer.use.table!r}: this one {' and '.join(shown)}, "
         f"compared with {other.name}; give both the same attributes{hint}"
     )
 

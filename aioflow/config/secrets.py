@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 from aioflow.config.folders import config_folder, shown_path
 from aioflow.config.masking import MASK, conceal, mask, mask_values, masked, shows_secret
@@ -112,10 +113,8 @@ class Secrets:
 
         shown = shown_path(self.path)
         try:
-            # The file that is checked is the one that is read.
             with self.path.open("rb") as file:
-                if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                    raise InputError(f"{shown}: others may read these secrets; say chmod 600 {shown}")
+                _check_mode(file, shown)
                 content = tomllib.load(file)
         except FileNotFoundError:
             if self._is_named:
@@ -128,10 +127,7 @@ class Secrets:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
             # What stands there, and so the message of the parser, is not for any eyes.
             raise InputError(f'{shown}: not TOML; write NAME = "…", one a line') from None
-        for name, value in content.items():
-            check_name(name)
-            if not isinstance(value, str) or not value:
-                raise InputError(f'{shown}: {name} must be a text that is not empty: {name} = "…"')
+        _check_values(content, shown)
         return content
 
 
@@ -152,3 +148,16 @@ def variable_of(name: str) -> str:
 def references(text: str) -> Iterator[str]:
     """The names of the secrets that a text refers to; each is checked."""
     return (check_name(found[1]) for found in _REFERENCE.finditer(text))
+
+
+def _check_mode(file: BinaryIO, shown: str) -> None:
+    """Refuse a file that others may read. The open file is checked, because it is the one that is read."""
+    if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+        raise InputError(f"{shown}: others may read these secrets; say chmod 600 {shown}")
+
+
+def _check_values(content: Mapping[str, object], shown: str) -> None:
+    for name, value in content.items():
+        check_name(name)
+        if not isinstance(value, str) or not value:
+            raise InputError(f'{shown}: {name} must be a text that is not empty: {name} = "…"')

@@ -167,19 +167,22 @@ def _centres(layered: _Layered, sizes: Mapping[int, tuple[float, float]], gap: f
     for one_way, sweeps in ((True, ONE_WAY_SWEEPS), (False, TWO_WAY_SWEEPS)):
         for sweep in range(sweeps):
             downwards = sweep % 2 == 0
+            near = above if downwards else below
             moved = 0.0
             for layer in layered.layers if downwards else reversed(layered.layers):
-                near = above if downwards else below
-                pulls = []
-                for node in layer:
-                    seen = near[node] if one_way and near[node] else above[node] + below[node]
-                    pulls.append(_pull(centres[node], seen, centres))
-                for node, centre in zip(layer, _separated(layer, pulls, widths, gap), strict=True):
-                    moved = max(moved, abs(centre - centres[node]))
-                    centres[node] = centre
+                seen = [near[node] if one_way and near[node] else above[node] + below[node] for node in layer]
+                pulls = [_pull(centres[node], each, centres) for node, each in zip(layer, seen, strict=True)]
+                moved = max(moved, _move(layer, _separated(layer, pulls, widths, gap), centres))
             if moved < SETTLED:
                 break
     return centres
+
+
+def _move(layer: list[int], to: Sequence[float], centres: dict[int, float]) -> float:
+    """Move the nodes of a layer; return the longest of the distances."""
+    moved = max(abs(centre - centres[node]) for node, centre in zip(layer, to, strict=True))
+    centres.update(zip(layer, to, strict=True))
+    return moved
 
 
 def _neighbours(

@@ -297,25 +297,28 @@ def _main_plan(
     top: PlanFile, plans: list[Plan], name: str, stem: str, wanted: str | None, any_plan: bool
 ) -> Plan:
     if wanted is not None:
-        found = next((plan for plan in plans if plan.key == wanted.lower()), None)
-        if found is None:
-            names = [plan.name for plan in plans]
-            raise InputError(f"{name} has no plan {wanted!r}{suggestion(wanted, names)}{_list_of(names)}")
-        return found
+        return _wanted_plan(plans, name, wanted)
     own = [entry for entry in top.entries if isinstance(entry, Plan)]
-    if not own and any_plan and top.entries:
-        return plans[0] if plans else Plan(_NO_PLAN)
     if not own:
+        if any_plan and top.entries:
+            return plans[0] if plans else Plan(_NO_PLAN)
         raise InputError(f"{name} has no plan")
-    named = [plan for plan in own if plan.key == stem.lower()]
-    roots = named or list(_uncalled(own))
-    if len(roots) != 1 and any_plan:
+    roots = [plan for plan in own if plan.key == stem.lower()] or list(_uncalled(own))
+    if len(roots) == 1:
+        return roots[0]
+    if any_plan:
         return own[0]
-    if len(roots) != 1:
-        reason = "every plan is called by another" if not roots else "none is called by another"
-        names = [plan.name for plan in roots or own]
-        raise InputError(f"{name} has no main plan: {reason}; ask for one by name{_list_of(names)}")
-    return roots[0]
+    reason = "every plan is called by another" if not roots else "none is called by another"
+    names = [plan.name for plan in roots or own]
+    raise InputError(f"{name} has no main plan: {reason}; ask for one by name{_list_of(names)}")
+
+
+def _wanted_plan(plans: list[Plan], name: str, wanted: str) -> Plan:
+    for plan in plans:
+        if plan.key == wanted.lower():
+            return plan
+    names = [plan.name for plan in plans]
+    raise InputError(f"{name} has no plan {wanted!r}{suggestion(wanted, names)}{_list_of(names)}")
 
 
 def _uncalled(plans: list[Plan]) -> Iterator[Plan]:

@@ -85,7 +85,7 @@ class Activation:
             over = all(stream.ended for stream in entries)
         if (over and not alive) or (self.waits and any(signal.state == "never" for signal in self.waits)):
             self._let_begin()
-            self.session.call_soon(self._end_dead)
+            self.session.tasks.call_soon(self._end_dead)
         elif self._may_begin(has_rows, ended):
             self._let_begin()
             self.begin()
@@ -93,7 +93,7 @@ class Activation:
     def _may_begin(self, has_rows: bool, ended: bool) -> bool:
         if self.waits and any(signal.state == "pending" for signal in self.waits):
             return False
-        if not self.session.streaming:
+        if not self.session.settings.streaming:
             return ended
         if not (has_rows or ended):
             return False
@@ -116,7 +116,7 @@ class Activation:
 
     def _end_dead(self) -> None:
         # Later, not at once: ends run through chains of statements of any length.
-        if not self.ended and not self.session.stopping:
+        if not self.ended and not self.session.tasks.stopping:
             self.end_dead()
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from aioflow.authoring.context import Position
 from aioflow.compiler.graph import Routine
-from aioflow.compiler.step import Step
+from aioflow.compiler.step import Schemas, Step
 from aioflow.plan import Plan
 from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import CallEnded, CallStarted
@@ -118,7 +118,7 @@ class Entrance:
     def new_stream(self, port: int, capacity: int | None) -> Stream:
         """An input of the call."""
         session = self._session
-        rows = capacity or session.capacity_rows
+        rows = capacity or session.settings.capacity_rows
         if self.recursion is None or not self._looks or port in self._handed_down:
             return Stream(rows, session.memory)
         once = None
@@ -177,11 +177,11 @@ class Call:
         self.caller = caller
         self.completion = completion
         self.surroundings = surroundings
-        session.calls += 1
-        self.iteration = session.calls
+        session.totals.calls += 1
+        self.iteration = session.totals.calls
         self.signals = [Signal() for _ in range(routine.signals)]
         self.gates: list[Activation | InlineStep | None] = []
-        self.may_inline = session.streaming and surroundings.sink is None
+        self.may_inline = session.settings.streaming and surroundings.sink is None
 
     def open(
         self,
@@ -230,26 +230,32 @@ class Call:
                 self.gates.append(inline)
                 continue
             gate = self._gate(step)
-            streams = []
-            for port, variable in enumerate(step.inputs):
-                stream = taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
-                stream.listener = gate.consider
-                stream.is_bystander = number in bystanders
-                stream.hold()  # who waits for space in one that was taken over need not wait any more
-                if stream.schema is None:
-                    stream.schema = schemas[variable]
-                if session.timing:
-                    stream.waited = gate.waited_for_input
-                streams.append(stream)
-            gate.streams = streams
-            if len(streams) > 1:
-                for stream in streams:
-                    stream.siblings = streams
+            streams = [
+                taken.get((number, port)) or gate.new_stream(port, routine.buffers[variable])
+                for port, variable in enumerate(step.inputs)
+            ]
+            self._connect(gate, streams, schemas, is_bystander=number in bystanders)
             self.gates.append(gate)
         for stream in taken.values():
             for source in stream.sources:
                 source.readers_changed()
         return {routine.steps[number].inputs[port] for number, port in taken}
+
+    def _connect(
+        self, gate: CallStep | OperatorStep, streams: list[Stream], schemas: Schemas, *, is_bystander: bool
+    ) -> None:
+        """Make streams the inputs of a step that has not begun."""
+        for stream, variable in zip(streams, gate.step.inputs, strict=True):
+            stream.listener = gate.consider
+            stream.is_bystander = is_bystander
+            stream.hold()  # who waits for space in one that was taken over need not wait any more
+            if stream.schema is None:
+                stream.schema = schemas[variable]
+            if self.session.settings.timing:
+                stream.waited = gate.waited_for_input
+            if len(streams) > 1:
+                stream.siblings = streams
+        gate.streams = streams
 
     def _adopted(self, inputs: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
         """The streams of the caller that a step can read instead of one of its own, by step and port."""
@@ -372,10 +378,10 @@ class CallStep(Activation):
         for stream in self.streams:
             stream.stop_holding()
         # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
-        self.session.call_soon(self._unfold)
+        self.session.tasks.call_soon(self._unfold)
 
     def _unfold(self) -> None:
-        if self.ended or self.session.stopping or self._end_unread():
+        if self.ended or self.session.tasks.stopping or self._end_unread():
             return
         inside = self._inside()
         if self._is_too_deep(inside):
@@ -390,9 +396,10 @@ class CallStep(Activation):
         caller = self._call.caller if tail else self.step.position(self.iteration, self._call.caller)
         child = Call(session, routine, completion, inside, caller)
         self._child = child.iteration
-        if session.listeners:
-            place = (session.now(), session.info.run_id, routine.plan.name, child.iteration)
-            session.publish(CallStarted(*place, self.iteration))
+        events = session.events
+        if events.listeners:
+            plan = routine.plan.name
+            events.publish(CallStarted(*events.stamp(), plan, child.iteration, self.iteration))
         closed = frozenset([number for number, outlet in enumerate(self.outlets) if outlet.unread])
         completion.enter()
         child.open(self.streams, [outlet.targets for outlet in self.outlets], closed, self._untaken())
@@ -448,7 +455,7 @@ class CallStep(Activation):
 
     def _sink(self) -> FailureSink | None:
         if self.errors is not None or self.step.resolved.skip_errors:
-            return CallFailures(self.errors, self.session.totals_of(self.step).skip)
+            return CallFailures(self.errors, self.session.totals.of(self.step).skip)
         return self._call.surroundings.sink
 
     def _is_too_deep(self, inside: CallScope) -> bool:
@@ -458,10 +465,10 @@ class CallStep(Activation):
             if plan.stop_at_max_depth:
                 self._cut_off()
             else:
-                session.fail(too_deep(self.step))
+                session.tasks.fail(too_deep(self.step))
             return True
-        if self.step.is_limited and inside.level > session.max_depth:
-            session.fail(unbounded(self.step, session.max_depth))
+        if self.step.is_limited and inside.level > session.settings.max_depth:
+            session.tasks.fail(unbounded(self.step, session.settings.max_depth))
             return True
         return False
 
@@ -476,14 +483,14 @@ class CallStep(Activation):
         self._finish(dead=True)
 
     def _child_ended(self) -> None:
-        self.session.call_soon(self._end_call)
+        self.session.tasks.call_soon(self._end_call)
 
     def _end_call(self) -> None:
-        if self.session.stopping or self.ended:
+        if self.session.tasks.stopping or self.ended:
             return
-        if self.session.listeners:
-            place = (self.session.now(), self.session.info.run_id)
-            self.session.publish(CallEnded(*place, self.step.callee.name, self._child))
+        events = self.session.events
+        if events.listeners:
+            events.publish(CallEnded(*events.stamp(), self.step.callee.name, self._child))
         self._finish()
 
     def _finish(self, *, dead: bool = False, marks: Marks = WHOLE) -> None:
@@ -516,7 +523,7 @@ class CallStep(Activation):
             return False
         self._let_begin()
         self.ended = True
-        self.session.settle(self._let_go)
+        self.session.tasks.settle(self._let_go)
         return True
 
     def _let_go(self) -> None:

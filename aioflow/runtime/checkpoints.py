@@ -42,21 +42,20 @@ class CommitPoints:
     async def deliver(self) -> None:
         """Do what follows a commit."""
         delivered = await self._session.services.committed()
-        if delivered is not None and self._session.listeners:
+        if delivered is not None and self._session.events.listeners:
             figures = (delivered.sent, delivered.failed, delivered.waiting)
-            self._session.publish(MessagesDelivered(*self._place, *figures))
+            self._session.events.publish(MessagesDelivered(*self._place, *figures))
 
     def _publish_commit(self, made_durable: bool) -> None:
         if not made_durable:
             return
         self._number += 1
-        if self._session.listeners:
-            self._session.publish(RunCommitted(*self._place, self._number))
+        if self._session.events.listeners:
+            self._session.events.publish(RunCommitted(*self._place, self._number))
 
     @property
     def _place(self) -> tuple[float, str, str]:
-        session = self._session
-        return session.now(), session.info.run_id, session.graph.program.name
+        return *self._session.events.stamp(), self._session.graph.program.name
 
 
 class Checkpoints:
@@ -106,7 +105,7 @@ class Checkpoints:
                 await self._commit_points.deliver()
         except Exception as error:
             self._failure = error
-            self._session.fail(error)
+            self._session.tasks.fail(error)
 
     async def finish(self) -> None:
         """Wait for the checkpoint that is being made, and raise its error.
@@ -120,9 +119,9 @@ class Checkpoints:
     def _reopen(self) -> None:
         self._open.set()
         waiting, self._waiting = self._waiting, []
-        if not self._session.stopping:
+        if not self._session.tasks.stopping:
             for callback in waiting:
-                self._session.guard(callback)
+                self._session.tasks.guard(callback)
 
     async def _quiet(self) -> None:
         """Wait until no row is under way."""
@@ -133,7 +132,13 @@ class Checkpoints:
 
     async def _stays_quiet(self) -> bool:
         for _ in range(_TURNS):
-            if not self._session.is_quiet:
+            if not self._is_quiet:
                 return False
             await asyncio.sleep(0)
-        return self._session.is_quiet
+        return self._is_quiet
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether no row is under way, except in sources."""
+        session = self._session
+        return not session.tasks.has_deferred_calls and all(step.is_idle for step in session.totals.active)

@@ -7,6 +7,7 @@ from typing import Any
 from aioflow.runtime.budget import Permits
 from aioflow.runtime.events import FiringEnded, FiringStarted
 from aioflow.runtime.operator_step import OperatorStep
+from aioflow.runtime.publisher import now
 from aioflow.runtime.threads import BlockingCall
 
 
@@ -16,12 +17,9 @@ class Firing:
     __slots__ = ("_label", "_number", "_permits", "_step", "_was_left")
 
     def __init__(self, step: OperatorStep, source: str | None, label: str = "") -> None:
-        session = step.session
         self._step = step
         self._label = label
-        # Always in this order, so that no two firings wait for each other.
-        needed = (session.limit_of(step.step), session.permits_of_run, session.budget.permits_for(source))
-        self._permits = [permits for permits in needed if permits is not None]
+        self._permits = step.session.permits.needed(step.step, source)
         self._was_left = False
         self._number = 0
 
@@ -29,8 +27,7 @@ class Firing:
         if len(self._permits) == 1 and self._permits[0].try_acquire():
             self._start(0.0)
             return
-        session = self._step.session
-        started = session.now()
+        started = now()
         taken: list[Permits] = []
         try:
             for permits in self._permits:
@@ -40,29 +37,30 @@ class Firing:
             for permits in taken:
                 permits.release()
             raise
-        self._start(session.now() - started)
+        self._start(now() - started)
 
     def _start(self, waited_seconds: float) -> None:
         session = self._step.session
         totals = self._step.totals
         totals.firings += 1
         totals.waiting_permit_seconds += waited_seconds
-        session.firings += 1
-        self._number = session.firings
-        if session.listeners:
-            session.publish(FiringStarted(*self._step.place(), self._number, waited_seconds, self._label))
+        session.totals.firings += 1
+        self._number = session.totals.firings
+        if session.events.listeners:
+            place = self._step.place()
+            session.events.publish(FiringStarted(*place, self._number, waited_seconds, self._label))
 
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        session = self._step.session
         if not self._was_left:
             for permits in self._permits:
                 permits.release()
-        if session.listeners:
+        events = self._step.session.events
+        if events.listeners:
             message = None if error is None else str(error) or type(error).__name__
-            session.publish(FiringEnded(*self._step.place(), self._number, message))
+            events.publish(FiringEnded(*self._step.place(), self._number, message))
 
     def _tell_why(self, permits: Permits) -> None:
-        self._step.session.warn_of_outlasting(self._step.step, permits)
+        self._step.session.report.warn_of_outlasting(self._step.step, permits)
 
     def leave_permits(self, call: BlockingCall[Any]) -> None:
         """Leave the permits to a function that works on although its caller was cancelled."""

@@ -56,7 +56,7 @@ class InlineStep:
         self.step = step
         self.iteration = iteration
         self.completion = completion
-        self.totals = session.totals_of(step)
+        self.totals = session.totals.of(step)
         self.sources: list[Outlet] = []
         self.received = 0
         self.ended = False
@@ -166,14 +166,14 @@ class InlineStep:
             self._schema = schema
             self._function, self._counted = bound.function, bound.counted
             self.totals.activations += 1
-            self.session.active[self] = None
+            self.session.totals.active[self] = None
             if bound.schemas[0] is not None:
                 self.outlet.open(bound.schemas[0])
         except Exception as error:
-            self.session.fail(operator_error(self.step.where, error, None, None))
+            self.session.tasks.fail(operator_error(self.step.where, error, None, None))
 
     def _work(self, rows: Sequence[Row], full: list[Room]) -> None:
-        if not self.received and self.session.listeners:
+        if not self.received and self.session.events.listeners:
             self._publish(StepStarted)
         self.received += len(rows)
         if self._function is None:
@@ -188,11 +188,11 @@ class InlineStep:
             self.outlet.pass_on(results, full)
 
     def _finish(self) -> None:
-        if self.ended or self.session.failure is not None:
+        if self.ended or self.session.tasks.failure is not None:
             return  # a stream that fails does not end
         if self._function is None and not self.dead:
             self._open(self._offered)
-        if not self.received and not self.dead and self.session.listeners:
+        if not self.received and not self.dead and self.session.events.listeners:
             self._publish(StepStarted)
         self.ended = True
         self._report(self.dead)
@@ -200,7 +200,8 @@ class InlineStep:
         self.completion.leave()
 
     def _publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
-        self.session.publish(kind(*self.session.place(self.step, self.iteration), *details))
+        events = self.session.events
+        events.publish(kind(*events.place(self.step, self.iteration), *details))
 
     def _report(self, dead: bool) -> None:
         totals = self.totals
@@ -210,15 +211,15 @@ class InlineStep:
         totals.rows_out += self.outlet.sent
         for counted in self._counted:
             totals.counters.update(counted.take())
-        self.session.active.pop(self, None)
-        if self.session.listeners:
+        self.session.totals.active.pop(self, None)
+        if self.session.events.listeners:
             self._publish(StepEnded, self.received, self.outlet.sent, dead)
 
     def unread(self) -> None:
         """If nobody reads the output any more, nobody needs the input."""
         if not self.ended and self.outlet.unread:
             self.ended = True
-            self.session.settle(self._let_go)
+            self.session.tasks.settle(self._let_go)
 
     def _let_go(self) -> None:
         self._late.clear()
@@ -238,11 +239,11 @@ class InlineStep:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self.session.call_soon(self._catch_up)
+            self.session.tasks.call_soon(self._catch_up)
 
     def _catch_up(self) -> None:
         self._scheduled = False
-        if self.session.stopping:
+        if self.session.tasks.stopping:
             return
         while self._late and not self._scheduled:
             self._late[0]()
@@ -257,4 +258,4 @@ class InlineStep:
         self._work(rows, full)
         if full:
             self._scheduled = True
-            when_freed(full, lambda: self.session.guard(self._catch_up))
+            when_freed(full, lambda: self.session.tasks.guard(self._catch_up))

@@ -20,6 +20,7 @@ from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
 from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
 from aioflow.runtime.outlet import Outlet, nobody_needs, rows_of
+from aioflow.runtime.publisher import now
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.spill import RowBuffer
@@ -76,7 +77,7 @@ class OperatorStep(Activation):
         self.own_marks = WHOLE
         self.has_news = False  # marks of inputs have come since the results were marked
         self.task: asyncio.Task[None] | None = None
-        self.totals = session.totals_of(step)
+        self.totals = session.totals.of(step)
         self.running = False
         self.unneeded = False
         self.children: dict[asyncio.Task[Any], None] = {}
@@ -86,7 +87,7 @@ class OperatorStep(Activation):
         self._new_context = new_context
 
     def new_stream(self, port: int, capacity: int | None) -> Stream:
-        return Stream(capacity or self.session.capacity_rows, self.session.memory)
+        return Stream(capacity or self.session.settings.capacity_rows, self.session.memory)
 
     def listen_for_marks(self) -> None:
         """From now on, note when marks of inputs come."""
@@ -127,8 +128,8 @@ class OperatorStep(Activation):
             self.spawn_run()
 
     def spawn_run(self) -> None:
-        self.session.active[self] = None
-        self.task = self.session.spawn(self._run())
+        self.session.totals.active[self] = None
+        self.task = self.session.tasks.spawn(self._run())
         self.task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
@@ -136,18 +137,17 @@ class OperatorStep(Activation):
         error = None if task.cancelled() else task.exception()
         if not self.ended:
             cause = error or asyncio.CancelledError("cancelled by something it waited for")
-            self.session.fail(operator_error(self.step.where, cause, None, None))
+            self.session.tasks.fail(operator_error(self.step.where, cause, None, None))
 
     async def _run(self) -> None:
         self.running = True
         session, totals = self.session, self.totals
         if self.unneeded:  # since it was spawned
             self.finish(well=True)
-            if session.baton is not None:
-                session.baton.release()
+            self._release_resources()
             return
-        if session.listeners:
-            session.publish(StepStarted(*self.place()))
+        if session.events.listeners:
+            session.events.publish(StepStarted(*self.place()))
         totals.activations += 1
         well = True
         try:
@@ -156,19 +156,22 @@ class OperatorStep(Activation):
             except (Exception, SystemExit) as error:
                 well = await self._statement_failed(error)
         except asyncio.CancelledError:
-            if not self.unneeded or session.stopping:
+            if not self.unneeded or session.tasks.stopping:
                 raise
         finally:
             if self.children:
                 await self._end_children()
-            if self._recorded is not None:
-                self._recorded.close()
-            if self._held is not None:
-                self._held.close()
-            if session.baton is not None:
-                session.baton.release()
-        if session.failure is None:  # a stream that fails does not end
+            self._release_resources()
+        if session.tasks.failure is None:  # a stream that fails does not end
             self.finish(well=well)
+
+    def _release_resources(self) -> None:
+        if self._recorded is not None:
+            self._recorded.close()
+        if self._held is not None:
+            self._held.close()
+        if self.session.baton is not None:
+            self.session.baton.release()
 
     async def _operate(self) -> None:
         step = self.step
@@ -301,13 +304,13 @@ class OperatorStep(Activation):
     async def _drain(self) -> None:
         if self._held is not None:
             await asyncio.sleep(0)
-        started = self.session.now() if self.session.timing else 0.0
+        started = now() if self.session.settings.timing else 0.0
         for outlet in self.outlets:
             await outlet.drain()
         if self.errors is not None:
             await self.errors.drain()
-        if self.session.timing:
-            waited = self.session.now() - started
+        if self.session.settings.timing:
+            waited = now() - started
             self.totals.waiting_output_seconds += waited
 
     def _route(self, item: Any) -> bool:
@@ -407,7 +410,7 @@ class OperatorStep(Activation):
         new = [stream.marks for place, stream in enumerate(self.streams) if place in self.step.needs_whole]
         if marks.doubtful and any(each.partial for each in new) and not self.totals.doubtful:
             self.totals.doubtful = True
-            self.session.warn(f"{self.step.where}: its results may be wrong: {marks.doubtful[0].text}")
+            self.session.report.warn(f"{self.step.where}: its results may be wrong: {marks.doubtful[0].text}")
 
     def note_end(self) -> None:
         if self.has_failed:
@@ -428,9 +431,9 @@ class OperatorStep(Activation):
         totals.ended += 1
         totals.rows_in += rows_in
         totals.rows_out += rows_out
-        session.active.pop(self, None)
-        if session.listeners:
-            session.publish(StepEnded(*self.place(), rows_in, rows_out, dead))
+        session.totals.active.pop(self, None)
+        if session.events.listeners:
+            session.events.publish(StepEnded(*self.place(), rows_in, rows_out, dead))
 
     @property
     def rows_out(self) -> int:
@@ -443,7 +446,7 @@ class OperatorStep(Activation):
             return
         if not self.unneeded:
             self.unneeded = True
-            self.session.settle(self._let_go)
+            self.session.tasks.settle(self._let_go)
 
     def _let_go(self) -> None:
         for stream in self.streams:
@@ -491,8 +494,8 @@ class OperatorStep(Activation):
         ends_run = isinstance(error, RunError) or not self.takes_failures
         self.totals.fail(error, ends_run=ends_run)
         self._note_failure(error)
-        if self.session.listeners:
-            self.session.publish(TupleFailed(*self.place(), str(error)))
+        if self.session.events.listeners:
+            self.session.events.publish(TupleFailed(*self.place(), str(error)))
         if ends_run:
             raise self._told(error, schema, row)
         if self.step.resolved.skip_errors:
@@ -524,11 +527,11 @@ class OperatorStep(Activation):
 
     async def _statement_failed(self, failure: Exception | SystemExit) -> bool:
         """The statement as a whole failed; whether its ERRORS, or those of a call around it, take it."""
-        if self.session.stopping or self.unneeded:
+        if self.session.tasks.stopping or self.unneeded:
             return False
         error = self._drop_results(failure)
         if isinstance(error, RunError) or not self._may_be_taken():
-            self.session.fail(self._told(error, None, None))
+            self.session.tasks.fail(self._told(error, None, None))
             return False
         self.has_failed = True
         self.totals.fail(error)
@@ -578,4 +581,4 @@ class OperatorStep(Activation):
 
     def place(self) -> tuple[float, str, str, str, int | None, int]:
         """Return what every event of this step begins with."""
-        return self.session.place(self.step, self.iteration)
+        return self.session.events.place(self.step, self.iteration)

@@ -1,4 +1,4 @@
-"""Where the results of a run arrive: one bounded mailbox for all outputs, read by whoever runs the plan."""
+"""The output queue of a run: one bounded queue for all outputs, which the reader of the run empties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutputQueue:
         self.first_arrival: float | None = None
         self.last_arrival: float | None = None
         self.total_rows = 0
-        self._letters: deque[tuple[Port, Batch]] = deque()
+        self._batches: deque[tuple[Port, Batch]] = deque()
         self._reader: Future[None] | None = None
         self.room = Room()
         self.was_cut = False  # rows were forgotten, or could still have come
@@ -42,16 +42,16 @@ class OutputQueue:
         self.rows += len(rows)
         self.total_rows += len(rows)
         port.rows += len(rows)
-        if self._letters and self._letters[-1][0] is port:
-            self._letters[-1][1].extend(rows)
+        if self._batches and self._batches[-1][0] is port:
+            self._batches[-1][1].extend(rows)
         else:
-            self._letters.append((port, list(rows)))
+            self._batches.append((port, list(rows)))
         self._wake()
         self.room.is_full = self.rows >= self.capacity_rows
 
     async def take(self) -> tuple[Port, Batch] | None:
         """The next batch; None when the run has come to its end or failed."""
-        while not self._letters:
+        while not self._batches:
             if self._done:
                 self.was_read_out = not self._discards
                 return None
@@ -60,7 +60,7 @@ class OutputQueue:
                 await self._reader
             finally:
                 self._reader = None
-        port, batch = self._letters.popleft()
+        port, batch = self._batches.popleft()
         self.rows -= len(batch)
         if self.rows < self.capacity_rows:
             self.room.free()
@@ -69,9 +69,9 @@ class OutputQueue:
     def close(self, *, discard: bool = False) -> None:
         """Say that nothing more comes; where the run is broken off, also forget what was not read."""
         if discard:
-            self.was_cut |= bool(self._letters) or not self._done
+            self.was_cut |= bool(self._batches) or not self._done
             self._discards = True
-            self._letters.clear()
+            self._batches.clear()
         self._done = True
         self._wake()
 
@@ -83,13 +83,13 @@ class OutputQueue:
 class Port:
     """An output of the run as its steps see it. Without streaming it hands on only when it has ended."""
 
-    def __init__(self, name: str, mailbox: OutputQueue, streaming: bool, memory: MemoryBudget) -> None:
+    def __init__(self, name: str, queue: OutputQueue, streaming: bool, memory: MemoryBudget) -> None:
         self.name = name
         self.schema: Schema | None = None
         self.marks = WHOLE
         self.rows = 0  # that were delivered
         self._producers = 0
-        self._mailbox = mailbox
+        self._queue = queue
         self._kept = None if streaming else RowBuffer(memory)
 
     def attach(self, outlet: Outlet) -> None:
@@ -104,9 +104,9 @@ class Port:
         if self._kept is not None:
             self._kept.append(rows)
             return
-        self._mailbox.put(self, rows)
-        if self._mailbox.room.is_full:
-            full.append(self._mailbox.room)
+        self._queue.put(self, rows)
+        if self._queue.room.is_full:
+            full.append(self._queue.room)
 
     @property
     def reads(self) -> bool:
@@ -122,7 +122,7 @@ class Port:
         self._producers -= 1
         if not self._producers and self._kept is not None:
             for batch in self._batches():
-                self._mailbox.put(self, batch)
+                self._queue.put(self, batch)
             self._kept.close()
 
     def _batches(self) -> Iterator[Batch]:

@@ -183,7 +183,7 @@ class CutOff:
         return self
 
     def push(self, rows: Sequence[Row], full: list[Room]) -> None:
-        self._session.cut_off(self._step, len(rows))
+        self._session.report.cut_off(self._step, len(rows))
 
     def serves(self, reader: object) -> bool:
         return reader is self

@@ -86,22 +86,22 @@ class RunStream:
             raise InputError(BEING_READ)
         self._is_being_read = True
         try:
-            letter = None
+            batch = None
             if not run.is_over:
                 if not run.has_started:
                     run.start()
-                letter = await run.mailbox.take()
+                batch = await run.output_queue.take()
         except BaseException as error:
             await run.stop(interrupted=isinstance(error, CancelledError))
             raise
         finally:
             self._is_being_read = False
-        if letter is None:
+        if batch is None:
             self._records = iter(())  # of another output, perhaps, that nobody wants
             await run.stop()
             run.raise_failure()
             raise StopAsyncIteration
-        port, rows = letter
+        port, rows = batch
         assert port.schema is not None
         run.session.memory.hand_out(rows)
         self._output, self._records = port.name, map(Record, repeat(port.schema), rows)
@@ -111,7 +111,7 @@ class RunStream:
         await self._close()
 
     async def _close(self, *, interrupted: bool = False) -> None:
-        self._run.mailbox.was_cut |= bool(list(self._records))
+        self._run.output_queue.was_cut |= bool(list(self._records))
         await self._run.stop(interrupted=interrupted)
 
     async def __aenter__(self) -> RunStream:

@@ -30,6 +30,7 @@ from aioflow.runtime.checkpoints import Checkpoints, CommitPoints
 from aioflow.runtime.events import Outcome, RunEnded, RunStarted
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.outputs import OutputQueue, Port
+from aioflow.runtime.publisher import now
 from aioflow.runtime.room import Room
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
@@ -79,13 +80,14 @@ class Feed:
         if self._outlet.unread:
             self._outlet.end()
             return
-        self._task = self._session.spawn(self._feed())
+        self._task = self._session.tasks.spawn(self._feed())
         self._task.add_done_callback(self._feed_ended)
 
     def _feed_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None or (task.cancelled() and not self._outlet.ended):
-            self._session.fail(InputError(f"input {self._name!r}: its source failed: {error or 'cancelled'}"))
+            failure = InputError(f"input {self._name!r}: its source failed: {error or 'cancelled'}")
+            self._session.tasks.fail(failure)
 
     def _unread(self) -> None:
         if self._task is not None:
@@ -101,11 +103,11 @@ class Feed:
             else:
                 await self._feed_mappings()
         except AioflowError as error:
-            self._session.fail(error)
+            self._session.tasks.fail(error)
         except Exception as error:
             failure = InputError(f"input {self._name!r}: its source failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
-            self._session.fail(failure)
+            self._session.tasks.fail(failure)
         else:
             self._outlet.end()
 
@@ -200,7 +202,7 @@ class Run:
         self.session = session
         self.output = output
         self.outputs = [variable.name for variable in session.graph.program.main.outputs]
-        self.mailbox = OutputQueue(session.capacity_rows)
+        self.output_queue = OutputQueue(session.settings.capacity_rows)
         self.state = RunState.NOT_STARTED
         self._inputs = inputs
         self._timeout = timeout_seconds
@@ -237,8 +239,8 @@ class Run:
         return (
             self.is_over
             and self._ended_well
-            and session.failure is None
-            and not (self.mailbox.rows or self.mailbox.was_cut)
+            and session.tasks.failure is None
+            and not (self.output_queue.rows or self.output_queue.was_cut)
         )
 
     # --- starting -------------------------------------------------------------------------------
@@ -248,18 +250,19 @@ class Run:
         session = self.session
         self._under_way.add(self)
         self._loop = asyncio.get_running_loop()
-        self._started_at = session.now()
+        self._started_at = now()
         self.state = RunState.RUNNING
-        session.on_failure = self._failed
+        session.tasks.on_failure = self._failed
         session.emit = self._emit
         if self._timeout is not None:
             error = DeadlineError(f"the run took longer than its timeout of {self._timeout:g} s")
-            self._deadline = self._loop.call_later(self._timeout, session.fail, error)
-        if session.listeners:
-            session.publish(RunStarted(self._started_at, session.info.run_id, session.graph.program.name))
+            self._deadline = self._loop.call_later(self._timeout, session.tasks.fail, error)
+        if session.events.listeners:
+            started = RunStarted(self._started_at, session.info.run_id, session.graph.program.name)
+            session.events.publish(started)
         if session.graph.program.main.commits_in_batches:
             self._checkpoints = session.checkpoints = Checkpoints(session, self._commit_points)
-            session.spawn(self._checkpoints.keep())
+            session.tasks.spawn(self._checkpoints.keep())
         self._open_main_plan()
 
     def _open_main_plan(self) -> None:
@@ -286,7 +289,7 @@ class Run:
     def _targets(self, name: str) -> list[Target]:
         if self.output is not None and name != self.output:
             return []
-        port = Port(name, self.mailbox, self.session.streaming, self.session.memory)
+        port = Port(name, self.output_queue, self.session.settings.streaming, self.session.memory)
         self._ports.append(port)
         return [port]
 
@@ -306,7 +309,7 @@ class Run:
             raise InputError(declared_output(name, self.session.graph.program.main.name))
         if self.output is not None and name != self.output:
             return
-        port = self._emitted.setdefault(name, Port(name, self.mailbox, True, self.session.memory))
+        port = self._emitted.setdefault(name, Port(name, self.output_queue, True, self.session.memory))
         if port.schema is not None and set(port.schema.names) != set(schema.names):
             known, given = ", ".join(port.schema.names), ", ".join(schema.names)
             raise InputError(
@@ -340,18 +343,18 @@ class Run:
         if self._loop is not None and self._loop.is_closed():
             self._bury()
         else:
-            self.session.fail(error)
+            self.session.tasks.fail(error)
 
     def _bury(self) -> None:
         """Release what can be released of a run that was never begun, or whose loop was closed before it."""
         self.state = RunState.CLOSED
-        self.mailbox.close(discard=True)
+        self.output_queue.close(discard=True)
         self._under_way.discard(self)
         self.session.memory.close()
 
     def _failed(self) -> None:
         """A run that failed stops at once, not when somebody reads on."""
-        self.mailbox.close(discard=True)
+        self.output_queue.close(discard=True)
         assert self._loop is not None
         self._loop.call_soon(self._begin_stop)
 
@@ -360,17 +363,17 @@ class Run:
             self._bury()
         elif self._stopping is None:
             self.state = RunState.STOPPING
-            # Were the last rows enough, it would depend on the time of their arrival whether a run commits
-            # that its reader leaves.
-            self._ended_well &= self.mailbox.was_read_out
-            self.session.stopping = True
-            self.mailbox.close(discard=True)
+            # A run that its reader leaves never commits. Otherwise it would depend on timing, on whether its
+            # statements have ended by then.
+            self._ended_well &= self.output_queue.was_read_out
+            self.session.tasks.stopping = True
+            self.output_queue.close(discard=True)
             self._stopping = self._loop.create_task(self._stop())
 
     def _completed(self) -> None:
         """Every statement has ended."""
-        self._ended_well = self.session.failure is None
-        self.mailbox.close()
+        self._ended_well = self.session.tasks.failure is None
+        self.output_queue.close()
 
     async def _stop(self) -> None:
         """Go through the states of the end. An error fails the run; everything is released in any case."""
@@ -393,7 +396,7 @@ class Run:
         try:
             yield
         except Exception as error:
-            self.session.failure = self.session.failure or error
+            self.session.tasks.failure = self.session.tasks.failure or error
 
     async def _stop_tasks(self) -> None:
         session = self.session
@@ -401,13 +404,13 @@ class Run:
             if self._ended_well and self._checkpoints is not None:
                 await self._checkpoints.finish()
         finally:
-            await session.stop()
-        session.warn_of_skipped()
-        session.warn_of_cuts()
+            await session.tasks.stop()
+        session.report.warn_of_skipped(session.totals)
+        session.report.warn_of_cuts()
         self._warn_of_marks()
-        if session.failure is None:
-            session.look_for_silence()
-        self._ended_well &= session.failure is None
+        if session.tasks.failure is None:
+            session.report.find_silent_failures(session.totals)
+        self._ended_well &= session.tasks.failure is None
 
     async def _commit(self) -> None:
         self.state = RunState.COMMITTING
@@ -436,7 +439,7 @@ class Run:
                 names.setdefault(f"may lack rows: {port.marks.partial[0].text}", []).append(port.name)
         for what, outputs in names.items():
             noun = "output" if len(outputs) == 1 else "outputs"
-            self.session.warn(f"{noun} {', '.join(outputs)} {what}")
+            self.session.report.warn(f"{noun} {', '.join(outputs)} {what}")
 
     def abandon(self) -> None:
         """Stop in the background, since the results have lost their reader. A closing engine waits for it."""
@@ -447,9 +450,9 @@ class Run:
 
     def raise_failure(self) -> None:
         """Raise the error that the run failed with, if it did."""
-        if self.session.failure is not None:
-            raise self.session.failure
-        if self.mailbox.was_cut:
+        if self.session.tasks.failure is not None:
+            raise self.session.tasks.failure
+        if self.output_queue.was_cut:
             raise ClosedError(CLOSED_EARLY)
         if self.output is not None and self.output not in (*self.outputs, *self._emitted):
             names = ", ".join((*self.outputs, *self._emitted)) or "none"
@@ -462,15 +465,15 @@ class Run:
         session = self.session
         if self._deadline is not None:
             self._deadline.cancel()
-        session.active.clear()
+        session.totals.active.clear()
         session.memory.close()
         if self._started_at is None:
             return
-        self._ended_at = session.now()
-        if session.listeners:
-            message = None if session.failure is None else str(session.failure)
-            name = session.graph.program.name
-            session.publish(RunEnded(self._ended_at, session.info.run_id, name, message, self._outcome))
+        self._ended_at = now()
+        if session.events.listeners:
+            message = None if session.tasks.failure is None else str(session.tasks.failure)
+            place = (self._ended_at, session.info.run_id, session.graph.program.name)
+            session.events.publish(RunEnded(*place, message, self._outcome))
 
     # --- looking at it --------------------------------------------------------------------------
 
@@ -478,7 +481,7 @@ class Run:
     def _outcome(self) -> Outcome:
         if not self.is_over:
             return "running" if self.has_started else "not started"
-        if self.session.failure is not None:
+        if self.session.tasks.failure is not None:
             return "failed"
         if self._ended_well:
             return "ended"
@@ -488,7 +491,7 @@ class Run:
         session, info = self.session, self.session.info
         errors: Counter[str] = Counter()
         counters: Counter[str] = Counter()
-        for totals in session.totals.values():
+        for totals in session.totals:
             errors += totals.kinds
             counters += totals.counters
         ports = (*self._ports, *self._emitted.values())
@@ -502,22 +505,22 @@ class Run:
             {port.name: OutputAccount(port.rows, port.marks) for port in ports},
             errors,
             counters,
-            tuple(session.warnings),
-            tuple(session.notes),
-            tuple(session.nothing_found),
+            tuple(session.report.warnings),
+            tuple(session.report.notes),
+            tuple(session.report.nothing_found),
             None,
             session.services.account(),
         )
-        return account if session.failure is None else account.failed_with(session.failure)
+        return account if session.tasks.failure is None else account.failed_with(session.tasks.failure)
 
     @property
     def _elapsed(self) -> float:
         if self._started_at is None:
             return 0.0
-        return (self.session.now() if self._ended_at is None else self._ended_at) - self._started_at
+        return (now() if self._ended_at is None else self._ended_at) - self._started_at
 
     def statistics(self) -> RunStatistics:
-        session, mailbox = self.session, self.mailbox
+        session, queue = self.session, self.output_queue
         start = self._started_at
 
         def since(moment: float | None) -> float | None:
@@ -525,17 +528,17 @@ class Run:
 
         return RunStatistics(
             self._elapsed,
-            since(mailbox.first_arrival),
-            since(mailbox.last_arrival),
-            mailbox.total_rows,
-            session.calls,
-            session.budget.used,
-            session.budget.common.waiting,
+            since(queue.first_arrival),
+            since(queue.last_arrival),
+            queue.total_rows,
+            session.totals.calls,
+            session.permits.budget.used,
+            session.permits.budget.common.waiting,
             session.memory.spilled_rows,
-            step_statistics(session),
-            channel_statistics(session),
-            tuple(session.warnings),
+            step_statistics(session.totals),
+            channel_statistics(session.totals),
+            tuple(session.report.warnings),
             {port.name: port.marks for port in self._ports if not port.marks.is_whole},
-            tuple(session.nothing_found),
-            tuple(session.notes),
+            tuple(session.report.nothing_found),
+            tuple(session.report.notes),
         )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aioflow.runtime.session import Active, Session, Totals
+from aioflow.runtime.totals import Active, RunTotals, Totals
 from aioflow.wholeness import Marks
 
 
@@ -69,13 +69,13 @@ class RunStatistics:
     notes: tuple[str, ...] = ()  # what is worth knowing, and nothing is wrong with
 
 
-def step_statistics(session: Session) -> tuple[StepStatistics, ...]:
+def step_statistics(run: RunTotals) -> tuple[StepStatistics, ...]:
     """Every statement that has begun, in the order of the text."""
     active: dict[tuple[str, int], list[Active]] = {}
-    for gate in session.active:
-        active.setdefault((gate.step.plan.key, gate.step.index), []).append(gate)
-    ordered = sorted(session.totals.items(), key=lambda item: item[1].step.order)
-    return tuple(_statement(totals, active.get(key, [])) for key, totals in ordered)
+    for gate in run.active:
+        active.setdefault(gate.step.statement_key, []).append(gate)
+    ordered = sorted(run, key=lambda totals: totals.step.order)
+    return tuple(_statement(totals, active.get(totals.step.statement_key, [])) for totals in ordered)
 
 
 def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
@@ -99,7 +99,7 @@ def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
     )
 
 
-def channel_statistics(session: Session) -> tuple[ChannelStatistics, ...]:
+def channel_statistics(run: RunTotals) -> tuple[ChannelStatistics, ...]:
     """The queues of the steps that are under way."""
     return tuple(
         ChannelStatistics(
@@ -113,6 +113,6 @@ def channel_statistics(session: Session) -> tuple[ChannelStatistics, ...]:
             stream.capacity,
             stream.ended,
         )
-        for gate in session.active
+        for gate in run.active
         for stream, variable in zip(gate.streams, gate.step.resolved.inputs, strict=False)
     )

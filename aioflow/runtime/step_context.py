@@ -56,7 +56,8 @@ class StepContext(Context):
 
     @property
     def workers(self) -> int:
-        return min(self._statement.workers or self._session.workers, self._session.workers)
+        most = self._session.permits.workers
+        return min(self._statement.workers or most, most)
 
     @property
     def urgent(self) -> bool:
@@ -80,7 +81,7 @@ class StepContext(Context):
 
     @property
     def hold_rows(self) -> int:
-        return self._session.hold_rows
+        return self._session.settings.hold_rows
 
     def number_in_plan(self, setting: str) -> tuple[str, int]:
         return self._statement.plan.name, self._session.graph.number_of(self._statement, setting)
@@ -108,23 +109,17 @@ class StepContext(Context):
         return Firing(self._step, source, label)
 
     def has_spare_permits(self, when_spare: Callable[[], None]) -> bool:
-        of_run, budget = self._session.permits_of_run, self._session.budget
-        permits = budget.all_permits if of_run is None else (of_run,)
-        if any(each.is_spare for each in permits):
-            return True
-        for each in permits:
-            each.when_spare(when_spare)
-        return False
+        return self._session.permits.has_spare(when_spare)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        return self._session.spawn(coroutine, self._step.children)
+        return self._session.tasks.spawn(coroutine, self._step.children)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, source: str | None = None) -> T:
         call = BlockingCall(partial(function, *args))
         firing = Firing(self._step, source)
         async with firing:
             try:
-                return await self._session.budget.threads.call(call)
+                return await self._session.permits.budget.threads.call(call)
             except asyncio.CancelledError:
                 firing.leave_permits(call)
                 raise
@@ -160,24 +155,24 @@ class StepContext(Context):
         self._step.own_marks = self._step.own_marks.united(marks)
 
     def found_nothing(self, message: str) -> None:
-        self._session.find_nothing(f"{self.where}: {message}")
+        self._session.report.find_nothing(f"{self.where}: {message}")
 
     def count(self, what: str, number: int = 1) -> None:
         self._step.totals.counters[what] += number
 
     def warn(self, message: str) -> None:
-        self._session.warn(f"{self.where}: {message}")
+        self._session.report.warn(f"{self.where}: {message}")
 
     def note(self, message: str) -> None:
-        self._session.notes.append(f"{self.where}: {message}")
+        self._session.report.notes.append(f"{self.where}: {message}")
 
     @property
     def is_watched(self) -> bool:
-        return bool(self._session.listeners)
+        return bool(self._session.events.listeners)
 
     def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
-        if self._session.listeners:
-            self._session.publish(kind(*self._step.place(), *details))
+        if self._session.events.listeners:
+            self._session.events.publish(kind(*self._step.place(), *details))
 
     async def emit(self, name: str, schema: Schema, rows: Sequence[Row]) -> None:
         await self._session.emit(name, schema, rows)

@@ -19,9 +19,10 @@ from aioflow.runtime.failures import batch_error, operator_error
 from aioflow.runtime.outlet import Outlet, Reordered, Target, nobody_needs
 from aioflow.runtime.recursion import Once, Recursion, too_deep
 from aioflow.runtime.room import Room, when_freed
-from aioflow.runtime.session import Session, Totals
+from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.stream import Stream
+from aioflow.runtime.totals import Totals
 from aioflow.wholeness import Marks
 
 _LEVELS_AT_ONCE = 256
@@ -163,12 +164,12 @@ class TailLoop:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self.session.call_soon(self._run)
+            self.session.tasks.call_soon(self._run)
 
     def _run(self) -> None:
         """Work on some levels, then let others run."""
         self._scheduled = False
-        if self._ended or self.session.stopping:
+        if self._ended or self.session.tasks.stopping:
             return
         checkpoints = self.session.checkpoints
         if checkpoints is not None and not checkpoints.is_open:
@@ -177,15 +178,15 @@ class TailLoop:
         full: list[Room] = []
         self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
-            if not self._queue or full or self.session.failure is not None:
+            if not self._queue or full or self.session.tasks.failure is not None:
                 break
             self._run_level(full)
         self._scheduled = False
-        if self.session.failure is not None:
+        if self.session.tasks.failure is not None:
             return
         if full:
             self._scheduled = True
-            when_freed(full, lambda: self.session.guard(self._run))
+            when_freed(full, lambda: self.session.tasks.guard(self._run))
         elif self._queue:
             self._schedule()
         elif not self._producers and not self._early:
@@ -228,13 +229,13 @@ class TailLoop:
         if not rows or plan.max_depth is None or entry.level <= plan.max_depth:
             return rows
         if plan.stop_at_max_depth:
-            self.session.cut_off(self._step, len(rows))
+            self.session.report.cut_off(self._step, len(rows))
         else:
-            self.session.fail(too_deep(self._step))
+            self.session.tasks.fail(too_deep(self._step))
         return ()
 
     def _work(self, schema: Schema, rows: Sequence[Row], number: int, full: list[Room]) -> None:
-        self.session.calls += 1
+        self.session.totals.calls += 1
         if not self._iteration:
             self._begin()
         level = self._levels.get(schema) or self._prepare(schema)
@@ -267,19 +268,18 @@ class TailLoop:
 
     def _begin(self) -> None:
         """Count the loop's statements from now on, and tell listeners that they have begun."""
-        session = self.session
-        self._iteration = session.calls
+        totals, events = self.session.totals, self.session.events
+        self._iteration = totals.calls
         for number in self._routine.order:
             step = self._routine.steps[number]
             if step.outputs[0] is not None:
-                self._steps[step] = _LoopStep(step, self._iteration, session.totals_of(step))
-                session.active[self._steps[step]] = None
-        if session.listeners:
+                self._steps[step] = _LoopStep(step, self._iteration, totals.of(step))
+                totals.active[self._steps[step]] = None
+        if events.listeners:
             plan = self._routine.plan.name
-            started = CallStarted(session.now(), session.info.run_id, plan, self._iteration, self._parent)
-            session.publish(started)
+            events.publish(CallStarted(*events.stamp(), plan, self._iteration, self._parent))
             for step in self._steps:
-                session.publish(StepStarted(*session.place(step, self._iteration)))
+                events.publish(StepStarted(*events.place(step, self._iteration)))
 
     def _prepare(self, schema: Schema) -> _Level | None:
         """Bind the steps of a level to the schema of its input."""
@@ -300,7 +300,7 @@ class TailLoop:
                 works.append(_Work(self._steps[step], bound, given, step.inputs[0], result))
             level = _Level(tuple(works), self._outlets(schemas), self._calls(schemas))
         except Exception as error:
-            self.session.fail(operator_error(self._step.where, error, None, None))
+            self.session.tasks.fail(operator_error(self._step.where, error, None, None))
             return None
         self._levels[schema] = level
         return level
@@ -331,13 +331,13 @@ class TailLoop:
             anchor.end(dead=True)  # as the last call, which does not unfold; what levels gave ended above
         for step in self._routine.steps:
             if not step.is_call:
-                totals = self.session.totals_of(step)
+                totals = self.session.totals.of(step)
                 totals.ended = max(totals.ended, 1)
         self._report()
         self._completion.leave()
 
     def _report(self) -> None:
-        session = self.session
+        totals, events = self.session.totals, self.session.events
         for level in self._levels.values():
             for work in level.works:
                 for counted in work.bound.counted:
@@ -345,13 +345,12 @@ class TailLoop:
         for step in self._steps.values():
             step.totals.rows_in += step.rows_in
             step.totals.rows_out += step.rows_out
-            session.active.pop(step, None)
-            if session.listeners:
-                place = session.place(step.step, self._iteration)
-                session.publish(StepEnded(*place, step.rows_in, step.rows_out))
-        if session.listeners and self._iteration:
-            plan = self._routine.plan.name
-            session.publish(CallEnded(session.now(), session.info.run_id, plan, self._iteration))
+            totals.active.pop(step, None)
+            if events.listeners:
+                place = events.place(step.step, self._iteration)
+                events.publish(StepEnded(*place, step.rows_in, step.rows_out))
+        if events.listeners and self._iteration:
+            events.publish(CallEnded(*events.stamp(), self._routine.plan.name, self._iteration))
 
     def mark_left(self, outlets: Sequence[Outlet]) -> None:
         """Readers may have left between the call's beginning and its unfolding."""

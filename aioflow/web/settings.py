@@ -118,12 +118,15 @@ def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
     hosts = whole.sections(HOST)
     for host, settings in hosts.items():
         for header in settings.headers:
-            where = whole.where("host", host, "headers", header)
-            if not _HEADER_NAME.fullmatch(header):
-                raise InputError(f"{where}: {header!r} is no name of a header")
-            if header.lower() in FRAMING:
-                raise InputError(f"{where}: the header {header!r} is for the client to set")
+            _check_header(header, whole.where("host", host, "headers", header))
     return WebSettings(http, hosts)
+
+
+def _check_header(header: str, where: str) -> None:
+    if not _HEADER_NAME.fullmatch(header):
+        raise InputError(f"{where}: {header!r} is no name of a header")
+    if header.lower() in FRAMING:
+        raise InputError(f"{where}: the header {header!r} is for the client to set")
 
 
 def _exclusive(whole: Configuration, one: str, other: str) -> InputError:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -28,6 +28,29 @@ def houses_page(number: int) -> str:
         f"<!doctype html><html><head><title>Houses {number}</title></head>"
         f'<body><h1 id="top">Houses</h1><ul>{items}</ul>{following}</body></html>'
     )
+
+
+def packed() -> web.Response:
+    body = gzip.compress(b"a" * 10_000)
+    return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
+
+
+def house_data() -> web.Response:
+    return web.json_response({"houses": [{"address": each, "price": text} for each, text in HOUSES]})
+
+
+FIXED_ANSWERS: dict[str, Callable[[], web.Response]] = {
+    "/bytes": lambda: web.Response(body=bytes(range(256)), content_type="application/octet-stream"),
+    "/changing": lambda: web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'}),
+    "/data.json": house_data,
+    "/evil": lambda: web.Response(
+        text="<p>\x1b[31mred\x07</p>", content_type="text/html", headers={"X-Evil": "a\x9bb"}
+    ),
+    "/hostile": lambda: web.Response(text=f"<p>{HOSTILE}</p>\n<p>next</p>", content_type="text/html"),
+    "/packed": packed,
+    "/paper": lambda: web.Response(body=b"%PDF-1.7\n\xe2\xe3\xcf\xd3", content_type="text/html"),
+    "/robots.txt": lambda: web.Response(text="User-agent: *\nDisallow: /private\n"),
+}
 
 
 @dataclass
@@ -54,33 +77,16 @@ class Site:
         if request.path == "/houses":
             page = houses_page(int(request.query.get("page", "1")))
             return web.Response(text=page, content_type="text/html", headers={"X-Test": "one"})
-        if request.path == "/old":
-            raise web.HTTPFound("/houses")
-        if request.path == "/packed":
-            body = gzip.compress(b"a" * 10_000)
-            return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
-        if request.path == "/bytes":
-            return web.Response(body=bytes(range(256)), content_type="application/octet-stream")
-        if request.path == "/paper":
-            return web.Response(body=b"%PDF-1.7\n\xe2\xe3\xcf\xd3", content_type="text/html")
-        if request.path == "/robots.txt":
-            return web.Response(text="User-agent: *\nDisallow: /private\n")
-        if request.path == "/data.json":
-            return web.json_response({"houses": [{"address": each, "price": text} for each, text in HOUSES]})
         if request.path == "/echo":
             told = {"key": request.headers.get("X-Key"), "type": request.headers.get("Content-Type")}
             text = json.dumps({"body": await request.text(), **told})
             return web.Response(text=text, content_type="application/json")
+        if request.path == "/old":
+            raise web.HTTPFound("/houses")
         if request.path == "/busy":
             raise web.HTTPTooManyRequests(headers={"Retry-After": "3600"})
-        if request.path == "/changing":
-            return web.Response(text="now", headers={"Cache-Control": "no-cache", "ETag": '"1"'})
-        if request.path == "/hostile":
-            return web.Response(text=f"<p>{HOSTILE}</p>\n<p>next</p>", content_type="text/html")
-        if request.path == "/evil":
-            return web.Response(
-                text="<p>\x1b[31mred\x07</p>", content_type="text/html", headers={"X-Evil": "a\x9bb"}
-            )
+        if request.path in FIXED_ANSWERS:
+            return FIXED_ANSWERS[request.path]()
         raise web.HTTPNotFound
 
 

@@ -155,19 +155,16 @@ def _step(
     yield f"          {' · '.join(_notes(step, activation, graph, limits))}"
 
 
+_FIRINGS = {"stream": "fires as rows come", "tuple": "fires for each tuple", "end": "fires at the end"}
+
+
 def _notes(step: Step, activation: InferredCall, graph: Graph, limits: dict[str, Any]) -> Iterator[str]:
     target = step.resolved.target
     if isinstance(target, Plan):
-        if step.tail is not None:
-            yield "tail call: results go straight to the outermost call"
-        elif step.recursive:
-            yield "recursive call: unfolds when a tuple arrives"
-        else:
-            yield "call"
+        yield _call_note(step)
         effects = graph.has_effects(target)
     else:
-        firings = {"stream": "fires as rows come", "tuple": "fires for each tuple", "end": "fires at the end"}
-        yield firings[step.firing]
+        yield _FIRINGS[step.firing]
         if step.firing == "tuple":
             most = min(step.workers or limits["workers"], limits["workers"])
             yield f"up to {count_text(most, 'permit')}"
@@ -183,6 +180,12 @@ def _notes(step: Step, activation: InferredCall, graph: Graph, limits: dict[str,
         yield "ordered"
     if step.resolved.skip_errors:
         yield "drops what fails"
+
+
+def _call_note(step: Step) -> str:
+    if step.tail is not None:
+        return "tail call: results go straight to the outermost call"
+    return "recursive call: unfolds when a tuple arrives" if step.recursive else "call"
 
 
 def _store_notes(step: Step, activation: InferredCall, commits_in_batches: bool) -> Iterator[str]:
@@ -229,7 +232,15 @@ def _analysis(statistics: RunStatistics) -> Iterator[str]:
         f" · {count_text(statistics.calls, 'call')} · {count_text(statistics.spilled_rows, 'row')} spilled"
     )
     yield ""
-    rows = [_COLUMNS, *(_cells(step) for step in statistics.steps)]
+    yield from _step_table([_COLUMNS, *(_cells(step) for step in statistics.steps)])
+    for step in statistics.steps:
+        for what, count in step.counters.items():
+            yield f"{step.line or '-'}: {step.operator}: {what}: {count:,}"
+    yield from (f"warning: {message}" for message in statistics.warnings)
+
+
+def _step_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table with its heading in the first row."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     # The last three columns are times, under a heading of their own.
     before = sum(widths[:7]) + 2 * 7
@@ -240,10 +251,6 @@ def _analysis(statistics: RunStatistics) -> Iterator[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip() if number else _bold("  ".join(cells).rstrip())
-    for step in statistics.steps:
-        for what, count in step.counters.items():
-            yield f"{step.line or '-'}: {step.operator}: {what}: {count:,}"
-    yield from (f"warning: {message}" for message in statistics.warnings)
 
 
 def _cells(step: StepStatistics) -> Sequence[str]:

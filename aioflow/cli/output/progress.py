@@ -191,14 +191,18 @@ def render_steps(
     header = "".join(column.rjust(_COLUMN_WIDTH) for column in _COLUMNS)
     lines = [f"{_DIM}   {'':<{name_width}}{header}{_PLAIN}"]
     for step, name in zip(shown, names, strict=True):
-        cut = name if len(name) < name_width else name[: name_width - 2] + "…"
-        cells = "".join(_cell(count) for count in (step.rows_in, step.rows_out, step.waiting_rows))
-        errors = f"{_RED}{_cell(step.errors)}{_PLAIN}" if step.errors else _cell(0)
-        style = _DIM if step.state == "ended" else ""
-        lines.append(f"{style} {_MARKS.get(step.state, ' ')} {cut:<{name_width}}{cells}{errors}{_PLAIN}")
+        lines.append(_step_line(step, name, name_width))
     if hidden:
         lines.append(f"{_DIM}   … and {count_text(hidden, 'more statement')}{_PLAIN}")
     return "\n".join(lines) + "\n"
+
+
+def _step_line(step: StepStatistics, name: str, name_width: int) -> str:
+    cut = name if len(name) < name_width else name[: name_width - 2] + "…"
+    cells = "".join(_cell(count) for count in (step.rows_in, step.rows_out, step.waiting_rows))
+    errors = f"{_RED}{_cell(step.errors)}{_PLAIN}" if step.errors else _cell(0)
+    style = _DIM if step.state == "ended" else ""
+    return f"{style} {_MARKS.get(step.state, ' ')} {cut:<{name_width}}{cells}{errors}{_PLAIN}"
 
 
 def _cell(count: int) -> str:

@@ -116,15 +116,8 @@ class Trace:
             yield from self._end_slice(("call", event.iteration), event, {})
         elif isinstance(event, TupleFailed):
             yield self._instant(event, f"failed: {event.error}", self._thread_of_failure(event), "t")
-        elif isinstance(event, Warned):
-            yield self._instant(event, event.message, (0, 0), "g")
-        elif isinstance(event, RunStarted):
-            yield self._instant(event, f"run {event.run_id}: {event.plan}", (0, 0), "g")
-        elif isinstance(event, RunCommitted):
-            yield self._instant(event, f"commit {event.number}", (0, 0), "g")
-        elif isinstance(event, MessagesDelivered):
-            name = f"messages: {event.sent:,} sent, {event.failed:,} given up, {event.waiting:,} waiting"
-            yield self._instant(event, name, (0, 0), "g")
+        elif (text := _text_of_run(event)) is not None:
+            yield self._instant(event, text, (0, 0), "g")
 
     def _begin(
         self, event: StepEvent, what: str, number: tuple[int, ...], details: dict[str, Any]
@@ -218,3 +211,17 @@ class Trace:
     def _write(self, entry: dict[str, Any]) -> None:
         self._file.write(("" if self._first else ",\n") + json.dumps(masked(entry), ensure_ascii=False))
         self._first = False
+
+
+def _text_of_run(event: Event) -> str | None:
+    """Return the words for an event of the run as a whole; None for others."""
+    match event:
+        case Warned():
+            return event.message
+        case RunStarted():
+            return f"run {event.run_id}: {event.plan}"
+        case RunCommitted():
+            return f"commit {event.number}"
+        case MessagesDelivered():
+            return f"messages: {event.sent:,} sent, {event.failed:,} given up, {event.waiting:,} waiting"
+    return None

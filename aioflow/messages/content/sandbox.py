@@ -194,7 +194,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return isinstance(obj, date) and attr in _DATE_METHODS
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        _check_operation(operator, left, right)
+        if (check := _CHECKS.get(operator)) is not None:
+            check(left, right)
         return super().call_binop(context, operator, left, right)
 
 
@@ -220,22 +221,38 @@ def _filtered(node: nodes.Node, name: str, line: int) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=line)
 
 
-def _check_operation(operator: str, left: Any, right: Any) -> None:
-    if operator == "%" and isinstance(left, str):
+def _check_remainder(left: Any, right: Any) -> None:
+    if isinstance(left, str):
         raise SecurityError("texts are not formatted with %; join them with ~")
-    if operator == "**":
-        grows = isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _MOST_BITS
-        if grows or isinstance(left, Decimal) or isinstance(right, Decimal):
-            raise SecurityError("the power is too large a number")
-    if operator == "*" and isinstance(left, int) and isinstance(right, int):
+
+
+def _check_power(left: Any, right: Any) -> None:
+    grows = isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _MOST_BITS
+    if grows or isinstance(left, Decimal) or isinstance(right, Decimal):
+        raise SecurityError("the power is too large a number")
+
+
+def _check_product(left: Any, right: Any) -> None:
+    if isinstance(left, int) and isinstance(right, int):
         if left.bit_length() + right.bit_length() > _MOST_BITS:
             raise SecurityError("the product is too large a number")
-    elif operator == "*":
-        sizes = [len(each) if hasattr(each, "__len__") else abs(int(each)) for each in (left, right)]
-        if any(hasattr(each, "__len__") for each in (left, right)):
-            _check_size(sizes[0] * sizes[1])
-    if operator == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
+        return
+    sizes = [len(each) if hasattr(each, "__len__") else abs(int(each)) for each in (left, right)]
+    if any(hasattr(each, "__len__") for each in (left, right)):
+        _check_size(sizes[0] * sizes[1])
+
+
+def _check_sum(left: Any, right: Any) -> None:
+    if hasattr(left, "__len__") and hasattr(right, "__len__"):
         _check_size(len(left) + len(right))
+
+
+_CHECKS: dict[str, Callable[[Any, Any], None]] = {
+    "%": _check_remainder,
+    "**": _check_power,
+    "*": _check_product,
+    "+": _check_sum,
+}
 
 
 def _check_size(size: int) -> None:
