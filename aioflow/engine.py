@@ -183,7 +183,7 @@ class Engine:
         mode: Mode | None = None,
         **named_inputs: RowsIn,
     ) -> RunStream:
-        """The rows of a plan's output as they come; leaving the loop stops the run.
+        """Return the rows of a plan's output as they come; leaving the loop stops the run.
 
         With several outputs, `output` picks one, and `.named()` gives all as (name, row).
         """
@@ -230,7 +230,7 @@ class Engine:
         return Result(outputs, declared, stream.statistics(), stream.account())
 
     def check(self, plan: Runnable) -> list[Diagnostic]:
-        """Every mistake and warning in a plan."""
+        """Return every mistake and warning in a plan."""
         return check(as_program(plan), self.registry)
 
     def _session(
@@ -319,7 +319,7 @@ def _row_text(row: object) -> str:
 
 
 def as_program(plan: Runnable) -> Program:
-    """A plan that was built in Python as a program."""
+    """Return a plan that was built in Python as a program."""
     if isinstance(plan, Program | Plan):
         return plan if isinstance(plan, Program) else Program(plan, (plan,))
     raise InputError(f"a plan is needed, not {plan!r}: read a file with aioflow.load(path)")

@@ -154,12 +154,12 @@ BEING_READ = "somebody else reads this stream already: give each reader a run of
 
 
 def declared_output(name: str, plan: str) -> str:
-    """The message about rows that are sent to an output which the plan declares."""
+    """Return the message about rows that are sent to an output which the plan declares."""
     return f"{name!r} is an output of the plan {plan}: emit to another name, or both would be one"
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception as it may be shown, also of one that cannot tell it."""
+    """Return the text of an exception as it may be shown, also of one that cannot tell it."""
     try:
         return mask(str(error))
     except Exception:

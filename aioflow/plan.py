@@ -45,12 +45,12 @@ _NAME = re.compile(NAME_PATTERN)
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can name a plan, an item or an operator."""
+    """Return whether a text can name a plan, an item or an operator."""
     return _NAME.fullmatch(text) is not None and len(text) <= NAME_LENGTH_AT_MOST
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can name a variable, parameter or option."""
+    """Return whether a text can name a variable, parameter or option."""
     return is_word(text) and text.lower() not in RESERVED_WORDS
 
 

@@ -88,7 +88,7 @@ class Schema:
         return self._hash
 
     def position(self, name: str) -> int:
-        """The column of an attribute; a SettingError with a suggestion when there is none."""
+        """Return the column of an attribute; raise a SettingError with a suggestion when there is none."""
         try:
             return self._positions[name]
         except KeyError:
@@ -112,7 +112,7 @@ class Schema:
         return Schema(chosen, tuple(self.types[self.position(name)] for name in chosen))
 
     def without(self, *names: str) -> Schema:
-        """All attributes but those."""
+        """Return all attributes but those."""
         kept = {name: kind for name, kind in zip(self.names, self.types, strict=True) if name not in names}
         return self._like(kept)
 
@@ -146,7 +146,7 @@ class Schema:
         return Schema(names, self.types, self.open, _aliases_for(names, aliases))
 
     def _like(self, attributes: Mapping[str, Type | None], *others: Schema) -> Schema:
-        """A schema of these attributes, open if this one or one of the others is."""
+        """Return a schema of these attributes, open if this one or one of the others is."""
         names, types = tuple(attributes), tuple(attributes.values())
         schemas = (self, *others)
         if not any(schema.open for schema in schemas):
@@ -173,7 +173,7 @@ def _counterparts(name: str) -> Iterator[str]:
 
 
 def _aliases_for(names: Sequence[str], aliases: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The aliases of these attributes. One may be the name of another, until that is renamed."""
+    """Return the aliases of these attributes. One may be the name of another, until that is renamed."""
     return tuple(dict.fromkeys((alias, name) for alias, name in aliases if name in names))
 
 
@@ -322,7 +322,7 @@ def decimal_of(number: float) -> Decimal:
 
 
 def since_epoch(value: date) -> timedelta:
-    """A place on one time line: a date is its midnight, a time without a zone is UTC."""
+    """Return a place on one time line: a date is its midnight, a time without a zone is UTC."""
     if not isinstance(value, datetime):
         return timedelta(days=value.toordinal()) - _EPOCH_DAYS
     offset = value.utcoffset()
@@ -375,7 +375,7 @@ def _canonical_date(value: date) -> Hashable:
 
 
 def identity(row: Row) -> Row:
-    """A hashable stand-in for a tuple: equal exactly when the tuples are equal."""
+    """Return a hashable stand-in for a tuple: equal exactly when the tuples are equal."""
     if _PLAIN.issuperset(map(type, row)):
         return row
     return tuple(map(_canonical, row))
@@ -416,7 +416,7 @@ def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Row]]:
 
 
 def _are_plain(values: Sequence[Value]) -> bool:
-    """Whether values are equal exactly when Python says so."""
+    """Return whether values are equal exactly when Python says so."""
     kinds = set(map(type, values))
     if kinds <= _PLAIN:
         return True
@@ -425,7 +425,7 @@ def _are_plain(values: Sequence[Value]) -> bool:
 
 
 def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
-    """A function that takes those columns of a row, always as a tuple."""
+    """Return a function that takes those columns of a row, always as a tuple."""
     if len(positions) == 1:
         only = positions[0]
         return lambda row: (row[only],)
@@ -435,7 +435,7 @@ def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
 
 
 def type_of_value(value: Value) -> Type | None:
-    """The type of a value; None for null. A SettingError for what no relation can carry."""
+    """Return the type of a value; None for null. A SettingError for what no relation can carry."""
     if value is None:
         return None
     for kind, classes in _CLASSES:
@@ -458,10 +458,10 @@ _CLASSES: tuple[tuple[Type, tuple[type, ...]], ...] = (
 
 
 def is_empty(value: Value) -> bool:
-    """Whether a value is null or a relation without tuples."""
+    """Return whether a value is null or a relation without tuples."""
     return value is None or (isinstance(value, Relation) and not len(value))
 
 
 def is_missing(value: Value) -> bool:
-    """Whether a value is null or NaN, the two that no order can place."""
+    """Return whether a value is null or NaN, the two that no order can place."""
     return value is None or (isinstance(value, float) and isnan(value))

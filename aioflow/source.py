@@ -32,7 +32,7 @@ class Source:
         return line, offset - self._line_starts[line - 1] + 1
 
     def line(self, number: int, first: int = 0, length: int | None = None) -> str:
-        """The text of a line without its end, or a part of it."""
+        """Return the text of a line without its end, or a part of it."""
         starts = self._line_starts
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         start = min(starts[number - 1] + first, end)
@@ -81,6 +81,6 @@ class Span:
         return f"    {before}{marked}{after}\n    {padding}{'^' * max(1, len(marked))}"
 
     def at(self, offset: int) -> Span:
-        """A one-character span inside this one."""
+        """Return a one-character span inside this one."""
         start = min(self.start + offset, max(self.start, self.end - 1))
         return Span(self.source, start, start + 1)

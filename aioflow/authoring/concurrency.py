@@ -123,7 +123,7 @@ class ConcurrentCalls(Generic[T]):
         return self._early.popleft()
 
     async def batches(self) -> AsyncGenerator[list[tuple[Row, T]], None]:
-        """All results that are there, whenever there are any."""
+        """Yield all results that are there, whenever there are any."""
         while True:
             await self._arrival()
             if not self._early:

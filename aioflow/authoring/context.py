@@ -133,7 +133,7 @@ class Context(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Whether results must leave in the order of their inputs."""
+        """True if results must leave in the order of their inputs."""
 
     @property
     def workers(self) -> int:
@@ -141,23 +141,23 @@ class Context(Protocol):
 
     @property
     def urgent(self) -> bool:
-        """Whether the results lead into a recursive call: such firings go first."""
+        """True if the results lead into a recursive call: such firings go first."""
 
     @property
     def runs_once(self) -> bool:
-        """Whether the statement runs only once in its run: its plan is neither recursive nor called again."""
+        """True if the statement runs only once in its run: its plan is neither recursive nor called again."""
 
     @property
     def sees_own_writes(self) -> bool:
-        """Whether the statement reads a store that a statement before it, in this run, writes to."""
+        """True if the statement reads a store that a statement before it, in this run, writes to."""
 
     @property
     def is_read_back(self) -> bool:
-        """Whether a statement after this one, in this run, reads the store that this one writes to."""
+        """True if a statement after this one, in this run, reads the store that this one writes to."""
 
     @property
     def takes_failures(self) -> bool:
-        """Whether failures go to ERRORS, of the statement or of a call around it.
+        """True if failures go to ERRORS, of the statement or of a call around it.
 
         If so, a firing must give all its results or none.
         """
@@ -268,7 +268,7 @@ class Context(Protocol):
 
     @property
     def is_watched(self) -> bool:
-        """Whether the events of the run have a listener."""
+        """True if the events of the run have a listener."""
 
     def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
         """Send listeners an event of this statement: `kind` is called with its place and the details.

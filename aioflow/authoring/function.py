@@ -72,7 +72,7 @@ class FunctionRegistry(Generic[_Named]):
         return iter([self._functions[name] for name in self.names()])
 
     def find(self, name: Any) -> _Named:
-        """The function of that name; a SettingError with a suggestion when there is none."""
+        """Return the function of that name; raise a SettingError with a suggestion when there is none."""
         found = self.get(name) if isinstance(name, str) else None
         if found is None:
             raise SettingError(f"unknown {self.what} {name!r}{suggestion(str(name), self.names())}")
@@ -174,7 +174,7 @@ def aggregate_function(
 
 
 def parse_attributes(text: str) -> Schema:
-    """The schema that `city char, beds number, link` declares."""
+    """Return the schema that `city char, beds number, link` declares."""
     types: dict[str, str | None] = {}
     for part in text.split(","):
         words = part.split()

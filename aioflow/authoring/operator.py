@@ -51,7 +51,7 @@ _ARGUMENT = re.compile(r"^(\w+): *(.*)$")
 
 
 def parse_docstring(docstring: str) -> tuple[str, dict[str, str], list[str]]:
-    """The text, the descriptions by argument name, and the examples (one a line)."""
+    """Return the text, the descriptions by argument name, and the examples (one a line)."""
     text: list[str] = []
     arguments: dict[str, str] = {}
     examples: list[str] = []
@@ -174,7 +174,7 @@ class Operator:
         return replace(self, program=program) if any(port.names_item for port in self.settings) else self
 
     def bind(self, values: Mapping[str, Any], inputs: Sequence[Schema | None]) -> dict[str, Any]:
-        """All settings, by parameter name; raises SettingError for the first that is wrong."""
+        """Return all settings, by parameter name; raises SettingError for the first that is wrong."""
         bound = {}
         for port in self.settings:
             if port.name in values:
@@ -184,11 +184,11 @@ class Operator:
         return bound
 
     def is_batchwise(self, inputs: int) -> bool:
-        """Whether a statement with so many inputs is a function from batch to batch."""
+        """Return whether a statement with so many inputs is a function from batch to batch."""
         return self.batchwise is not None and inputs == len(self.outputs) == 1
 
     def fails_by_tuple(self, settings: Settings, inputs: int) -> bool:
-        """Whether tuples fail one by one, and not the statement on its whole input."""
+        """Return whether tuples fail one by one, and not the statement on its whole input."""
         return self.is_batchwise(inputs) or self.fires(settings) == "tuple"
 
     def fires(self, settings: Settings) -> Firing:
@@ -221,7 +221,7 @@ class Operator:
             return frozenset(range(len(self.inputs)))
 
     def has(self, trait: Trait, bound: Settings) -> bool:
-        """Whether a statement with these settings has a trait that may depend on them."""
+        """Return whether a statement with these settings has a trait that may depend on them."""
         answer = getattr(self, trait)
         return bool(answer(bound)) if callable(answer) else bool(answer)
 
@@ -318,7 +318,7 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
 
 
 def describe(function: OperatorFunction, **traits: Any) -> Operator:
-    """The Operator that a function's signature, docstring and these traits define."""
+    """Return the Operator that a function's signature, docstring and these traits define."""
     hints = get_type_hints(function)
     text, documented, examples = parse_docstring(function.__doc__ or "")
     inputs, settings = [], []

@@ -88,7 +88,7 @@ class Committing(Protocol):
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether it holds anything that a checkpoint would make durable."""
+        """True if it holds anything that a checkpoint would make durable."""
         ...
 
     async def commit(self) -> bool:

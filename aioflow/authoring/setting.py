@@ -75,14 +75,14 @@ _BROUGHT_BY = {"once": "aioflow.expressions"}
 
 
 def bind_plan_setting(name: str, value: Any, schema: Schema | None) -> Any:
-    """The value of a setting in the header of a plan, for an input of this schema."""
+    """Return the value of a setting in the header of a plan, for an input of this schema."""
     if name not in plan_settings:
         import_module(_BROUGHT_BY[name])
     return plan_settings[name].bind(value, (schema,))
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, or the annotation itself."""
+    """Return the alternatives of a union, or the annotation itself."""
     if get_origin(annotation) in (Union, types.UnionType):
         return get_args(annotation)
     return (annotation,)

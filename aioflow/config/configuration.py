@@ -48,11 +48,11 @@ class Configuration(Mapping[str, Any]):
         self._settings = {setting.place: setting for setting in settings}
 
     def section(self, section: Section[T]) -> T:
-        """A table's settings, the defaults among them."""
+        """Return a table's settings, the defaults among them."""
         return section.settings(self._values((section.name,) if section.name else (), section))
 
     def sections(self, section: Section[T]) -> dict[str, T]:
-        """The settings of each table of a named section, by name."""
+        """Return the settings of each table of a named section, by name."""
         return {
             name: section.settings(self._values((section.name, name), section))
             for name in self._names(section)
@@ -65,16 +65,16 @@ class Configuration(Mapping[str, Any]):
 
     @property
     def account(self) -> bool:
-        """Whether the command line ends runs with an account."""
+        """True if the command line ends runs with an account."""
         return self.section(ENGINE).account
 
     def engine_arguments(self) -> dict[str, Any]:
-        """The keyword arguments of Engine that were set."""
+        """Return the keyword arguments of Engine that were set."""
         found = {argument: self._settings.get((key,)) for key, argument in ENGINE_ARGUMENTS.items()}
         return {argument: setting.value for argument, setting in found.items() if setting is not None}
 
     def where(self, *place: str) -> str:
-        """The origin of a value: a file, a variable, an option, or `default`."""
+        """Return the origin of a value: a file, a variable, an option, or `default`."""
         setting = self._settings.get(place)
         return setting.where if setting else DEFAULT
 
@@ -84,7 +84,7 @@ class Configuration(Mapping[str, Any]):
         return Path.cwd() if setting is None or setting.folder is None else setting.folder
 
     def settings(self) -> list[SettingValue]:
-        """Every setting, also those left at their defaults."""
+        """Return every setting, also those left at their defaults."""
         found = list(self._all_of((), ENGINE))
         for section in sorted(map(find_section, section_names()), key=lambda each: (each.named, each.name)):
             if not section.named:
@@ -164,7 +164,7 @@ def read_configuration(
     *,
     label: Callable[[Place], str] = lambda place: "overrides",
 ) -> Configuration:
-    """The settings in force here; `overrides` are tables as in a file and win over everything.
+    """Return the settings in force here; `overrides` are tables as in a file and win over everything.
 
     `plan_folder` is where the plan lies, whose own aioflow.toml is read as well. `label` says how a setting
     of the overrides is shown.
@@ -356,7 +356,7 @@ def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _
 
 
 def _module(name: str, folder: Path) -> str:
-    """A module as it can be loaded from here; one beside the file that names it is meant first."""
+    """Return a module as it can be loaded from here; one beside the file that names it is meant first."""
     if folder == Path.cwd():
         return name
     beside = folder / (name if name.endswith(".py") else name.replace(".", "/") + ".py")
@@ -388,13 +388,13 @@ def _shown(value: Any) -> str:
 
 @cache
 def section_names() -> tuple[str, ...]:
-    """The tables that there are: those that installed packages declare, and `[plans]`."""
+    """Return the tables that there are: those that installed packages declare, and `[plans]`."""
     return tuple(sorted({PLANS.name, *(found.name for found in installed(ENTRY_POINTS))}))
 
 
 @cache
 def find_section(name: str) -> Section[Any]:
-    """A table's declaration; its package is imported only now."""
+    """Return a table's declaration; its package is imported only now."""
     if name == PLANS.name:
         return PLANS
     found = next(point for point in installed(ENTRY_POINTS) if point.name == name)

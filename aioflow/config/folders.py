@@ -12,12 +12,12 @@ def config_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """The folder of data that is worth keeping between runs."""
+    """Return the folder of data that is worth keeping between runs."""
     return _folder("XDG_DATA_HOME", ".local/share")
 
 
 def cache_folder() -> Path:
-    """The folder of data that can be fetched again."""
+    """Return the folder of data that can be fetched again."""
     return _folder("XDG_CACHE_HOME", ".cache")
 
 

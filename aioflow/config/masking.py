@@ -67,7 +67,7 @@ def conceal(value: str, *, passing: bool = False) -> None:
 
 
 def mask(text: str) -> str:
-    """A text as it may be shown: without concealed values, and without the user-info of URLs."""
+    """Return a text as it may be shown: without concealed values, and without the user-info of URLs."""
     text = mask_values(text)
     if "@" in text and "://" in text:
         text = _USER_AND_PASSWORD.sub(rf"\g<1>{MASK}@", text)
@@ -76,7 +76,7 @@ def mask(text: str) -> str:
 
 
 def mask_values(text: str) -> str:
-    """A text without concealed values; all else stays as it is, for what is kept and read again."""
+    """Return a text without concealed values; all else stays as it is, for what is kept and read again."""
     for form in _forms:
         if form in text:
             text = (
@@ -95,7 +95,7 @@ def masked(value: Any) -> Any:
 
 
 def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:
-    """A line of a plan as it may be shown, and where in it those offsets are now.
+    """Return a line of a plan as it may be shown, and where in it those offsets are now.
 
     Literals that look like credentials are masked too: here a value need not be known to be one.
     """
@@ -114,7 +114,7 @@ def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:
 
 
 def mask_quoted(text: str, line: str) -> str:
-    """A message about a line of a plan, without what must not be shown of that line."""
+    """Return a message about a line of a plan, without what must not be shown of that line."""
     for start, stop in _spans(line):
         part = line[start:stop]
         text = text.replace(part, MASK) if len(part) >= _SHORT_CHARACTERS else _alone(part).sub(MASK, text)
@@ -122,7 +122,7 @@ def mask_quoted(text: str, line: str) -> str:
 
 
 def shows_secret(data: bytes) -> bool:
-    """Whether any concealed value stands in these bytes."""
+    """Return whether any concealed value stands in these bytes."""
     text = data.decode("latin-1")
     return any(
         form in text and (len(form) >= _SHORT_CHARACTERS or _alone(form).search(text) is not None)
@@ -131,7 +131,7 @@ def shows_secret(data: bytes) -> bool:
 
 
 def masked_logger(name: str) -> Logger:
-    """A logger of Python's whose messages are masked before any handler gets them."""
+    """Return a logger of Python's whose messages are masked before any handler gets them."""
     import logging
 
     logger = logging.getLogger(name)
@@ -148,7 +148,7 @@ def _mask_record(record: LogRecord) -> bool:
 
 
 def _forms_of(value: str) -> Iterator[str]:
-    """A text as it is, and as URLs, forms, JSON, markup, Python and Basic have it."""
+    """Yield a text as it is, and as URLs, forms, JSON, markup, Python and Basic have it."""
     yield value
     for safe in _SAFE_IN_URLS:
         for quoted in (quote(value, safe, errors="replace"), quote_plus(value, safe, errors="replace")):
@@ -175,7 +175,7 @@ def _in_markup(value: str) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """The letters that stay the same whatever stands before and after the data, as a user does."""
+    """Yield the letters that stay the same whatever stands before and after the data, as a user does."""
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(data).decode()
         for before in range(3):
@@ -186,12 +186,12 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _alone(form: str) -> re.Pattern[str]:
-    """A short value where it stands like one: after a sign such as = or a quote, up to the next."""
+    """Return a short value where it stands like one: after a sign such as = or a quote, up to the next."""
     return re.compile(_BEFORE_VALUE + re.escape(form) + _AFTER_VALUE)
 
 
 def _spans(line: str) -> Iterator[tuple[int, int]]:
-    """The parts of a line of a plan that must not be shown, in order; overlapping ones are joined."""
+    """Yield the parts of a line of a plan that must not be shown, in order; overlapping ones are joined."""
     found = sorted({*_spans_of_values(line), *_spans_of_looks(line)})
     while found:
         start, stop = found.pop(0)

@@ -52,7 +52,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself; from now on `mask` knows it."""
+        """Return the text itself; from now on `mask` knows it."""
         conceal(self._value)
         return self._value
 
@@ -76,7 +76,7 @@ class Secrets:
         self.path = path or (Path(named).expanduser() if named else config_folder() / "secrets.toml")
 
     def get(self, name: str) -> Secret:
-        """The secret of a name, which `secret:` may precede."""
+        """Return the secret of a name, which `secret:` may precede."""
         name = check_name(name.removeprefix(PREFIX))
         value = self._environment.get(variable_of(name)) or self._stored.get(name)
         if value is None:
@@ -88,7 +88,7 @@ class Secrets:
         return Secret(name, value)
 
     def fill_in(self, text: str) -> str:
-        """A text with the values of the secrets that it refers to: `Bearer secret:TOKEN`."""
+        """Return a text with the values of the secrets that it refers to: `Bearer secret:TOKEN`."""
         if PREFIX not in text:
             return text
         return _REFERENCE.sub(lambda found: self.get(found[1]).reveal(), text)
@@ -136,7 +136,7 @@ class Secrets:
 
 
 def check_name(name: str) -> str:
-    """The name, if it is one that a secret may have."""
+    """Return the name, if it is one that a secret may have."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is no name of a secret: letters, digits, _ and -, beginning with a letter or _"
@@ -145,10 +145,10 @@ def check_name(name: str) -> str:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a secret: upper case, `_` for `-`."""
+    """Return the environment variable of a secret: upper case, `_` for `-`."""
     return f"{_VARIABLE}{name.upper().replace('-', '_')}"
 
 
 def references(text: str) -> Iterator[str]:
-    """The names of the secrets that a text refers to; each is checked."""
+    """Return the names of the secrets that a text refers to; each is checked."""
     return (check_name(found[1]) for found in _REFERENCE.finditer(text))

@@ -78,11 +78,11 @@ class Section(Generic[T]):
         return {key.name: key for key in declared}
 
     def settings(self, values: Mapping[str, Any]) -> T:
-        """The table with these values, and the defaults of all others."""
+        """Return the table with these values, and the defaults of all others."""
         return self.kind(**{self.keys[name].parameter: value for name, value in values.items()})
 
     def key(self, place: Place) -> Key:
-        """The key of a place, by its last part; unknown ones are mistakes."""
+        """Return the key of a place, by its last part; unknown ones are mistakes."""
         name = place[-1]
         found = self.keys.get(name)
         if found is None:
@@ -92,7 +92,7 @@ class Section(Generic[T]):
         return found
 
     def read(self, key: Key, value: Any, *, is_text: bool, folder: Path) -> Any:
-        """A value as it is to be used; an InputError says what it must be."""
+        """Return a value as it is to be used; an InputError says what it must be."""
         converted = key.convert(value, is_text=is_text, folder=folder)
         refine = self.refine.get(key.name)
         return converted if refine is None or converted is None else refine(converted)
@@ -141,7 +141,7 @@ class Key:
         return ", or ".join(described)
 
     def convert(self, value: Any, *, is_text: bool, folder: Path) -> Any:
-        """A value of a file or, if it `is_text`, of a variable."""
+        """Return a value of a file or, if it `is_text`, of a variable."""
         if value == "" and type(None) in self.choices:
             return None
         for choice in self.choices:
@@ -163,7 +163,7 @@ class Key:
         return _EXPECTED[self.unit or choice]
 
     def _as(self, choice: Any, value: Any, is_text: bool, folder: Path) -> Any:
-        """The value as one of the types; None where it is not of it."""
+        """Return the value as one of the types; None where it is not of it."""
         if choice is bool:
             # A folder is hardly called `no`; if it is, it is written `./no`.
             return _boolean(value, is_text or Path in self.choices)
@@ -353,5 +353,5 @@ def without_userinfo(text: str) -> str:
 
 
 def is_sensitive(place: Place) -> bool:
-    """Whether a text in this place may be a credential, going by the name of the key."""
+    """Return whether a text in this place may be a credential, going by the name of the key."""
     return bool(_SENSITIVE.search(place[-1]))

@@ -54,7 +54,7 @@ class Activation:
         signal.when_decided(self.consider)
 
     def watch(self) -> Watch:
-        """A reader for a variable that the step WAITs for."""
+        """Return a reader for a variable that the step WAITs for."""
         signal = Signal()
         self.wait_for(signal)
         return Watch(signal)
@@ -121,7 +121,7 @@ class Activation:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the step must go on although nobody reads its outputs."""
+        """True if the step must go on although nobody reads its outputs."""
         if self.step.pinned or not self.step.pinned_until_enabled:
             return self.step.pinned
         return any(self.signals[number].state == "pending" for number in self.step.enable)
@@ -168,7 +168,7 @@ class Activation:
             sink.mark(marks)
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
-        """The writer's end of one of the outputs."""
+        """Return the writer's end of one of the outputs."""
         return Outlet(targets, self.unread)
 
     def begin(self) -> None:

@@ -38,7 +38,7 @@ class Permits:
 
     @property
     def is_spare(self) -> bool:
-        """Whether there is a permit for which nobody waits."""
+        """True if there is a permit for which nobody waits."""
         if self._returned:
             self._take_back()
         return self.used < self.count and not (self._urgent or self._ordinary)
@@ -165,5 +165,5 @@ class Budget:
         return sum(permits.outlasting for permits in self.all_permits)
 
     def permits_for(self, source: str | None) -> Permits:
-        """A source's own permits, or the common ones."""
+        """Return a source's own permits, or the common ones."""
         return self.partitions.get(source, self.common) if source is not None else self.common

@@ -116,7 +116,7 @@ class Entrance:
         self._looks = sees_every_row(session, plan, recursive=self._recursive)
 
     def new_stream(self, port: int, capacity: int | None) -> Stream:
-        """An input of the call."""
+        """Return an input of the call."""
         session = self._session
         rows = capacity or session.capacity_rows
         if self.recursion is None or not self._looks or port in self._handed_down:
@@ -143,7 +143,7 @@ class Entrance:
 
 
 def sees_every_row(session: Session, plan: Plan, *, recursive: bool) -> bool:
-    """Whether the tuples that enter a call of a plan are looked at on their way in."""
+    """Return whether the tuples that enter a call of a plan are looked at on their way in."""
     if plan.once is not None or (recursive and session.checkpoints is not None):
         return True
     return session.graph.calls.is_levelled(plan)
@@ -452,7 +452,7 @@ class CallStep(Activation):
         return self._call.surroundings.sink
 
     def _is_too_deep(self, inside: CallScope) -> bool:
-        """Whether the call must not unfold; the recursion is then cut off, or the run fails."""
+        """Return whether the call must not unfold; the recursion is then cut off, or the run fails."""
         plan, session = self.step.callee, self.session
         if plan.max_depth is not None and inside.depths[plan.key] > plan.max_depth:
             if plan.stop_at_max_depth:

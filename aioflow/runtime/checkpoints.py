@@ -72,7 +72,7 @@ class Checkpoints:
 
     @property
     def is_open(self) -> bool:
-        """Whether no checkpoint is being made."""
+        """True if no checkpoint is being made."""
         return self._open.is_set()
 
     def when_open(self, callback: Callable[[], None]) -> None:

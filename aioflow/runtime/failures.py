@@ -83,12 +83,12 @@ class HeldResults:
 
 
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
-    """The attributes `error`, `error-kind` and `attempts`."""
+    """Return the attributes `error`, `error-kind` and `attempts`."""
     return message_of(error) or type(error).__name__, type(error).__name__, attempts
 
 
 def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
-    """A tuple with what it failed for, which replaces attributes of those names."""
+    """Return a tuple with what it failed for, which replaces attributes of those names."""
     values = dict(zip(schema.names, row, strict=True))
     values.update(zip(FAILURE.names, describe(error, attempts), strict=True))
     return tuple(values.values())
@@ -97,7 +97,7 @@ def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) ->
 def batch_error(
     where: str, error: Exception, schema: Schema | None, function: BatchFunction, rows: Sequence[Row]
 ) -> OperatorError:
-    """The error that ends a run when a batch failed: with the first tuple that fails by itself."""
+    """Return the error that ends a run when a batch failed: with the first tuple that fails by itself."""
     for row in rows:
         try:
             function([row])
@@ -107,7 +107,7 @@ def batch_error(
 
 
 def operator_error(where: str, error: BaseException, schema: Schema | None, row: Row | None) -> OperatorError:
-    """The error that ends a run, with place, operator and input tuple."""
+    """Return the error that ends a run, with place, operator and input tuple."""
     if isinstance(error, SettingError):
         message = f"{where}: {error.message}"
     else:
@@ -121,7 +121,7 @@ def operator_error(where: str, error: BaseException, schema: Schema | None, row:
 
 
 def show_row(schema: Schema, row: Row) -> str:
-    """A tuple on one line, long values cut."""
+    """Return a tuple on one line, long values cut."""
     parts = []
     for name, value in zip(schema.names, row, strict=False):
         text = mask(repr(value))

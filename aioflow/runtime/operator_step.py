@@ -339,7 +339,7 @@ class OperatorStep(Activation):
         return outlet.push(rows) if held is None else held.add(outlet, rows)
 
     def _listed(self, outlet: Outlet) -> Schema:
-        """The schema of an output, with what the operator has asked of open inputs since it began."""
+        """Return the schema of an output, with what the operator has asked of open inputs since it began."""
         assert outlet.schema is not None
         if outlet.schema.open:
             bound = self.step.bind(tuple([stream.schema for stream in self.streams]))
@@ -468,7 +468,7 @@ class OperatorStep(Activation):
 
     @property
     def takes_failures(self) -> bool:
-        """Whether ERRORS, here or around the call, takes what fails."""
+        """True if ERRORS, here or around the call, takes what fails."""
         return self.errors is not None or self.sink is not None or self.step.resolved.skip_errors
 
     def _prepare_errors(self, schemas: Sequence[Schema | None]) -> None:
@@ -546,13 +546,13 @@ class OperatorStep(Activation):
         return True
 
     def _told(self, error: BaseException, schema: Schema | None, row: Row | None) -> RunError:
-        """The error that ends the run; some tell a place of their own."""
+        """Return the error that ends the run; some tell a place of their own."""
         if isinstance(error, RunError) and not isinstance(error, ReleasedError):
             return error
         return operator_error(self.step.where, error, schema, row)
 
     def _may_be_taken(self) -> bool:
-        """Whether the failure of the statement as a whole is data.
+        """Return whether the failure of the statement as a whole is data.
 
         Of a statement whose tuples fail one by one, ERRORS carries tuples; a call around it takes such a
         failure as long as no result has left.
@@ -563,7 +563,7 @@ class OperatorStep(Activation):
         return self.sink is not None and not own and not self.rows_out
 
     async def _packed_input(self) -> Relation:
-        """The whole first input, also what had not been read when the statement failed."""
+        """Return the whole first input, also what had not been read when the statement failed."""
         if not self.streams:
             return Relation(Schema(()))
         if self._recorded is None and not self.rows_in:  # it could not even begin

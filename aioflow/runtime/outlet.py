@@ -36,11 +36,11 @@ class Target(Protocol):
         """One writer has ended; its schema may be an open one that was not told."""
 
     def serves(self, reader: object) -> bool:
-        """Whether rows pushed here reach that reader and nobody else."""
+        """Return whether rows pushed here reach that reader and nobody else."""
 
     @property
     def reads(self) -> bool:
-        """Whether it wants rows; some only want to learn of the end."""
+        """True if it wants rows; some only want to learn of the end."""
 
 
 class Outlet:
@@ -79,7 +79,7 @@ class Outlet:
 
     @property
     def unread(self) -> bool:
-        """Whether all readers have left. A variable that never had one is not unread.
+        """True if all readers have left. A variable that never had one is not unread.
 
         Once somebody needed the rows, bystanders, whose own results nobody takes, keep nothing at work.
         """
@@ -91,7 +91,7 @@ class Outlet:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the first row."""
+        """True if somebody waits for the first row."""
         return any(getattr(target, "only_watches", False) and target.reads for target in self.targets)
 
     def open(self, schema: Schema) -> None:
@@ -260,7 +260,7 @@ def rows_of(item: Any, outlet: Outlet, operator: str) -> Batch:
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
-    """Whether all who need rows of these have left; if nobody ever needed any, all who read them.
+    """Return whether all who need rows of these have left; if nobody ever needed any, all who read them.
 
     Who still waits for a first row needs it. Rows that nobody ever read are no reason to stop.
     """
@@ -272,17 +272,17 @@ def nobody_needs(outlets: Sequence[Outlet]) -> bool:
 
 
 def is_bystander(reader: object) -> bool:
-    """Whether somebody reads for a step whose own results nobody takes."""
+    """Return whether somebody reads for a step whose own results nobody takes."""
     return getattr(reader, "is_bystander", False)
 
 
 def is_needed(targets: Iterable[object]) -> bool:
-    """Whether anybody reads the rows whose own results somebody takes."""
+    """Return whether anybody reads the rows whose own results somebody takes."""
     return any(not getattr(target, "only_watches", False) and not is_bystander(target) for target in targets)
 
 
 def has_readers(targets: Iterable[Target]) -> bool:
-    """Whether anybody reads the rows; who only looks for the first one or for the end does not."""
+    """Return whether anybody reads the rows; who only looks for the first one or for the end does not."""
     return any(not getattr(target, "only_watches", False) for target in targets)
 
 

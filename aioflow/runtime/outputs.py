@@ -49,7 +49,7 @@ class OutputQueue:
         self.room.is_full = self.rows >= self.capacity_rows
 
     async def take(self) -> tuple[Port, Batch] | None:
-        """The next batch; None when the run has come to its end or failed."""
+        """Return the next batch; None when the run has come to its end or failed."""
         while not self._letters:
             if self._done:
                 return None

@@ -92,7 +92,7 @@ class Recursion:
         self._seen: dict[str, KeySet] = {}
 
     def seen(self, plan: Plan) -> KeySet:
-        """The values of ONCE that a plan has worked on in this recursion."""
+        """Return the values of ONCE that a plan has worked on in this recursion."""
         if plan.key not in self._seen:
             self._seen[plan.key] = KeySet(self._memory)
         return self._seen[plan.key]
@@ -150,7 +150,7 @@ class Turn:
 
 
 def too_deep(step: Step) -> DepthError:
-    """The error of a recursive call past MAX_DEPTH."""
+    """Return the error of a recursive call past MAX_DEPTH."""
     plan = step.callee
     message = f"the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
     return DepthError(f"{step.where}: {message}")

@@ -136,12 +136,12 @@ class RunStream:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the run works on nothing more: it stores, delivers and releases what it has."""
+        """True if the run works on nothing more: it stores, delivers and releases what it has."""
         return self._run.is_ending
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended well, what it wrote is stored, and all of its rows were read."""
+        """True if the run has ended well, what it wrote is stored, and all of its rows were read."""
         return self._run.is_complete
 
     def account(self) -> RunAccount:

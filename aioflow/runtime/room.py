@@ -22,7 +22,7 @@ class Room:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a writer waits for it to be free."""
+        """True if a writer waits for it to be free."""
         return bool(self._waiting)
 
     def free(self) -> None:

@@ -161,7 +161,7 @@ class RunsUnderWay:
         await asyncio.gather(*(run.stop() for run in tuple(self._runs)), return_exceptions=True)
 
     def have(self, task: asyncio.Task[Any] | None) -> bool:
-        """Whether a task is one of a run's."""
+        """Return whether a task is one of a run's."""
         return any(task in run.session.tasks for run in self._runs)
 
 
@@ -232,7 +232,7 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended well, and its reader has had everything."""
+        """True if the run has ended well, and its reader has had everything."""
         session = self.session
         return (
             self.is_over
@@ -296,7 +296,7 @@ class Run:
         return next((port.schema for port in ports if port.name == output), None)
 
     def _left_out(self) -> frozenset[int]:
-        """The outputs that nobody wants, because one of the others was picked."""
+        """Return the outputs that nobody wants, because one of the others was picked."""
         if self.output not in self.outputs:
             return frozenset()
         return frozenset(number for number, name in enumerate(self.outputs) if name != self.output)

@@ -70,7 +70,7 @@ class RunStatistics:
 
 
 def step_statistics(session: Session) -> tuple[StepStatistics, ...]:
-    """Every statement that has begun, in the order of the text."""
+    """Return every statement that has begun, in the order of the text."""
     active: dict[tuple[str, int], list[Active]] = {}
     for gate in session.active:
         active.setdefault((gate.step.plan.key, gate.step.index), []).append(gate)
@@ -100,7 +100,7 @@ def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
 
 
 def channel_statistics(session: Session) -> tuple[ChannelStatistics, ...]:
-    """The queues of the steps that are under way."""
+    """Return the queues of the steps that are under way."""
     return tuple(
         ChannelStatistics(
             gate.step.plan.name,

@@ -221,7 +221,7 @@ class TailLoop:
             self._levels_in_turn.leave(entry.level)
 
     def _entering(self, entry: _Entry) -> Sequence[Row]:
-        """The rows that a level works on: values that are new, and none past MAX_DEPTH."""
+        """Return the rows that a level works on: values that are new, and none past MAX_DEPTH."""
         plan, rows = self._routine.plan, entry.rows
         if self._once is not None:
             rows = self._once.fresh(entry.schema, rows)

@@ -111,7 +111,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _with_values(described: Operator, values: Mapping[str, Any]) -> Operator:
-    """The operator with some settings fixed to values that no plan could write."""
+    """Return the operator with some settings fixed to values that no plan could write."""
     if not values:
         return described
     function, rule = described.function, described.schema

@@ -67,14 +67,14 @@ class ScriptedSite:
         return [request.url for request in self.requests]
 
     def client(self, configuration: Mapping[str, Any] | None = None) -> Client:
-        """A client over this site, to be closed, for an engine's `services`.
+        """Return a client over this site, to be closed, for an engine's `services`.
 
         The configuration is as an engine takes it. No robots.txt is asked for unless it says so.
         """
         return client_over(self, configuration)
 
     async def fetch(self, request: Request) -> Response:
-        """The answer to a request."""
+        """Return the answer to a request."""
         self.requests.append(request)
         self.times.append(asyncio.get_running_loop().time())
         self._in_flight += 1
@@ -106,7 +106,7 @@ class ScriptedSite:
 
 
 def client_over(network: Fetcher, configuration: Mapping[str, Any] | None = None) -> Client:
-    """The real client, with the network at its bottom."""
+    """Return the real client, with the network at its bottom."""
     from aioflow.web.client import Client
     from aioflow.web.settings import web_settings
 

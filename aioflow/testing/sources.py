@@ -12,7 +12,7 @@ from aioflow.relation import Relation, Row, Schema
 
 
 def rows(*tuples: Row, schema: Schema | str | None = None) -> Relation:
-    """A relation of these tuples; `schema` as names in one text ("city price"), by default a, b, c, …
+    """Return a relation of these tuples; `schema` as names in one text ("city price"), by default a, b, c, …
 
     Without tuples and schema the relation has one attribute, `a`.
     """

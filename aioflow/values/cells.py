@@ -37,7 +37,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def json_text(value: Value) -> str:
-    """A value as JSON."""
+    """Return a value as JSON."""
     encode = _ENCODERS.get(value.__class__)
     if encode is None:
         encode = next((each for kind, each in _ENCODERS.items() if isinstance(value, kind)), json.dumps)
@@ -45,7 +45,7 @@ def json_text(value: Value) -> str:
 
 
 def json_object(names: Sequence[str], row: Row) -> str:
-    """A tuple as a JSON object; the names are JSON texts already."""
+    """Return a tuple as a JSON object; the names are JSON texts already."""
     return (
         "{" + ", ".join([f"{name}: {json_text(value)}" for name, value in zip(names, row, strict=True)]) + "}"
     )
@@ -57,7 +57,7 @@ def json_names(names: Sequence[str]) -> list[str]:
 
 
 def cell(value: Value) -> str:
-    """A value in CSV: null is empty, a relation JSON, everything else as in JSON without quotes."""
+    """Return a value in CSV: null is empty, a relation JSON, everything else as in JSON without quotes."""
     if value.__class__ is str:
         return str(value)
     if value is None:
@@ -69,7 +69,7 @@ def cell(value: Value) -> str:
 
 
 def neutral_cell(value: Value) -> str:
-    """A value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
+    """Return a value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
     if value.__class__ is str:
         return neutral(value)
     return neutral(cell(value)) if isinstance(value, str | Document) else cell(value)
@@ -123,7 +123,7 @@ _ENCODERS: dict[type, Callable[[Any], str]] = {
 
 
 def read_value(value: Value, kind: Type) -> Value:
-    """A value of a file read as that type; a SettingError when it cannot be."""
+    """Return a value of a file read as that type; raise a SettingError when it cannot be."""
     if value is None or (type_of_value(value) is kind and kind is not Type.CHAR):
         return value
     text = cell(value)

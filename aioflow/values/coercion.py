@@ -32,7 +32,7 @@ _CLASSES: Mapping[Type, frozenset[type]] = {
 
 
 def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
-    """The tuple of a mapping; a missing attribute is null, one too many a SettingError."""
+    """Return the tuple of a mapping; a missing attribute is null, one too many a SettingError."""
     row = tuple([mapping.get(name) for name in schema.names])
     if len(mapping) > len(row) or any(name not in schema for name in mapping):
         extra = next(name for name in mapping if name not in schema)
@@ -51,14 +51,14 @@ class Declaration:
         self._typed = [(place, kind) for place, kind in enumerate(schema.types) if kind is not None]
 
     def fits(self, rows: Batch) -> bool:
-        """Whether all rows are as declared already."""
+        """Return whether all rows are as declared already."""
         if not self._typed or not rows:
             return True
         columns = list(zip(*rows, strict=True))
         return all(set(map(type, columns[place])) <= _CLASSES[kind] for place, kind in self._typed)
 
     def row(self, row: Row) -> Row:
-        """A row as declared; a SettingError for a value that cannot be read so."""
+        """Return a row as declared; raise a SettingError for a value that cannot be read so."""
         values = list(row)
         for place, kind in self._typed:
             value = row[place]
@@ -90,7 +90,7 @@ class Intake:
         self._getter: Callable[[Mapping[str, Any]], Any] | None = None
 
     def peek(self, rows: RowsIn) -> Schema | None:
-        """The schema, if it can be told without asking a source that might be slow."""
+        """Return the schema, if it can be told without asking a source that might be slow."""
         if self.schema is None and isinstance(rows, Relation):
             # One without attributes and rows, such as `from_mappings([])`, tells nothing.
             self.schema = rows.schema if rows.schema.names or len(rows) else None
@@ -99,12 +99,12 @@ class Intake:
         return self.schema
 
     def whole(self, rows: RowsIn) -> Relation | None:
-        """A relation whose rows can be taken as they are."""
+        """Return a relation whose rows can be taken as they are."""
         plain = isinstance(rows, Relation) and (self.declared is None or not any(self.declared.types))
         return rows if plain and isinstance(rows, Relation) and rows.schema == self.schema else None
 
     def batch(self, mappings: Sequence[Mapping[str, Any]]) -> Batch:
-        """The tuples of some mappings; an InputError names the first bad row."""
+        """Return the tuples of some mappings; an InputError names the first bad row."""
         if self.schema is None:
             self.schema = self._first_schema(mappings)
         rows = self._rows(mappings)
@@ -189,7 +189,7 @@ def value_of(value: Any) -> Value:
 
 
 def read_as(value: Value, kind: Type) -> Value:
-    """A text read as a number, date or boolean; None when it cannot be."""
+    """Return a text read as a number, date or boolean; None when it cannot be."""
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -209,7 +209,7 @@ def read_as(value: Value, kind: Type) -> Value:
 
 
 async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
-    """The rows given for an input, in batches; a lazy source may be slow, so it begins with one row."""
+    """Yield the rows given for an input, in batches; a lazy source may be slow, so it begins with one row."""
     if isinstance(rows, AsyncIterable):
         source = aiter(rows)  # often an async generator although `rows` itself is none
         try:
@@ -252,11 +252,11 @@ class Coercion:
         ]
 
     def __bool__(self) -> bool:
-        """Whether any type is declared."""
+        """Return whether any type is declared."""
         return bool(self._typed)
 
     def fitted(self, row: _Row) -> _Row | tuple[Value, ...]:
-        """The row itself if it fits, else one with values read or written as declared."""
+        """Return the row itself if it fits, else one with values read or written as declared."""
         for place, classes, _, _ in self._typed:
             if row[place].__class__ not in classes:
                 return self._read(row)
@@ -274,7 +274,7 @@ class Coercion:
 
 
 def can_fit(known: Type, wanted: Type) -> bool:
-    """Whether values of one type may be read, or written, as those of another."""
+    """Return whether values of one type may be read, or written, as those of another."""
     if known is wanted:
         return True
     if known is Type.CHAR:
@@ -298,7 +298,7 @@ def _read_as(value: Value, kind: Type) -> Value:
 
 
 def shown(value: Value) -> str:
-    """A value as a message shows it."""
+    """Return a value as a message shows it."""
     if isinstance(value, Relation | Document):
         return f"a {type_of_value(value)}"
     text = repr(value)

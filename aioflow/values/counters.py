@@ -28,7 +28,7 @@ class Counters(dict[str, int]):
         return 0
 
     def take(self) -> dict[str, int]:
-        """The counts so far, which start again from nothing."""
+        """Return the counts so far, which start again from nothing."""
         taken = dict(self)
         self.clear()
         return taken

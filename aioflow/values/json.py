@@ -48,7 +48,7 @@ def _dumps(value: Any) -> str:
 
 
 def _tagged(value: Value) -> dict[str, Any]:
-    """The object that stands for a value which JSON does not know."""
+    """Return the object that stands for a value which JSON does not know."""
     match value:
         case Decimal():
             return {"$decimal": str(value)}
@@ -79,7 +79,7 @@ def _known_rows(relation: Relation) -> list[Row]:
 
 
 def _spelled_out(value: Any) -> Any:
-    """A value with everything replaced that JSON can write only in some cases."""
+    """Return a value with everything replaced that JSON can write only in some cases."""
     match value:
         case bool() | None:
             return value
@@ -200,12 +200,12 @@ def base_class(kind: type[Any]) -> type[Any]:
 
 
 def has_wide(column: Sequence[Value], classes: Set[type[Any]]) -> bool:
-    """Whether some int among values of these classes takes more than 64 bits."""
+    """Return whether some int among values of these classes takes more than 64 bits."""
     least, most = ends(column, classes)
     return least < SMALLEST_INTEGER or most > LARGEST_INTEGER
 
 
 def ends(column: Sequence[Any], classes: Set[type[Any]]) -> tuple[int, int]:
-    """The least and the greatest int among values of these classes."""
+    """Return the least and the greatest int among values of these classes."""
     integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
     return min(integers), max(integers)

@@ -37,7 +37,7 @@ def byte_count(text: str) -> int:
 
 
 def byte_text(count: int) -> str:
-    """An amount of memory for people: `32 MiB`, `64 MB`, `1,500 bytes`."""
+    """Return an amount of memory for people: `32 MiB`, `64 MB`, `1,500 bytes`."""
     for unit, name in ((2**30, "GiB"), (10**9, "GB"), (2**20, "MiB"), (10**6, "MB"), (2**10, "KiB")):
         if count >= unit and count % unit == 0:
             return f"{count // unit:,} {name}"
@@ -53,7 +53,7 @@ def size_text(count: int) -> str:
 
 
 def duration_text(elapsed: float) -> str:
-    """A time span for people: `0.42 s`, `12.3 s`, `4m 05s`, `2h 07m`."""
+    """Return a time span for people: `0.42 s`, `12.3 s`, `4m 05s`, `2h 07m`."""
     if elapsed < 10:
         return f"{elapsed:.2f} s"
     if elapsed < 60:

@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(
 
 
 def read_number(text: str) -> int | float | Decimal | None:
-    """The number that a text is, with white space around it allowed; None when it is none.
+    """Return the number that a text is, with white space around it allowed; None when it is none.
 
     Numbers with more digits than a float keeps become Decimals.
     """
@@ -38,7 +38,7 @@ def read_number(text: str) -> int | float | Decimal | None:
 
 
 def exact_number(text: str) -> float | Decimal:
-    """A float when it keeps all digits of the text, else a Decimal."""
+    """Return a float when it keeps all digits of the text, else a Decimal."""
     rounded = float(text)
     if len(text) <= 15 and "e" not in text and "E" not in text:
         return rounded
@@ -47,7 +47,7 @@ def exact_number(text: str) -> float | Decimal:
 
 
 def read_date(text: str) -> date | None:
-    """The date or timestamp that a text is, in ISO 8601's form; None when it is none."""
+    """Return the date or timestamp that a text is, in ISO 8601's form; None when it is none."""
     text = text.strip()
     try:
         if _DATE.fullmatch(text):
@@ -60,12 +60,12 @@ def read_date(text: str) -> date | None:
 
 
 def midnight(day: date) -> datetime:
-    """The timestamp that a date stands for beside a timestamp; a timestamp itself."""
+    """Return the timestamp that a date stands for beside a timestamp; a timestamp itself."""
     return day if isinstance(day, datetime) else datetime.combine(day, time())
 
 
 def to_text(value: Value) -> str | None:
-    """A value as text, as `||`, `char` and `%s` write it; None for null and for relations."""
+    """Return a value as text, as `||`, `char` and `%s` write it; None for null and for relations."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -82,5 +82,5 @@ def to_text(value: Value) -> str | None:
 
 
 def plain_decimal(value: Decimal) -> str:
-    """A Decimal without an exponent, unless that would be long."""
+    """Return a Decimal without an exponent, unless that would be long."""
     return format(value, "f") if value.is_finite() and -30 < value.adjusted() < 60 else str(value)

@@ -85,7 +85,7 @@ class Client:
         return cls.open(web_settings(host.configuration))
 
     def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
-        """The answer to a request, whatever its status; failures are WebErrors."""
+        """Return the answer to a request, whatever its status; failures are WebErrors."""
         return self._shared.fetch(request)
 
     def statistics(self) -> ClientStatistics:
@@ -116,7 +116,7 @@ class _Offline:
 
 
 def _in_force(settings: WebSettings) -> WebSettings:
-    """The settings as the ways to do without the network have them."""
+    """Return the settings as the ways to do without the network have them."""
     http = settings.http
     if http.record is not None and http.replay is not None:
         raise InputError(
@@ -149,7 +149,7 @@ def _polite(
     random: Random | None,
     network: Fetcher | None,
 ) -> Fetcher:
-    """The network with manners; layers that would have nothing to do are left out."""
+    """Return the network with manners; layers that would have nothing to do are left out."""
     http = settings.http
     turns = HostQueueFetcher(_network(settings, secrets, network), hosts)
     fetcher: Fetcher = HoldingFetcher(turns)

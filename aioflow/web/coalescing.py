@@ -82,7 +82,7 @@ class CoalescingFetcher:
         await self._inner.close()
 
     async def _follow(self, key: _Key, flight: _Flight, request: Request) -> Response | None:
-        """The answer that the leader got; None where this one is to lead."""
+        """Return the answer that the leader got; None where this one is to lead."""
         waiting: Future[_Outcome] = asyncio.get_running_loop().create_future()
         flight.append(waiting)
         try:
@@ -161,7 +161,7 @@ async def _read_ahead(response: Response, body: BodyStream) -> None:
 
 
 def _again(error: E) -> E:
-    """The same error for somebody else: one that two raise would have the tracebacks of both."""
+    """Return the same error for somebody else: one that two raise would have the tracebacks of both."""
     kind = type(error)
     other = kind.__new__(kind, *error.args)
     other.args = error.args

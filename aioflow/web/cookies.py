@@ -64,7 +64,7 @@ class CookieStore:
         return sum(map(len, self._jars.values()))
 
     def header(self, url: str) -> str | None:
-        """The Cookie header of a request, if there is one."""
+        """Return the Cookie header of a request, if there is one."""
         if not self._jars:
             return None
         key = site(host_key(url))
@@ -135,7 +135,7 @@ def site(host: str) -> str:
 
 
 def is_public_suffix(domain: str) -> bool:
-    """Whether names under a domain belong to strangers, as far as can be told without a list."""
+    """Return whether names under a domain belong to strangers, as far as can be told without a list."""
     labels = domain.split(".")
     if len(labels) == 1:
         return True
@@ -152,7 +152,7 @@ def _is_address(host: str) -> bool:
 
 
 def _admitted(text: str, url: str) -> str | None:
-    """A Set-Cookie header that may be kept, changed to the host alone where its domain is too wide."""
+    """Return a Set-Cookie header that may be kept, changed to the host alone where its domain is too wide."""
     if len(text) > COOKIE_BYTES:
         return None
     wide = [domain for domain in _DOMAIN.findall(text.lower()) if _is_too_wide(domain)]

@@ -95,7 +95,7 @@ class HttpStatusError(WebError):
 
 
 def status_text(status: int) -> str:
-    """A status with its name, where it has one: `404 Not Found`."""
+    """Return a status with its name, where it has one: `404 Not Found`."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -53,7 +53,7 @@ class StoredHead:
     received_at: float
 
     def header(self, name: str) -> str | None:
-        """The value of a header, which `name` says in lower case; several are joined."""
+        """Return the value of a header, which `name` says in lower case; several are joined."""
         return ", ".join(value for key, value in self.headers if key.lower() == name) or None
 
 
@@ -76,7 +76,7 @@ def asked(headers: Mapping[str, str]) -> Directives:
 
 
 def may_keep(request_says: Directives, has_authorization: bool, kept: StoredHead) -> bool:
-    """Whether the answer to a GET may be kept by a cache that nobody else uses."""
+    """Return whether the answer to a GET may be kept by a cache that nobody else uses."""
     says = directives(kept.header("cache-control"))
     if kept.status not in STATUSES or "no-store" in request_says or "no-store" in says:
         return False
@@ -86,7 +86,7 @@ def may_keep(request_says: Directives, has_authorization: bool, kept: StoredHead
 
 
 def may_use(request_says: Directives, kept: StoredHead, now: float) -> bool:
-    """Whether a kept answer may be given without asking its server."""
+    """Return whether a kept answer may be given without asking its server."""
     says = directives(kept.header("cache-control"))
     if "no-cache" in request_says or "no-cache" in says:
         return False
@@ -130,25 +130,25 @@ def age(kept: StoredHead, now: float) -> float:
 
 
 def varying(kept: StoredHead) -> set[str]:
-    """The names of the request headers that chose this answer, in lower case."""
+    """Return the names of the request headers that chose this answer, in lower case."""
     return {name.strip().lower() for name in (kept.header("vary") or "").split(",")} - {""}
 
 
 def conditions(kept: StoredHead) -> dict[str, str]:
-    """The headers of a request that asks whether a kept answer is still the right one."""
+    """Return the headers of a request that asks whether a kept answer is still the right one."""
     etag, modified = kept.header("etag"), kept.header("last-modified")
     found = {"If-None-Match": etag, "If-Modified-Since": modified}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def confirms(kept: StoredHead, etag: str | None) -> bool:
-    """Whether a 304 with this ETag speaks of the kept answer."""
+    """Return whether a 304 with this ETag speaks of the kept answer."""
     own = kept.header("etag")
     return etag is None or own is None or etag.removeprefix("W/") == own.removeprefix("W/")
 
 
 def to_keep(headers: Iterable[tuple[str, str]]) -> Pairs:
-    """The headers of an answer that are kept with it."""
+    """Return the headers of an answer that are kept with it."""
     pairs = tuple(headers)
     connection = ",".join(value for name, value in pairs if name.lower() == "connection")
     dropped = _HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
@@ -163,7 +163,7 @@ def merged(kept: Pairs, news: Iterable[tuple[str, str]]) -> Pairs:
 
 
 def _seconds(text: str) -> float:
-    """A number of seconds; what is none counts as 0: nothing is fresh by mistake."""
+    """Return a number of seconds; what is none counts as 0: nothing is fresh by mistake."""
     text = text.strip()
     return min(float(text), _MOST_SECONDS) if text.isascii() and text.isdigit() else 0.0
 

@@ -71,7 +71,7 @@ class Breaker:
         return self._until if self.is_open else None
 
     def refuses(self) -> bool:
-        """Whether the next probe is too far off to be waited for."""
+        """Return whether the next probe is too far off to be waited for."""
         return self.is_open and self._until - asyncio.get_running_loop().time() > self._seconds
 
     async def enter(self, host: str, url: str) -> bool:
@@ -188,11 +188,11 @@ class RateLimiter:
         return len(self._waiting)
 
     def is_free(self, now: float) -> bool:
-        """Whether nobody has to wait at all, so that there is no need to ask for a turn."""
+        """Return whether nobody has to wait at all, so that there is no need to ask for a turn."""
         return not self._interval and now >= self.paused_until and not self._waiting
 
     def is_idle(self, now: float) -> bool:
-        """Whether what happened so far makes no difference to what may be sent."""
+        """Return whether what happened so far makes no difference to what may be sent."""
         return not self._waiting and now >= self.paused_until and now >= self._sent_until
 
     def may_send(self, now: float) -> bool:
@@ -234,7 +234,7 @@ class RateLimiter:
         self._admit()
 
     def place(self, urgent: bool) -> Place:
-        """A place in the line, to be kept if the turn has to be waited for again."""
+        """Return a place in the line, to be kept if the turn has to be waited for again."""
         return (not urgent, next(self._numbers))
 
     async def turn(self, place: Place) -> None:
@@ -361,7 +361,7 @@ class Host:
             self._retry_tokens += self._retry_budget
 
     def spend_retry(self) -> bool:
-        """Whether a request may be repeated; then it is counted."""
+        """Return whether a request may be repeated; then it is counted."""
         if self._retry_tokens < 1:
             return False
         self._retry_tokens -= 1
@@ -381,7 +381,7 @@ class Host:
         return bool(self.inside or self.users)
 
     def is_left_alone(self, now: float) -> bool:
-        """Whether something is remembered that the next request would have to heed."""
+        """Return whether something is remembered that the next request would have to heed."""
         return not self.pace.is_idle(now) or self.breaker.state(now) == "open"
 
 
@@ -412,11 +412,11 @@ class Hosts:
         return iter(tuple(self._hosts.values()))
 
     def known(self, key: str) -> Host | None:
-        """A host by `host:port`, if anything is remembered of it."""
+        """Return a host by `host:port`, if anything is remembered of it."""
         return self._hosts.get(key)
 
     def at(self, url: str) -> Host:
-        """The host of a URL; its state begins here if there is none."""
+        """Return the host of a URL; its state begins here if there is none."""
         if url is self._last_url:  # each layer asks, with the same string
             return self._last
         try:

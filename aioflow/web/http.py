@@ -100,7 +100,7 @@ class Response:
     timing: Timing = field(default_factory=Timing)
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         if isinstance(self.body, bytes):
             return self.body
         async with self:
@@ -108,14 +108,14 @@ class Response:
         return self.body
 
     def held(self) -> bytes | None:
-        """The whole body, also of one that was taken piece by piece; None where it was not held."""
+        """Return the whole body, also of one that was taken piece by piece; None where it was not held."""
         if isinstance(self.body, bytes):
             return self.body
         whole = getattr(self.body, "whole", None)
         return None if whole is None or self.overflows else whole()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body piece by piece; a body that is whole is one piece."""
+        """Yield the body piece by piece; a body that is whole is one piece."""
         if isinstance(self.body, bytes):
             yield self.body
             return
@@ -170,7 +170,7 @@ FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "t
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str | None:
-    """The value of a header, which `name` says in lower case."""
+    """Return the value of a header, which `name` says in lower case."""
     for key, value in headers.items():
         if key.lower() == name:
             return value
@@ -178,17 +178,17 @@ def find_header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def framing(headers: Mapping[str, str]) -> str | None:
-    """The name of a header that only the client itself may set, if there is one."""
+    """Return the name of a header that only the client itself may set, if there is one."""
     if FRAMING.isdisjoint(map(str.lower, headers)):
         return None
     return next(name for name in headers if name.lower() in FRAMING)
 
 
 def harmless(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be shown to anyone, and sent to anyone."""
+    """Return the headers that may be shown to anyone, and sent to anyone."""
     return {name: value for name, value in headers.items() if name.lower() in HARMLESS}
 
 
 def personal(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be meant for one host, and one user, only; their names in lower case."""
+    """Return the headers that may be meant for one host, and one user, only; their names in lower case."""
     return {name.lower(): value for name, value in headers.items() if name.lower() not in HARMLESS}

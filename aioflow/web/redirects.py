@@ -61,7 +61,7 @@ class RedirectFetcher:
         return _told(response, passed[:-1], hops)
 
     def _next(self, request: Request, response: Response) -> Request:
-        """The request that a redirect asks for."""
+        """Return the request that a redirect asks for."""
         url = _target(request, response)
         method, body, headers = request.method, request.body, request.headers
         if response.status == 303 or (response.status in (301, 302) and method == "POST"):
@@ -117,7 +117,7 @@ def _state(request: Request) -> tuple[str, str, str | None]:
 
 
 def _told(response: Response, passed: list[Response], hops: tuple[str, ...]) -> Response:
-    """The last answer, with what it took to come to it."""
+    """Return the last answer, with what it took to come to it."""
     earlier_seconds = sum(each.timing.total_seconds for each in passed)
     response.hops = hops
     response.attempts += sum(each.attempts - 1 for each in passed)

@@ -40,7 +40,7 @@ def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float | None =
 
 
 def _value(headers: Mapping[str, str]) -> str | None:
-    """The header; several of them are a list (RFC 9110, section 5.3)."""
+    """Return the header; several of them are a list (RFC 9110, section 5.3)."""
     getall = getattr(headers, "getall", None)
     if getall is None:
         return headers.get("Retry-After")
@@ -49,7 +49,7 @@ def _value(headers: Mapping[str, str]) -> str | None:
 
 
 def parse_date(text: str, wall_seconds: float | None = None) -> float | None:
-    """An HTTP date as seconds since 1970; None if it is none."""
+    """Return an HTTP date as seconds since 1970; None if it is none."""
     for pattern in _DATES:
         if (found := pattern.fullmatch(text.strip())) is not None:
             return _timestamp(found, time.time() if wall_seconds is None else wall_seconds)
@@ -57,7 +57,7 @@ def parse_date(text: str, wall_seconds: float | None = None) -> float | None:
 
 
 def _longest(value: str, now: float) -> float | None:
-    """The longest of a list; a list with anything that makes no sense makes none."""
+    """Return the longest of a list; a list with anything that makes no sense makes none."""
     if len(value) > _CHARACTERS_AT_MOST:
         return None
     longest: float | None = None

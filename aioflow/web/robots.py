@@ -253,7 +253,7 @@ class RobotsFetcher:
         return RobotsRules("rules", _now() + KEPT_SECONDS, rules)
 
     async def _beginning(self, response: Response) -> bytes:
-        """The body, or as much of it as is read at most, without the line that is cut there."""
+        """Return the body, or as much of it as is read at most, without the line that is cut there."""
         if isinstance(response.body, bytes):
             body, whole = response.body, True
         else:
@@ -303,7 +303,7 @@ def product_token(user_agent: str) -> str:
 
 
 def parse(body: bytes, agent: str) -> Rules | None:
-    """The rules for an agent; None if there are none."""
+    """Return the rules for an agent; None if there are none."""
     lines = lines_for(body.decode("utf-8-sig", "replace"), agent)
     return Rules(lines) if lines else None
 
@@ -329,7 +329,7 @@ def _sign(line: str) -> _Sign | None:
 
 
 def lines_for(text: str, agent: str) -> list[str]:
-    """The rules in the groups that name the agent, or else in those for all.
+    """Return the rules in the groups that name the agent, or else in those for all.
 
     Only these are parsed: with thousands of agents sharing thousands of rules, a parser of all groups
     takes minutes and gigabytes. And a group applies to the agent that it names, not to longer names.

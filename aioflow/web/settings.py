@@ -90,7 +90,7 @@ class WebSettings:
     hosts: Mapping[str, HostSettings] = field(default_factory=dict)
 
     def host(self, name: str, port: int | None) -> HostSettings:
-        """The settings of a host: with its port before those without."""
+        """Return the settings of a host: with its port before those without."""
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or _PLAIN_HOST
 
 

@@ -132,7 +132,7 @@ class Statistics:
         return None if host is None else _of_host(host, _now())
 
     def sources(self) -> tuple[SourceStatistics, ...]:
-        """All that are kept, then the sum of those that were forgotten, if any were."""
+        """Return all that are kept, then the sum of those that were forgotten, if any were."""
         now = _now()
         kept = tuple(_of_host(host, now) for host in self._hosts)
         if not self._hosts.forgotten_hosts:

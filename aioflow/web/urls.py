@@ -103,7 +103,7 @@ class Base:
         return [self.resolve(link) for link in links]
 
     def rebased(self, href: str) -> Base:
-        """The base of a page that has a <base href>; one that makes no sense changes nothing."""
+        """Return the base of a page that has a <base href>; one that makes no sense changes nothing."""
         url = self.resolve(href)
         return self if url is None else Base(url)
 
@@ -128,12 +128,12 @@ class Base:
 
 
 def resolve(base: str, link: str) -> str | None:
-    """The absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
+    """Return the absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
     return (_base(base) if len(base) <= _LONGEST_PAGE else Base(base)).resolve(link)
 
 
 def host_key(url: str) -> str:
-    """The host that manners are kept towards: `host:port`, in lower case and ASCII.
+    """Return the host that manners are kept towards: `host:port`, in lower case and ASCII.
 
     Raises ValueError for what is no http(s) URL with a host.
     """
@@ -141,7 +141,7 @@ def host_key(url: str) -> str:
 
 
 def shown_host(key: str) -> str:
-    """A host key as one writes it: without a port that goes without saying."""
+    """Return a host key as one writes it: without a port that goes without saying."""
     name, _, port = key.rpartition(":")
     return name if port in ("80", "443") else key
 
@@ -152,7 +152,7 @@ def origin(url: str) -> str:
 
 
 def has_host(url: str) -> bool:
-    """Whether this is an http(s) URL with a host: then `host_key` and `origin` tell it."""
+    """Return whether this is an http(s) URL with a host: then `host_key` and `origin` tell it."""
     try:
         _known_parts(_head(url))
     except ValueError:
@@ -161,7 +161,7 @@ def has_host(url: str) -> bool:
 
 
 def without_userinfo(url: str) -> str:
-    """The URL as it may be shown: a user and password before the host are left out."""
+    """Return the URL as it may be shown: a user and password before the host are left out."""
     return _USERINFO.sub(r"\1\2", url) if "@" in url else url
 
 
@@ -181,7 +181,7 @@ def _escaped(text: str) -> str:
 
 
 def _head(url: str) -> str:
-    """The URL up to its path: few differ, so that what is made of it can be kept."""
+    """Return the URL up to its path: few differ, so that what is made of it can be kept."""
     end = url.find("/", 8)
     head = url if end < 0 else url[:end]
     if "?" in head or "#" in head:
