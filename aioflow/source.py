@@ -65,7 +65,7 @@ class Span:
     def excerpt(self) -> str:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
-        # More of the line than is shown, since what is shown may cut a credential in two.
+        # More of the line than is shown, since the cut may go through a credential.
         start = max(0, column - 1 - _LOOKED_AT_CHARACTERS)
         text = self.source.line(line, start, 2 * _LOOKED_AT_CHARACTERS).rstrip("\r")
         begin = column - 1 - start
@@ -76,7 +76,7 @@ class Span:
         width = max(1, min(end - start, len(shown) - len(before)))
         marked, after = shown[len(before) :][:width], shown[len(before) :][width:]
         before, marked, after = map(visible_lines, (before, marked, after))
-        # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.
+        # Tabs are kept in the padding, so that the caret is in the right place whatever the width of a tab.
         padding = "".join("\t" if character == "\t" else " " for character in before)
         return f"    {before}{marked}{after}\n    {padding}{'^' * max(1, len(marked))}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def config_folder() -> Path:
-    """Where the user's `aioflow.toml` and secrets are."""
+    """Return the folder of the user's `aioflow.toml` and secrets."""
     return _folder("XDG_CONFIG_HOME", ".config")
 
 
@@ -22,7 +22,7 @@ def cache_folder() -> Path:
 
 
 def shown_path(path: Path) -> str:
-    """A path for people: relative to the current folder where it lies in it, the user's home as `~`."""
+    """Return a path for people: relative if it is in the current folder, with `~` for the user's home."""
     for start, prefix in ((Path.cwd(), ""), (_home(), "~/")):
         if start is not None and path.is_relative_to(start):
             return f"{prefix}{path.relative_to(start)}"
@@ -31,7 +31,7 @@ def shown_path(path: Path) -> str:
 
 def _folder(variable: str, beside: str) -> Path:
     named = os.environ.get(variable, "")
-    # A relative path is to be ignored, says the specification.
+    # The specification says to ignore a relative path.
     if os.path.isabs(named):
         return Path(named) / "aioflow"
     return (_home() or Path("/nonexistent")) / beside / "aioflow"

@@ -1,4 +1,4 @@
-"""Secrets by reference: plans and settings say `secret:NAME`; the value stands elsewhere and is never shown.
+"""Secrets by reference: plans and settings say `secret:NAME`; the value is elsewhere and is never shown.
 
 It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TOML file of the user's own.
 `aioflow.config.masking` keeps it from being shown; its functions are imported from here.
@@ -43,7 +43,7 @@ _REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
 
 
 class Secret:
-    """A text that shows itself only when asked to."""
+    """A text that is shown only by `reveal`."""
 
     __slots__ = ("_value", "name")
 
@@ -67,7 +67,7 @@ class Secret:
 
 
 class Secrets:
-    """Where secrets are looked up: the environment, then the file that it or the user's folder names."""
+    """Looks up secrets: in the environment, then in the file that the environment names or the user's own."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, path: Path | None = None) -> None:
         self._environment = os.environ if environment is None else environment
@@ -94,11 +94,11 @@ class Secrets:
         return _REFERENCE.sub(lambda found: self.get(found[1]).reveal(), text)
 
     def conceal_all(self) -> None:
-        """Have `mask` know every secret there is, also those not asked for."""
+        """Have `mask` know every secret, including those that were not used."""
         for variable, value in self._environment.items():
             if variable.startswith(_VARIABLE):
                 conceal(value)
-        # An unreadable file is reported where a secret of it is needed.
+        # An unreadable file is reported when one of its secrets is needed.
         with suppress(InputError):
             for value in self._stored.values():
                 conceal(value)
@@ -126,7 +126,7 @@ class Secrets:
         except OSError as error:
             raise InputError(f"cannot read secrets: {shown}: {(error.strerror or '').lower()}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-            # What stands there, and so the message of the parser, is not for any eyes.
+            # The message of the parser may quote the file, and must not be shown.
             raise InputError(f'{shown}: not TOML; write NAME = "…", one a line') from None
         for name, value in content.items():
             check_name(name)
@@ -136,7 +136,7 @@ class Secrets:
 
 
 def check_name(name: str) -> str:
-    """Return the name, if it is one that a secret may have."""
+    """Return the name if it is valid for a secret."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is no name of a secret: letters, digits, _ and -, beginning with a letter or _"

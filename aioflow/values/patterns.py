@@ -84,7 +84,7 @@ def compiled(pattern: str, ignore_case: bool = False) -> Pattern:
 
 
 def pattern_of(text: str) -> Pattern:
-    """Return a pattern that only a row knows; null and counted when it is bad."""
+    """Return a pattern that comes from a row; a bad one makes the result null, and is counted."""
     try:
         return compiled(text)
     except SettingError:
@@ -117,7 +117,7 @@ def like_test(pattern: str, escape: str = "", ignore_case: bool = False) -> Test
 
 
 def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
-    """Literal texts and the wildcards between them."""
+    """Return the literal texts and the wildcards between them."""
     pieces: list[str | _Wildcard] = []
     literal = ""
     characters = iter(pattern)
