@@ -299,16 +299,20 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     positions of inputs in which a missing row makes a row, or a wrong one, as in the second input of minus:
     if rows are missing there, the results are doubtful. `orders` says that results have an order of their
     own, so that the first rows alone may be wrong if any are missing. `lint` returns warnings about the use
-    in a plan. `batchwise` returns, for bound settings, a function from a batch to a batch that does the same
-    without state. If there is one input and one output, it is called in place of the generator: it needs no
-    task, and tuples that fail are found by calling it for single ones. `reads` returns the attributes of its
-    input that it needs, None for all: the operator that produces them can ask with `context.reads_attribute`,
-    and leave out the others. `endless` marks an operator that never ends, `ends_early` one that may end
-    before its input does, `outside` one that waits on the outside world for each tuple. `emits_to` is the
-    setting that names an output of the run, which the plan must not declare itself. `input_names` is the
-    setting that has the names of the statement's inputs, unless the plan sets it. `store` returns the
-    StoreUse of a statement that reads or writes a store; a run writes to one only. `requires` returns, for
-    bound settings and the run's services, the problems that keep it from running.
+    in a plan.
+
+    `batchwise` returns, for bound settings, a function from a batch to a batch that does the same without
+    state. If there is one input and one output, it is called in place of the generator: it needs no task, and
+    tuples that fail are found by calling it for single ones. `reads` returns the attributes of its input that
+    it needs, None for all: the operator that produces them can ask with `context.reads_attribute`, and leave
+    out the others.
+
+    `endless` marks an operator that never ends, `ends_early` one that may end before its input does,
+    `outside` one that waits on the outside world for each tuple. `emits_to` is the setting that names an
+    output of the run, which the plan must not declare itself. `input_names` is the setting that has the names
+    of the statement's inputs, unless the plan sets it. `store` returns the StoreUse of a statement that reads
+    or writes a store; a run writes to one only. `requires` returns, for bound settings and the run's
+    services, the problems that keep it from running.
     """
     if function is None:
         return lambda decorated: _register(decorated, **traits)

@@ -79,7 +79,7 @@ class Configuration(Mapping[str, Any]):
         return setting.where if setting else DEFAULT
 
     def folder(self, *place: str) -> Path:
-        """Return the folder for relative paths in a value: that of the file that set it, or the current."""
+        """Return the folder for relative paths in a value: that of its file, or the current folder."""
         setting = self._settings.get(place)
         return Path.cwd() if setting is None or setting.folder is None else setting.folder
 
