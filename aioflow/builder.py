@@ -1,4 +1,4 @@
-"""Plans built in Python instead of read from text; both give equal plans."""
+"""Plans built in Python; they equal plans that are read from text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PlanBuilder:
         self._max_depth: int | None = None
         self._stop = False
         self._once: str | None = None
-        # Names that were made up; those without a reader are left out of the plan.
+        # Generated names; outputs with one and without a reader are left out of the plan.
         self._generated: set[str] = set()
         self._used: set[str] = set()
         self._known: set[str] = set()
@@ -69,7 +69,7 @@ class PlanBuilder:
         return Variable(name)
 
     def output(self, *variables: str | Variable) -> None:
-        """Make variables outputs of the plan, after those there are already."""
+        """Make variables outputs of the plan, after its present ones."""
         self._outputs += [self._use(variable, "an output") for variable in variables]
 
     def param(self, name: str, default: Any = _REQUIRED) -> ParameterReference:
@@ -82,7 +82,7 @@ class PlanBuilder:
         return ParameterReference(name)
 
     def max_depth(self, depth: int, *, stop: bool = False) -> None:
-        """Let a recursion go at most so deep: then an error, or with `stop` an end and a warning."""
+        """Limit the depth of a recursion: past it there is an error, or with `stop` an end and a warning."""
         if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
             raise InputError(f"max_depth takes a whole number of at least 1, not {depth!r}")
         self._max_depth, self._stop = depth, stop
@@ -100,7 +100,7 @@ class PlanBuilder:
     # --- statements -----------------------------------------------------------------------------
 
     def variable(self, name: str) -> Variable:
-        """A variable or signal by its name, also one that a later statement produces."""
+        """Return a variable or signal by its name, even one that a later statement produces."""
         return Variable(_checked_name(name))
 
     @overload
@@ -126,12 +126,12 @@ class PlanBuilder:
         options: Mapping[str, Any] | None = None,
         **more_options: Any,
     ) -> Variable | tuple[Variable, ...]:
-        """Add a statement and give its output, or all of them when `outputs` names or counts them.
+        """Add a statement and return its output, or all outputs if `outputs` names or counts them.
 
-        Among the arguments a Variable is an input, all else a constant. `settings` are constants
-        given by name; every other keyword is an option: `workers=8`, `by="city"`, `ordered=True`. A
-        tuple gives an option several values, a list is one value. `options` is for option names that
-        Python or this method uses itself. An output without a name gets one if anything reads it.
+        Among the arguments a Variable is an input, and everything else is a constant. `settings` are
+        constants given by name; every other keyword is an option: `workers=8`, `by="city"`, `ordered=True`. A
+        tuple gives an option several values, a list is one value. `options` is for option names that Python
+        or this method uses itself. An output without a name gets one if it has a reader.
         """
         if not isinstance(operator, str) or not is_word(operator):
             raise InputError(f"{operator!r} cannot be the name of an operator: {_NAMES}")
@@ -223,7 +223,7 @@ class PlanBuilder:
         return variable
 
     def _without_unread(self, statement: Statement) -> Statement:
-        """Leave out made-up outputs without a reader: dropped at the end, `_` before others."""
+        """Leave out generated outputs without a reader: dropped at the end, `_` before others."""
         unread = self._generated - self._used
         outputs = [Variable("_") if output.name in unread else output for output in statement.outputs]
         while outputs and outputs[-1].name == "_" and statement.outputs[len(outputs) - 1].name in unread:
@@ -266,7 +266,7 @@ def _option(name: str, value: Any) -> Option:
 
 
 def _constant(value: Any, role: str) -> Constant:
-    """A value as a plan holds it; lists become tuples."""
+    """Return a value in the form that a plan has; lists become tuples."""
     if isinstance(value, list | tuple):
         members = tuple(_constant(each, role) for each in value)
         if any(isinstance(each, tuple | ParameterReference) for each in members):

@@ -39,12 +39,12 @@ Runnable: TypeAlias = Program | Plan
 
 MEBIBYTE = 1024 * 1024
 
-# The operator `log` knows nothing of secrets.
+# The operator `log` does not mask secrets itself.
 masked_logger("aioflow.log")
 
 
 class Result(Sequence[Record]):
-    """The collected outputs of a run; itself the rows of its only output."""
+    """The collected outputs of a run; as a sequence, the rows of its only output."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Result(Sequence[Record]):
 class Engine:
     """Runs plans. Runs on one engine share its worker budget and its memory limit.
 
-    `workers` bounds how many firings wait on the outside world at once; `partitions` gives sources
-    permits of their own. `capacity_rows` bounds each queue between two steps. Past `memory_bytes`
-    operators that must remember go to disk. `max_depth` bounds the levels of a recursion that waits on the
-    outside world and has neither MAX_DEPTH nor ONCE. Of one firing whose failure ERRORS may take, `hold_rows`
-    results are held at most; beyond, they leave, and a failure ends the run. `configuration` holds the tables
-    that services read (`http`, `host`, …; see `aioflow.config.configuration`); `services` stands in for
-    services, by class. `clock` tells when a run started, for those who test what takes days.
+    `workers` limits the number of firings that wait on the outside world at once; `partitions` gives sources
+    permits of their own. `capacity_rows` limits each queue between two steps. Past `memory_bytes`, operators
+    that keep rows move them to disk. `max_depth` limits the levels of a recursion that waits on the outside
+    world and has neither MAX_DEPTH nor ONCE. `hold_rows` limits the results of one firing that are held
+    because ERRORS may take its failure; past that they leave, and a failure ends the run. `configuration` has
+    the tables that services read (`http`, `host`, …; see `aioflow.config.configuration`). `services` replaces
+    services, by class. `clock` gives the start time of a run, for tests of plans that take days.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Engine:
             await self.services.close()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have a function called with every event of later runs; returns what ends that."""
+        """Have a function called with every event of later runs; return a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -183,7 +183,7 @@ class Engine:
         mode: Mode | None = None,
         **named_inputs: RowsIn,
     ) -> RunStream:
-        """The rows of a plan's output as they come; leaving the loop stops the run.
+        """Return the rows of a plan's output as they come; leaving the loop stops the run.
 
         With several outputs, `output` picks one, and `.named()` gives all as (name, row).
         """
@@ -198,7 +198,7 @@ class Engine:
         if output is not None and output not in (
             names := [variable.name for variable in program.main.outputs]
         ):
-            # It may still be a name that the plan emits to while it runs; only that can be waited for.
+            # The plan may still emit to this name while it runs, which is known only then.
             hint = suggestion(output, names)
             if hint:
                 raise InputError(f"plan {program.name} has no output {output!r}{hint}")
@@ -230,7 +230,7 @@ class Engine:
         return Result(outputs, declared, stream.statistics(), stream.account())
 
     def check(self, plan: Runnable) -> list[Diagnostic]:
-        """Every mistake and warning in a plan."""
+        """Return every mistake and warning in a plan."""
         return check(as_program(plan), self.registry)
 
     def _session(
@@ -288,10 +288,10 @@ def _check_inputs(plan: Plan, inputs: Mapping[str, RowsIn]) -> None:
 
 
 def _task_text(plan: Plan, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any]) -> str:
-    """Return a fingerprint of what a run works on; "" where its plan takes nothing.
+    """Return a fingerprint of a run's inputs and parameters; "" if its plan has none.
 
-    Relations are bags, so the order of rows does not count. An input that comes as it is asked for counts by
-    its name alone: its rows are not known before.
+    Relations are bags, so the order of rows does not count. A lazy input counts by its name alone, since its
+    rows are not known before.
     """
     values = {each.name.lower(): each.default for each in plan.parameters} | dict(parameters)
     if not values and not inputs:
@@ -310,12 +310,12 @@ def _rows_text(rows: RowsIn) -> str:
 
 
 def _row_text(row: object) -> str:
-    # What is no mapping is refused where rows are read.
+    # A row that is not a mapping is refused where rows are read.
     return repr(sorted(row.items(), key=repr) if isinstance(row, Mapping) else row)
 
 
 def as_program(plan: Runnable) -> Program:
-    """A plan that was built in Python as a program."""
+    """Return a plan that was built in Python as a program."""
     if isinstance(plan, Program | Plan):
         return plan if isinstance(plan, Program) else Program(plan, (plan,))
     raise InputError(f"a plan is needed, not {plan!r}: read a file with aioflow.load(path)")

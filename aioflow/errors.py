@@ -1,4 +1,4 @@
-"""Everything that aioflow raises, and the form in which mistakes in a plan are reported.
+"""All errors that aioflow raises, and the form in which mistakes in a plan are reported.
 
 AioflowError
 ├── PlanError          mistakes in a plan, all of them, found before anything runs
@@ -28,13 +28,13 @@ from aioflow.source import Span
 class AioflowError(Exception):
     """The root of all errors that aioflow raises on purpose.
 
-    `means_absence` says that the failure is knowledge: what was asked for does not exist.
+    `means_absence` is true for a failure that is a result: the thing that was asked for does not exist.
     """
 
     means_absence: bool = False
 
     def __str__(self) -> str:
-        # Whatever was asked sends secrets back where it likes: in addresses, reasons and names.
+        # A server may repeat secrets anywhere in its response: in addresses, reasons and names.
         return mask(super().__str__())
 
 
@@ -48,7 +48,7 @@ class Diagnostic:
 
     @property
     def shown_message(self) -> str:
-        """The message as it may be shown: it may quote a credential that its line has written out."""
+        """The message with credentials masked, since it may quote one from its line."""
         return mask_quoted(self.message, self.span.source.line(self.span.line) if self.span else "")
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Diagnostic:
 class PlanError(AioflowError):
     """A plan has mistakes; `diagnostics` lists every one of them.
 
-    `program` is what could be read of a text nevertheless, so that the rest of it can be checked.
+    `program` is the readable part of a text, so that it can be checked nevertheless.
     """
 
     def __init__(self, diagnostics: Sequence[Diagnostic], program: object = None) -> None:
@@ -77,8 +77,8 @@ class InputError(AioflowError):
 class SettingError(AioflowError):
     """One setting of a statement is wrong.
 
-    `setting` names it when the raiser knows it, `offset` is the position in its text where the
-    mistake is, so that the caret can point at it.
+    `setting` is its name if that is known where the error is raised. `offset` is the position of the mistake
+    in the text of the setting, for the caret.
     """
 
     def __init__(self, message: str, *, setting: str | None = None, offset: int | None = None) -> None:
@@ -89,9 +89,9 @@ class SettingError(AioflowError):
 
 
 class UntoldAttributeError(AioflowError):
-    """An open schema, of a relation that told nothing, was asked for an attribute that it does not list.
+    """An open schema was asked for an attribute that it does not list.
 
-    Where settings are bound to schemas this is answered: the attribute is listed, and null.
+    Code that binds settings to schemas handles it: the attribute is added to the list, and is null.
     """
 
     def __init__(self, schema: object, name: str) -> None:
@@ -132,7 +132,7 @@ class OperatorError(RunError):
 
 
 class ReleasedError(RunError):
-    """A firing failed after some of its results had left, so that no ERRORS may take it; `why` they had."""
+    """A firing failed after some of its results had left, for the reason `why`: no ERRORS may take it."""
 
     def __init__(self, error: BaseException, why: str) -> None:
         message = f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
@@ -148,18 +148,18 @@ class DeadlineError(RunError):
     """A run took longer than its timeout."""
 
 
-# What the reader of a stream is told, of an operator's input and of the results of a run alike.
+# Messages for the reader of a stream, both of an operator's input and of the results of a run.
 CLOSED_EARLY = "the stream was closed before its end"
 BEING_READ = "somebody else reads this stream already: give each reader a run of its own"
 
 
 def declared_output(name: str, plan: str) -> str:
-    """The message about rows that are sent to an output which the plan declares."""
+    """Return the message about rows that are sent to an output which the plan declares."""
     return f"{name!r} is an output of the plan {plan}: emit to another name, or both would be one"
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception as it may be shown, also of one that cannot tell it."""
+    """Return the text of an exception with secrets masked, even if its `str` fails."""
     try:
         return mask(str(error))
     except Exception:
@@ -167,8 +167,7 @@ def message_of(error: BaseException) -> str:
 
 
 class Suggestions:
-    """Hints at near names, as long as looking for them takes a bounded time: a text full of mistakes gets
-    hints for the first ones."""
+    """Hints at near names within a bounded time: a text full of mistakes gets hints for the first ones."""
 
     def __init__(self, comparisons_at_most: int = 50_000) -> None:
         self._left = comparisons_at_most
@@ -178,7 +177,7 @@ class Suggestions:
         return self._left <= 0
 
     def __call__(self, name: str, known: Iterable[str]) -> str:
-        """`; did you mean 'x'?` when a known name is near, else nothing."""
+        """Return `; did you mean 'x'?` if a known name is near, else an empty text."""
         if self.are_spent:
             return ""
         candidates = list(known)
@@ -187,7 +186,7 @@ class Suggestions:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is near, else nothing."""
+    """Return `; did you mean 'x'?` if a known name is near, else an empty text."""
     from difflib import get_close_matches  # late: only mistakes need it
 
     candidates = list(known)

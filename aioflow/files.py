@@ -24,10 +24,10 @@ Formulas: TypeAlias = Literal["neutral", "keep"]
 
 @dataclass(frozen=True)
 class FileSettings:
-    """Which files plans may read and write, and how CSV is written."""
+    """The files that plans may read and write, and the way CSV is written."""
 
     allow: tuple[Path, ...] = ()  # folders and files besides those in the folder of the plan
-    formulas: Formulas = "neutral"  # what becomes of texts in CSV that a spreadsheet would compute
+    formulas: Formulas = "neutral"  # for texts in CSV that a spreadsheet would take for formulas
 
 
 FILES = Section("files", FileSettings)
@@ -46,10 +46,10 @@ class FileAccess:
         return cls(host.configuration)
 
     async def close(self) -> None:
-        """Files belong to the statements that opened them."""
+        """Do nothing: files belong to the statements that opened them."""
 
     def find(self, path: str, folder: Path, purpose: Literal["read", "write"]) -> Path:
-        """Return where a path of a plan in that folder leads; an InputError when it may not lead there."""
+        """Return the real path of a path in a plan of that folder; raise an InputError if it is forbidden."""
         try:
             target = Path(os.path.realpath(folder / path))
         except (OSError, ValueError) as error:  # a NUL, or links that lead in circles
@@ -64,14 +64,15 @@ class FileAccess:
         return target
 
 
-# Spreadsheets take what begins so for a formula, also after blanks and in the wide forms of East Asia. What
-# has no width is like a blank: a byte order mark at the beginning of a file is no part of the first cell.
+# Spreadsheets take a text that begins with one of these for a formula, even after blanks and in the wide
+# forms of East Asia. Characters without width are like blanks: a byte order mark at the beginning of a file
+# is not part of the first cell.
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
 def neutral(text: str) -> str:
-    """Return the text of a cell as no spreadsheet takes it for a formula; a number stays one."""
+    """Return the text of a cell so that no spreadsheet takes it for a formula; a number stays a number."""
     if text[:1].isalnum():  # nearly all texts, and this is quick
         return text
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

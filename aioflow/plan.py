@@ -1,7 +1,7 @@
 """Plans as frozen data, read from text or built in Python, before anything is resolved or run.
 
-Places in the source and comments take no part in equality: the same plan, parsed or built, is equal.
-Comments are kept as written, line breaks included; an empty one stands for a blank line.
+Spans and comments take no part in equality: the same plan, parsed or built, is equal. Comments are kept as
+written, line breaks included; an empty comment is a blank line.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class Word:
 
 NAME_PATTERN = r"[^\W\d][\w-]*"
 NAME_LENGTH_AT_MOST = 200
-# Words that are constants wherever a variable could stand.
+# Words that are constants even where a variable could be.
 RESERVED_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 _NAME = re.compile(NAME_PATTERN)
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can name a plan, an item or an operator."""
+    """Return whether a text can name a plan, an item or an operator."""
     return _NAME.fullmatch(text) is not None and len(text) <= NAME_LENGTH_AT_MOST
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can name a variable, parameter or option."""
+    """Return whether a text can name a variable, parameter or option."""
     return is_word(text) and text.lower() not in RESERVED_WORDS
 
 
-# A constant of the language. Strings may hold `${name}`, which is replaced by a parameter's value.
+# A constant of the language. In strings, `${name}` is replaced by a parameter's value.
 Scalar: TypeAlias = str | int | float | bool | None
 Constant: TypeAlias = Scalar | tuple[Scalar, ...] | ParameterReference
 
@@ -89,7 +89,7 @@ class Setting:
 class Option:
     """A clause that belongs to the operator or subplan: `BY: "city"`, `ALL`.
 
-    Names are case-insensitive; texts and the builder give them in capitals. A flag has no values.
+    Names are case-insensitive; the parser and the builder write them in capitals. A flag has no values.
     `span` places the name, `spans` each value.
     """
 
@@ -154,15 +154,15 @@ class Plan:
     name_span: Span | None = _place()
     once_span: Span | None = _place()
     comments: tuple[str, ...] = _comments()
-    # By the line that they stand before or after: "{", "INPUT", …, "BODY", "BODY {", "BODY }";
-    # after also "PLAN" and "}".
+    # By the line before or after which they are: "{", "INPUT", …, "BODY", "BODY {", "BODY }"; after also
+    # "PLAN" and "}".
     header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     closing_comments: tuple[str, ...] = _comments()
 
     @property
     def commits_in_batches(self) -> bool:
-        """`COMMIT: batch`: writes are committed as the plan streams, not at its end."""
+        """True for `COMMIT: batch`: writes are committed as the plan streams, not at its end."""
         return any(option.name.upper() == "COMMIT" for option in self.options)
 
     @property
@@ -173,9 +173,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a kind that a plug-in brings (WRAPPER, GRAMMAR, …).
+    """An item of a kind that a plug-in defines (WRAPPER, GRAMMAR, …).
 
-    The language keeps its header and body as text; `content` is their meaning, made by the kind.
+    The language keeps its header and body as text; `content` is the result of parsing them, made by the kind.
     """
 
     kind: str
@@ -197,7 +197,7 @@ class Item:
 
 
 class CheckedContent(Protocol):
-    """The meaning of an item, if it can be wrong in view of the other items of its program."""
+    """The content of an item that has to be checked together with the other items of its program."""
 
     def problems(self, program: Program) -> Iterable[Diagnostic]: ...
 
@@ -223,7 +223,7 @@ class PlanFile:
 
 @dataclass(frozen=True)
 class Program:
-    """A main plan with everything that it can reach: what an engine runs."""
+    """A main plan with all plans and items that it can reach. An engine runs programs."""
 
     main: Plan
     plans: tuple[Plan, ...] = ()
@@ -242,7 +242,7 @@ class Program:
 
     @cached_property
     def item_problems(self) -> tuple[Diagnostic, ...]:
-        """The mistakes in items, as far as their kinds can tell; found once, however often it runs."""
+        """The mistakes in items that their kinds find; computed once, however often the program runs."""
         checked = (getattr(item.content, "problems", None) for item in self.items)
         return tuple(found for problems in checked if problems is not None for found in problems(self))
 

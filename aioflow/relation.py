@@ -1,4 +1,4 @@
-"""Relations: attributes, tuples, their values, and the equality of values."""
+"""Relations: their attributes, tuples and values, and the equality of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Predicate: TypeAlias = Callable[[Row], bool]
 
 
 class Type(StrEnum):
-    """The type of an attribute; None stands for one that is not known."""
+    """The type of an attribute; an unknown type is None."""
 
     CHAR = "char"
     NUMBER = "number"
@@ -37,10 +37,10 @@ class Type(StrEnum):
 class Schema:
     """The attributes of a relation, in order.
 
-    An `open` schema belongs to a relation that ended empty before anything told its attributes, or was made
-    from one: it has every other attribute as well, as null. A user of one of them asks for it by
-    `position`; the statement is then bound to a schema that lists it. `aliases` are other names of attributes
-    that are listed: a join does not know yet whether an attribute needs `left.` before it.
+    An `open` schema belongs to a relation that ended empty before its attributes were known, or to one made
+    from it. It has every other attribute as well, as null. A statement that needs such an attribute asks for
+    it with `position`, and is then bound to a schema that lists it. `aliases` are other names of listed
+    attributes, since a join may not know yet whether an attribute needs `left.` before it.
     """
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class Schema:
 
     @classmethod
     def of(cls, *names: str, **types: Type | str | None) -> Schema:
-        """`Schema.of("a", "b", price="number")`."""
+        """Return a schema, as in `Schema.of("a", "b", price="number")`."""
         kinds = [None if kind is None else Type(kind) for kind in types.values()]
         return cls((*names, *types), (*(None for _ in names), *kinds))
 
@@ -88,7 +88,7 @@ class Schema:
         return self._hash
 
     def position(self, name: str) -> int:
-        """The column of an attribute; a SettingError with a suggestion when there is none."""
+        """Return the column of an attribute; raise a SettingError with a suggestion when there is none."""
         try:
             return self._positions[name]
         except KeyError:
@@ -100,28 +100,28 @@ class Schema:
         return self.types[self.position(name)]
 
     def add(self, *others: Schema) -> Schema:
-        """This schema with other attributes added; one of the same name keeps its place."""
+        """Return this schema with other attributes added; one of the same name keeps its position."""
         merged = dict(zip(self.names, self.types, strict=True))
         for other in others:
             merged.update(zip(other.names, other.types, strict=True))
         return self._like(merged, *others)
 
     def pick(self, names: Iterable[str]) -> Schema:
-        """Those attributes only, in that order."""
+        """Return a schema of these attributes only, in this order."""
         chosen = tuple(names)
         return Schema(chosen, tuple(self.types[self.position(name)] for name in chosen))
 
     def without(self, *names: str) -> Schema:
-        """All attributes but those."""
+        """Return a schema without these attributes."""
         kept = {name: kind for name, kind in zip(self.names, self.types, strict=True) if name not in names}
         return self._like(kept)
 
     def closed(self) -> Schema:
-        """Just the attributes that are listed."""
+        """Return a schema of the listed attributes only."""
         return Schema(self.names, self.types) if self.open else self
 
     def listing(self, *names: str) -> Schema:
-        """This schema, with these attributes listed if it is open: added, or called by an alias."""
+        """Return this schema, with these attributes listed if it is open: added, or renamed to an alias."""
         schema = self
         for name in names:
             if schema.open and name not in schema:
@@ -138,7 +138,7 @@ class Schema:
         return self.add(Schema((name,)))
 
     def _renamed(self, old: str, new: str) -> Schema:
-        """An attribute called by its alias; a question for the name without `left.` takes that back."""
+        """Rename an attribute to its alias; asking for the name without `left.` renames it back."""
         names = tuple(new if name == old else name for name in self.names)
         aliases = [(alias, name) for alias, name in self.aliases if name != old]
         if new.count(".") > old.count("."):
@@ -146,7 +146,7 @@ class Schema:
         return Schema(names, self.types, self.open, _aliases_for(names, aliases))
 
     def _like(self, attributes: Mapping[str, Type | None], *others: Schema) -> Schema:
-        """A schema of these attributes, open if this one or one of the others is."""
+        """Return a schema of these attributes, open if this one or one of the others is."""
         names, types = tuple(attributes), tuple(attributes.values())
         schemas = (self, *others)
         if not any(schema.open for schema in schemas):
@@ -160,12 +160,12 @@ class Schema:
 
 _OTHER_SIDE = {"left": "right", "right": "left"}
 
-# Of a relation that ended empty before anything told its attributes.
+# The schema of a relation that ended empty before its attributes were known.
 UNTOLD = Schema((), open=True)
 
 
 def _counterparts(name: str) -> Iterator[str]:
-    """`right.a` for `left.a`: of each `left` or `right` before the last part the other one."""
+    """Yield the names with one `left` or `right` before the last part exchanged: `right.a` for `left.a`."""
     parts = name.split(".")
     for place, part in enumerate(parts[:-1]):
         if part in _OTHER_SIDE:
@@ -173,7 +173,7 @@ def _counterparts(name: str) -> Iterator[str]:
 
 
 def _aliases_for(names: Sequence[str], aliases: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The aliases of these attributes. One may be the name of another, until that is renamed."""
+    """Return the aliases of these attributes. An alias may be the name of another, until that is renamed."""
     return tuple(dict.fromkeys((alias, name) for alias, name in aliases if name in names))
 
 
@@ -218,7 +218,7 @@ class Record(Mapping[str, Value]):
 class Document:
     """An HTML, XML or JSON text, opaque until an operator reads it; equal by content.
 
-    It is immutable: who parses it gets a tree of its own, so no consumer sees another's changes.
+    It is immutable. Every parser gets a tree of its own, so no consumer sees another's changes.
     """
 
     text: str
@@ -228,16 +228,16 @@ class Document:
         return self.text
 
 
-# Of a relation that is a list of values.
+# The schema of a relation that is a list of values.
 LIST = Schema(("value",))
 
 
 class Relation:
     """A relation as a value: embedded in a tuple, opaque until unpacked; equal as a bag.
 
-    `rows` is any sized iterable that can be walked again and again: a list, or rows that were
-    spilled to disk. A relation that `is_list` is a list of values: its only attribute is called `value`,
-    and it is written as a JSON list of values, not of objects. Otherwise it is like any other relation.
+    `rows` is any sized iterable that can be iterated repeatedly: a list, or rows that were spilled to disk. A
+    relation that `is_list` is a list of values: its only attribute is `value`, and it is written as a JSON
+    list of values, not of objects. Otherwise it is like any other relation.
     """
 
     __slots__ = ("is_list", "rows", "schema")
@@ -249,7 +249,7 @@ class Relation:
 
     @classmethod
     def from_mappings(cls, mappings: Iterable[Mapping[str, Value]]) -> Relation:
-        """The attributes are those of all mappings, in order of appearance."""
+        """Return a relation with the attributes of all mappings, in order of appearance."""
         given = list(mappings)
         names = tuple(dict.fromkeys(chain.from_iterable(given)))
         return cls(Schema(names), [tuple([mapping.get(name) for name in names]) for mapping in given])
@@ -283,7 +283,7 @@ def _relation_again(schema: Schema, rows: list[Row], is_list: bool) -> Relation:
 
 
 class RowStore:
-    """Rows of a Relation that are kept elsewhere: their number and a way to walk them."""
+    """Rows of a Relation that are stored elsewhere: their number, and iteration over them."""
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -317,12 +317,12 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def decimal_of(number: float) -> Decimal:
-    """The Decimal that a float equals: the shortest that is read as it, or just that of a whole number."""
+    """Return the Decimal that a float equals: its shortest form, or for a whole number its exact value."""
     return Decimal(number) if number.is_integer() else Decimal(repr(float(number)))
 
 
 def since_epoch(value: date) -> timedelta:
-    """A place on one time line: a date is its midnight, a time without a zone is UTC."""
+    """Return the time since 1970 in UTC: a date is its midnight, a time without a zone is UTC."""
     if not isinstance(value, datetime):
         return timedelta(days=value.toordinal()) - _EPOCH_DAYS
     offset = value.utcoffset()
@@ -355,10 +355,10 @@ def _canonical_decimal(value: Decimal) -> Hashable:
         return _NAN
     rounded = float(value)
     if not isfinite(rounded) or rounded.is_integer():
-        return value  # Python compares it with integers, and with whole floats, as we do
+        return value  # Python compares it with integers and whole floats as the language does
     if decimal_of(rounded) == value:
         return rounded
-    # Python holds a Decimal for equal to the float whose binary fraction it is: 0.1000000000000000055…
+    # In Python a Decimal equals the float whose exact binary fraction it is: 0.1000000000000000055…
     return ("binary", rounded) if value == rounded else value
 
 
@@ -375,14 +375,14 @@ def _canonical_date(value: date) -> Hashable:
 
 
 def identity(row: Row) -> Row:
-    """A hashable stand-in for a tuple: equal exactly when the tuples are equal."""
+    """Return a hashable stand-in for a tuple: equal exactly when the tuples are equal."""
     if _PLAIN.issuperset(map(type, row)):
         return row
     return tuple(map(_canonical, row))
 
 
 def identities(rows: Sequence[Row]) -> Sequence[Row]:
-    """`identity` of each row; fast when a whole batch is plain, or has floats but no NaN."""
+    """Return the `identity` of each row; fast for a batch of plain values, or of floats without NaN."""
     return rows if _are_plain(list(chain.from_iterable(rows))) else _by_columns(rows)
 
 
@@ -400,7 +400,7 @@ def value_identities(values: Sequence[Value]) -> Sequence[Hashable]:
 
 
 def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Row]]:
-    """`identities` for rows of a schema: values whose type leaves no doubt are not looked at."""
+    """Return `identities` for rows of a schema, which skips columns whose type leaves no doubt."""
     doubtful = [place for place, kind in enumerate(schema.types) if kind not in _PLAIN_TYPES]
     if len(doubtful) == len(schema):
         return identities
@@ -416,7 +416,7 @@ def identities_of(schema: Schema) -> Callable[[Sequence[Row]], Sequence[Row]]:
 
 
 def _are_plain(values: Sequence[Value]) -> bool:
-    """Whether values are equal exactly when Python says so."""
+    """Return whether Python's own equality is right for these values."""
     kinds = set(map(type, values))
     if kinds <= _PLAIN:
         return True
@@ -425,7 +425,7 @@ def _are_plain(values: Sequence[Value]) -> bool:
 
 
 def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
-    """A function that takes those columns of a row, always as a tuple."""
+    """Return a function that returns these columns of a row, always as a tuple."""
     if len(positions) == 1:
         only = positions[0]
         return lambda row: (row[only],)
@@ -435,7 +435,7 @@ def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
 
 
 def type_of_value(value: Value) -> Type | None:
-    """The type of a value; None for null. A SettingError for what no relation can carry."""
+    """Return the type of a value, None for null; raise a SettingError if no relation can carry it."""
     if value is None:
         return None
     for kind, classes in _CLASSES:
@@ -458,10 +458,10 @@ _CLASSES: tuple[tuple[Type, tuple[type, ...]], ...] = (
 
 
 def is_empty(value: Value) -> bool:
-    """Whether a value is null or a relation without tuples."""
+    """Return whether a value is null or a relation without tuples."""
     return value is None or (isinstance(value, Relation) and not len(value))
 
 
 def is_missing(value: Value) -> bool:
-    """Whether a value is null or NaN, the two that no order can place."""
+    """Return whether a value is null or NaN, which have no place in an order."""
     return value is None or (isinstance(value, float) and isnan(value))

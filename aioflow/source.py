@@ -32,7 +32,7 @@ class Source:
         return line, offset - self._line_starts[line - 1] + 1
 
     def line(self, number: int, first: int = 0, length: int | None = None) -> str:
-        """The text of a line without its end, or a part of it."""
+        """Return the text of a line without its end, or a part of it."""
         starts = self._line_starts
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         start = min(starts[number - 1] + first, end)
@@ -65,7 +65,7 @@ class Span:
     def excerpt(self) -> str:
         """The source line with carets under the span."""
         line, column = self.source.position(self.start)
-        # More of the line than is shown, since what is shown may cut a credential in two.
+        # More of the line than is shown, since the cut may go through a credential.
         start = max(0, column - 1 - _LOOKED_AT_CHARACTERS)
         text = self.source.line(line, start, 2 * _LOOKED_AT_CHARACTERS).rstrip("\r")
         begin = column - 1 - start
@@ -76,11 +76,11 @@ class Span:
         width = max(1, min(end - start, len(shown) - len(before)))
         marked, after = shown[len(before) :][:width], shown[len(before) :][width:]
         before, marked, after = map(visible_lines, (before, marked, after))
-        # Tabs are kept in the padding, so that the caret stands right whatever a tab's width is.
+        # Tabs are kept in the padding, so that the caret is in the right place whatever the width of a tab.
         padding = "".join("\t" if character == "\t" else " " for character in before)
         return f"    {before}{marked}{after}\n    {padding}{'^' * max(1, len(marked))}"
 
     def at(self, offset: int) -> Span:
-        """A one-character span inside this one."""
+        """Return a one-character span inside this one."""
         start = min(self.start + offset, max(self.start, self.end - 1))
         return Span(self.source, start, start + 1)

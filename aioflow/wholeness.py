@@ -1,8 +1,8 @@
 """The wholeness of a relation that has ended: whether rows may be missing or wrong, and why.
 
 A relation is *partial* when rows may be missing: a tuple failed, a body broke off, or a limit that no user
-asked for cut something. It is *doubtful* when rows may be wrong, because something partial came into an input
-where missing rows make rows. Streams and steps pass the marks on; operators act on them.
+asked for cut something. It is *doubtful* when rows may be wrong, because an input in which missing rows make
+rows was partial. Streams and steps pass the marks on; operators act on them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-# Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
+# More reasons do not help a person, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a relation is not whole, as a sentence; `baseline` names what a person can accept as usual."""
+    """A sentence that says why a relation is not whole; `baseline` names the figures that a person can
+    accept.
+    """
 
     text: str
     baseline: str | None = None
@@ -60,7 +62,7 @@ class Marks:
 
     @property
     def as_doubt(self) -> Marks:
-        """Return what these marks mean for an operator in which missing rows make rows."""
+        """Return these marks as doubts, for an operator in which missing rows make rows."""
         return Marks(doubtful=self.reasons, cut=self.cut)
 
     @property
@@ -70,12 +72,12 @@ class Marks:
 
     @property
     def of_first_rows(self) -> Marks:
-        """Return the marks of a first part that was asked for: of this, nothing is missing."""
+        """Return the marks of the first rows, if only these were asked for: nothing of them is missing."""
         return Marks(doubtful=_joined(self.doubtful, self.cut))
 
     @property
     def of_rows_so_far(self) -> Marks:
-        """Return what the rows that came so far carry already: they, or the first of them, may be wrong."""
+        """Return the marks of the rows so far: they, or the first of them, may be wrong."""
         return Marks(doubtful=self.doubtful, cut=_joined(self.cut, self.partial))
 
 

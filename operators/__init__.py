@@ -1,4 +1,6 @@
-"""The operator library, imported as `aioflow.operators`: a family is imported when one of it is used."""
+"""The operator library, imported as `aioflow.operators`. A family is imported when one of its operators is
+used.
+"""
 
 from aioflow.authoring.operator import registry
 

@@ -1,6 +1,6 @@
-"""The aggregate functions that are built in, as functions of lists and as accumulators that need no list.
+"""The built-in aggregate functions, as functions of lists and as accumulators that need no list.
 
-Sums of numbers of all kinds, exact until the end: they do not depend on the order of the numbers.
+Sums of numbers are exact until the end, so they do not depend on the order of the numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from aioflow.runtime.spill import KeySet, RowBuffer
 
 Number: TypeAlias = int | float | Decimal
 
-# Enough digits that sums of Decimals anybody uses are exact; a limit, so that 1E+999999 + 1 takes no forever.
+# Sums of Decimals of any ordinary size are exact with so many digits. The limit bounds the time of 1E+999999
+# + 1.
 _EXACT = Context(prec=4000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _MOST_PARTS = 64
 
@@ -27,14 +28,14 @@ _MOST_PARTS = 64
 class ExactSum:
     """Adds up integers, floats and Decimals.
 
-    The sum of integers is one; among floats it is the float nearest to the exact sum; a float among
-    Decimals counts as the Decimal that it is written as, once all floats are added up.
+    The sum of integers is an integer. A sum with floats is the float nearest to the exact sum. Among
+    Decimals, the sum of all floats counts as the Decimal of its `repr`.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._integers = 0
-        self._floats: list[float] = []  # their exact sum, and what did not fit, is that of all floats so far
+        self._floats: list[float] = []  # their exact sum plus `_past_floats` is that of all floats so far
         self._past_floats = Fraction(0)
         self._special = 0.0  # the sum of infinities and NaNs
         self._decimals = Decimal(0)
@@ -73,7 +74,7 @@ class ExactSum:
 
     @property
     def total(self) -> Number:
-        """The sum; 0 of nothing."""
+        """The sum; 0 if there are no numbers."""
         if self._has_decimals:
             return self._decimal_total()
         if not self._has_floats:
@@ -84,7 +85,7 @@ class ExactSum:
 
     @property
     def mean(self) -> Number | None:
-        """The average; None of nothing."""
+        """The average; None if there are no numbers."""
         if not self.count:
             return None
         if self._has_decimals:
@@ -107,7 +108,7 @@ class ExactSum:
 
 
 def _parts(floats: list[float]) -> list[float]:
-    """A few floats with the same exact sum: the nearest float to it, the nearest to what is left, …"""
+    """Return a few floats with the same exact sum: the float nearest to it, the one nearest to the rest, …"""
     parts: list[float] = []
     while rest := math.fsum([*floats, *(-part for part in parts)]):
         parts.append(rest)
@@ -128,7 +129,7 @@ _DESCENDING = SortKeys.bind("value desc", [LIST])
 
 
 class Accumulator(Protocol):
-    """An aggregate function at work: takes values in any number of portions."""
+    """The state of an aggregate function, which takes values in any number of portions."""
 
     def add(self, values: Sequence[Value]) -> None: ...
     def result(self) -> Value: ...
@@ -136,7 +137,7 @@ class Accumulator(Protocol):
 
 
 class ValueCount:
-    """How many values."""
+    """The number of values."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -152,7 +153,7 @@ class ValueCount:
 
 
 class Sum:
-    """The exact sum or mean; null of nothing. Texts are read as numbers, as expressions do."""
+    """The exact sum or mean; null if there are no values. Texts are read as numbers, as in expressions."""
 
     def __init__(self, counters: Counters, *, mean: bool = False) -> None:
         self._sum = ExactSum()
@@ -186,7 +187,7 @@ def _numbers(values: Sequence[Value], counters: Counters) -> list[Number]:
 
 
 class Extreme:
-    """The value that sort would put first: the smallest, or the largest."""
+    """The smallest or the largest value, in the order of `sort`."""
 
     def __init__(self, *, largest: bool = False) -> None:
         self._best: Callable[..., Value] = max if largest else min
@@ -211,7 +212,7 @@ class Extreme:
 
 
 class First:
-    """The value that came first."""
+    """The value that arrived first."""
 
     def __init__(self) -> None:
         self._values: list[Value] = []
@@ -228,7 +229,7 @@ class First:
 
 
 class Collected:
-    """All values, on disk past the memory limit, for a function of a list of them."""
+    """All values, on disk past the memory limit, for a function that takes a list."""
 
     def __init__(self, function: Callable[[Sequence[Value]], Value], memory: MemoryBudget) -> None:
         self._function = function
@@ -255,7 +256,7 @@ class Listed:
         self._rows.append([(value,) for value in values])
 
     def result(self) -> Value:
-        # The relation has the rows now, and lives on when this is closed.
+        # The relation owns the rows now, and outlives this accumulator.
         rows, self._rows = self._rows, None
         assert rows is not None
         return rows.relation(LIST, is_list=True)
@@ -266,7 +267,7 @@ class Listed:
 
 
 class Distinct:
-    """Hands each value to another accumulator once."""
+    """Passes each value to another accumulator once."""
 
     def __init__(self, accumulator: Accumulator, memory: MemoryBudget) -> None:
         self._accumulator = accumulator
@@ -293,47 +294,47 @@ def _whole(accumulator: Accumulator, values: Sequence[Value]) -> Value:
 
 @aggregate_function(name="count", type="number")
 def count(values: Sequence[Any]) -> Value:
-    """How many values there are; without argument, how many tuples."""
+    """The number of values; without argument, the number of tuples."""
     return len(values)
 
 
 @aggregate_function(name="sum", type="number")
 def sum_of(values: Sequence[Any]) -> Value:
-    """The sum, exact for all kinds of numbers; null of no values."""
+    """The sum, exact for all kinds of numbers; null if there are no values."""
     return _whole(Sum(Counters()), values)
 
 
 @aggregate_function(name="avg", type="number")
 def average(values: Sequence[Any]) -> Value:
-    """The mean; null of no values."""
+    """The mean; null if there are no values."""
     return _whole(Sum(Counters(), mean=True), values)
 
 
 @aggregate_function(name="min", same_type=True)
 def minimum(values: Sequence[Any]) -> Value:
-    """The smallest value, in the order of sort; null of no values."""
+    """The smallest value, in the order of sort; null if there are no values."""
     return _whole(Extreme(), values)
 
 
 @aggregate_function(name="max", same_type=True)
 def maximum(values: Sequence[Any]) -> Value:
-    """The largest value, in the order of sort; null of no values."""
+    """The largest value, in the order of sort; null if there are no values."""
     return _whole(Extreme(largest=True), values)
 
 
 @aggregate_function(name="first", same_type=True, depends_on_arrival=True)
 def first(values: Sequence[Any]) -> Value:
-    """The value that came first; null of no values."""
+    """The value that arrived first; null if there are no values."""
     return _whole(First(), values)
 
 
 @aggregate_function(name="list", type="relation")
 def list_of(values: Sequence[Any]) -> Value:
-    """The values as a list, which `unpack` opens."""
+    """The values as a list, which `unpack` turns into tuples."""
     return Relation.of_values(values)
 
 
-# Those that take no more memory for more values.
+# The functions that need no more memory for more values.
 SMALL: dict[Callable[..., Any], Callable[[Counters], Accumulator]] = {
     count: lambda counters: ValueCount(),
     sum_of: lambda counters: Sum(counters),

@@ -1,4 +1,4 @@
-"""Aggregation of a relation as it streams in: as a whole or by groups, with its tuples kept or not."""
+"""Aggregation of a relation as it streams in, as a whole or by groups, with or without its tuples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeyedRows, RowBuffer
 
 PACKED = "relation"
-_STATE_BYTES = 500  # about what one function keeps of a group, and its part of the key
+_STATE_BYTES = 500  # about the size of one function's state for a group, with its share of the key
 
 State: TypeAlias = list[Accumulator]
 
 
 class AggregateCalls:
-    """The aggregate functions of a statement: their states, and what is added to them."""
+    """The aggregate functions of a statement, with their arguments. `start` makes the state of a group."""
 
     def __init__(self, functions: Aggregates, schema: Schema, memory: MemoryBudget) -> None:
         self.functions = functions
@@ -34,7 +34,7 @@ class AggregateCalls:
 
     @property
     def are_small(self) -> bool:
-        """Whether the state of a group stays small, however many tuples it has."""
+        """True if the state of a group stays small, however many tuples it has."""
         return all(call.function.call in SMALL and not call.distinct for call in self.functions.calls)
 
     def start(self) -> State:
@@ -55,7 +55,7 @@ class AggregateCalls:
             accumulator.add(argument(rows))
 
     def _argument(self, call: AggregateCall) -> Callable[[Sequence[Row]], Sequence[Value]]:
-        """A function that gives the values of a call's argument."""
+        """Return a function that computes the values of a call's argument."""
         evaluate, position, schema = call.argument, call.position, self.schema
         if evaluate is None:
             if call.function.call in SMALL:
@@ -72,7 +72,7 @@ class AggregateCalls:
 
 
 def close(state: State) -> None:
-    """Give back what a state keeps."""
+    """Release the memory and files of a state."""
     for accumulator in state:
         accumulator.close()
 
@@ -94,7 +94,7 @@ class Whole:
         # Functions may fail: the tuples are packed when all have succeeded.
         values = [accumulator.result() for accumulator in self._state]
         packed = () if self._rows is None else (self._rows.relation(self._calls.schema),)
-        self._rows = None  # the value has it now
+        self._rows = None  # the packed relation owns them now
         yield (*packed, *values)
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class KeptGroups:
 
 
 class RunningGroups:
-    """Keeps a small state for each group; once memory is short, the tuples of new groups instead, on disk."""
+    """Keeps a small state for each group. Once memory is short, it keeps the tuples of new groups on disk."""
 
     def __init__(self, calls: AggregateCalls, by: Sequence[int]) -> None:
         self._calls = calls
@@ -159,7 +159,7 @@ class RunningGroups:
 
     def _new(self, key: Hashable, row: Row) -> tuple[Row, State] | None:
         if self._full or not self._calls.memory.reserve(self._group_bytes):
-            # For good: a group must not be begun here when some of its tuples are there.
+            # From now on: a group must not begin in memory when some of its tuples are on disk.
             self._full = True
             return None
         self._reserved += self._group_bytes

@@ -1,4 +1,4 @@
-"""Databases: dbimport and dbquery read, dbappend, dbexport and dbupdate write."""
+"""Operators for databases: dbimport and dbquery read; dbappend, dbexport and dbupdate write."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ async def dbimport(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
-    """Give the rows of a table, as they are read.
+    """Read the rows of a table, and pass them on as they are read.
 
-    All of them are as they were when the statement began, whatever others write meanwhile; what statements
-    before this one have written in the same run is among them.
+    The rows are those of the moment when the statement began, whatever is written meanwhile. They include the
+    writes of statements before this one in the same run.
 
     Arguments:
         table: the name of a table or view.
-        if_missing: `empty` gives no tuple where there is no such table, as in the first run of a plan.
-        schema: the attributes with their types, such as `k char, price number`: the plan is checked with
-            them, a missing table has them too, and one with other columns is an error.
-        db: a database of the configuration, `[database.NAME]`; by default the one called default, the
-            only one there is, or else the file `aioflow.db` beside the plan.
+        if_missing: `empty` gives no tuples if there is no such table, as in the first run of a plan.
+        schema: the attributes with their types, such as `k char, price number`. The plan is checked with
+            them, a missing table has them too, and a table with other columns is an error.
+        db: a database of the configuration, `[database.NAME]`; by default the one named default, the only
+            one, or else the file `aioflow.db` beside the plan.
 
     Examples:
         dbimport ("houses" : houses)
@@ -105,19 +105,20 @@ async def dbquery(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
-    """Give the rows of a query, as they are found; with an input, ask for each tuple and add what is found.
+    """Pass on the rows of a query; with an input, query for each tuple and add the results.
 
-    Attributes of the tuple are bound as `:zip`, or `:"price-info"` where the name is more than letters,
-    digits and `_`. A result named like an attribute of the tuple replaces it. Several queries are under way
-    at once. The query sees what statements before it have written in the same run, and nothing that others
-    write after it began; where tuples keep coming for long, later queries see what was written in between.
+    Attributes of the tuple are bound as `:zip`, or as `:"price-info"` if the name has other characters than
+    letters, digits and `_`. A result with the name of an attribute of the tuple replaces it. Several queries
+    are under way at once. The query sees the writes of statements before it in the same run, and nothing that
+    others write after it began. If tuples keep arriving for a long time, later queries see writes made in
+    between.
 
     Arguments:
         rel: the tuples to bind.
         sql: one statement that only reads, in the SQL of the database.
-        outer: keep tuples without result, beside nulls.
-        schema: the attributes of the query with their types, such as `k char, price number`: the plan is
-            checked with them, and a query that gives others is an error.
+        outer: keep tuples without result, with nulls.
+        schema: the attributes of the query with their types, such as `k char, price number`. The plan is
+            checked with them, and a query with other attributes is an error.
         db: a database of the configuration; by default as for dbimport.
 
     Examples:
@@ -159,7 +160,7 @@ async def _asked_for_each(
     queries = TupleQueries(sql, db, context)
     try:
         with DependentJoin(rel.schema, declared.schema, outer, context.memory) as joining:
-            # In the run's own view it takes permits itself, when the view is there.
+            # In the run's own view the queries take permits themselves, once the view is open.
             permit = not queries.takes_permits
             ask = queries.ask if declared.schema is None else partial(_declared, queries, declared.schema)
             called = map_concurrently(ask, rel, context, permit=permit, window=queries.window)
@@ -181,7 +182,7 @@ async def _asked_for_each(
 async def _declared(
     queries: TupleQueries, schema: Schema, row: Row
 ) -> AsyncGenerator[tuple[Schema, Batch], None]:
-    """The results for one tuple as SCHEMA declares them; what is not so fails for that tuple."""
+    """Yield the results for one tuple as SCHEMA declares them; other results are a failure of that tuple."""
     async with aclosing(queries.ask(row)) as answers:
         async for given, rows in answers:
             yield schema, Conforming(schema, given).rows(rows)
@@ -217,21 +218,20 @@ async def dbappend(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Append the tuples to a table, which is made if there is none, when the run has ended well.
+    """Append the tuples to a table, which is created if it is missing, when the run has ended successfully.
 
-    The tuples are passed on as they come. Until the end of the run they are kept elsewhere, and then take
-    hold with everything else that the run writes, all or none. Attributes that the table has and the
-    relation has not become null. Keys are equal when they are in the language: null equals null, and 1
-    equals 1.0.
+    The tuples are passed on as they arrive. They are staged until the end of the run, and are then committed
+    with all other writes of the run, all or none. Columns that the relation lacks become null. Keys are
+    compared as in the language: null equals null, and 1 equals 1.0.
 
     Arguments:
         rel: the tuples.
         table: the name of the table.
         key: attributes that tell rows apart; the table gets a unique index on them.
-        on_conflict: what becomes of a row whose key is there already: ignore leaves it as it is, update
-            gives it the other attributes of the tuple. Of several tuples with one key the first is stored,
-            or the last one with update.
-        evolve: attributes that the table has no column for add one; otherwise they are an error.
+        on_conflict: for a row whose key exists already, ignore leaves it as it is, and update gives it the
+            other attributes of the tuple. Of several tuples with one key the first is stored, or the last one
+            with update.
+        evolve: add columns for attributes that the table lacks; otherwise these are an error.
         db: a database of the configuration; by default as for dbimport.
 
     Examples:
@@ -256,7 +256,7 @@ async def dbappend(
 
 
 def _stored_or_failed(storable: Storable, context: Context, batch: Batch) -> Batch:
-    """The tuples that can be stored; others fail, each by itself."""
+    """Return the tuples that can be stored; the others fail, each by itself."""
     refused = storable.refused(batch)
     for number, error in refused.items():
         context.fail(batch[number], error)
@@ -275,7 +275,7 @@ async def _staged(
     *,
     whole_only: bool = False,
 ) -> AsyncGenerator[Batch, None]:
-    """Stage all tuples of an input that `take` gives back, and pass each on.
+    """Stage all tuples of an input that `take` returns, and pass them on.
 
     `whole_only` writes nothing of an input that lacks rows.
     """
@@ -289,10 +289,10 @@ async def _staged(
     except CommitError:
         raise
     except DiskFullError as error:
-        # No failure that ERRORS may take: a run that cannot keep what it is to write must end.
+        # ERRORS does not apply to this failure: a run that cannot stage its writes must end.
         raise CommitError(f"{context.where}: {error}; nothing of this run was stored") from error
     except Exception as error:
-        # Where ERRORS takes the failure: what is not whole is not written.
+        # If ERRORS takes the failure, the incomplete write must not happen.
         transaction.withdraw(write, error)
         raise
     if whole_only and not rel.marks.is_whole:
@@ -319,17 +319,17 @@ async def dbexport(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[To, None]:
-    """Make a table exactly this relation, also an empty one, when the run has ended well; pass the tuples on.
+    """Replace the content of a table with this relation when the run has ended successfully.
 
-    A table that has just these attributes keeps its indexes and permissions; otherwise it is made anew.
-    Whoever reads it sees it as it was before, or as it is after: the tuples are passed on when the run has
-    all of them. A relation that lacks rows, or may be wrong, leaves the table as it was, and none of its
-    tuples is passed on; a warning says why.
+    An empty relation empties the table. A table that has just these attributes keeps its indexes and
+    permissions; otherwise it is created again. Readers see the table as it was before or as it is after,
+    never in between. The tuples are passed on when the run has all of them. A relation that lacks rows, or
+    may be wrong, leaves the table as it was, and none of its tuples is passed on; a warning says why.
 
     Arguments:
         rel: the tuples.
         table: the name of the table.
-        partial: `allow` takes a relation that lacks rows or may be wrong for what it is.
+        partial: `allow` accepts a relation that lacks rows or may be wrong.
         db: a database of the configuration; by default as for dbimport.
 
     Examples:
@@ -370,14 +370,14 @@ def _update_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 async def dbupdate(
     rel: Stream | None = None, *, sql: Change, db: str | None = None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:
-    """Execute a statement of SQL; with an input once for each tuple, in their order, and pass these on.
+    """Execute an SQL statement; with an input, once for each tuple in order, and pass the tuples on.
 
-    A tuple leaves with `changed`, the number of rows that the statement changed for it; without input that
-    is the only attribute. Where the statement says RETURNING, the tuple leaves with each row that it
-    returned instead. Attributes of the tuple are bound as `:zip` or `:"price-info"`.
+    A tuple leaves with `changed`, the number of rows that the statement changed for it; without input that is
+    the only attribute. If the statement has RETURNING, the tuple leaves with each returned row instead.
+    Attributes of the tuple are bound as `:zip` or `:"price-info"`.
 
-    The statement is executed at once, on top of all that the run has written before it, and takes hold
-    with the run. From here to the end of the run other runs that write to the database wait.
+    The statement is executed at once, after all earlier writes of the run, and is committed with the run.
+    From here to the end of the run, other runs that write to the database wait.
 
     Arguments:
         rel: the tuples to bind.
@@ -406,7 +406,7 @@ async def dbupdate(
 def _joined(
     outcomes: Iterable[UpdateOutcome], joining: DependentJoin, context: Context
 ) -> Iterable[Schema | Batch]:
-    """The tuples for which the statement was executed, beside what it gave; failures are reported."""
+    """Yield the tuples for which the statement was executed, with its results; report failures."""
     joined: Batch = []
     for outcome in outcomes:
         if outcome.error is not None:

@@ -1,4 +1,4 @@
-"""SCHEMA: the attributes of results that only the run could tell, said by the plan."""
+"""SCHEMA: the attributes of a result, declared by the plan where they are otherwise known only in the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DeclaredSchema:
 
 
 def attributes_of(value: Any, kind_name: str, *, typed: bool) -> Iterator[tuple[str, Type | None]]:
-    """The attributes that a text lists, `price number, seen date`; without `typed` a type may be missing."""
+    """Yield the attributes that a text lists, `price number, seen date`; with `typed`, each needs a type."""
     if not isinstance(value, str):
         raise SettingError(f"must be {kind_name}, in quotes, not {value!r}")
     expected = "'name type'" if typed else "'name' or 'name type'"
@@ -46,10 +46,10 @@ def attributes_of(value: Any, kind_name: str, *, typed: bool) -> Iterator[tuple[
 
 
 class Conforming:
-    """Makes rows with the attributes that they turn out to have into rows with those that were declared.
+    """Turns rows with the attributes of a source into rows with the declared attributes.
 
-    An attribute that was not declared is an InputError; so is a declared one that is not there, unless the
-    source `may_lack` some, which are then null.
+    An attribute that was not declared is an InputError. A declared attribute that is missing is an InputError
+    too, unless the source `may_lack` attributes: then it is null.
     """
 
     def __init__(self, declared: Schema, given: Schema, *, may_lack: bool = False) -> None:
@@ -69,7 +69,7 @@ class Conforming:
         self._declaration = Declaration(declared)
 
     def rows(self, batch: Batch) -> Batch:
-        """Rows as declared; an InputError for a value that is not."""
+        """Return the rows as declared; raise an InputError for a value that does not fit."""
         rows = batch if self._same else list(map(self._arranged, batch))
         try:
             return self._declaration.rows(rows)
@@ -81,7 +81,7 @@ class Conforming:
 
 
 class Declared:
-    """What a source yields, its schema and then rows, as a plan declares it; unchanged if it does not."""
+    """The schema and rows that a source yields, as a plan declares them; unchanged if it declares nothing."""
 
     def __init__(self, declared: Schema | None, *, may_lack: bool = False) -> None:
         self.schema = declared

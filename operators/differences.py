@@ -1,4 +1,4 @@
-"""What has changed since the last run: diff."""
+"""diff, which finds the changes of a relation since the last run."""
 
 from __future__ import annotations
 
@@ -98,33 +98,34 @@ async def diff(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[To, None]:
-    """Compare a relation with what a table remembers of it; the table then remembers the relation.
+    """Compare a relation with the table that stores its last state, and store the new state.
 
-    Everything leaves at the end of the input. A changed tuple has its attributes, `old-NAME` with the value
-    before for each attribute outside the key, and `changes` with the names of those that differ (`price,
-    agent`). A removed one is as the table had it. The first run, when there is no such table, remembers
-    everything and tells nothing.
+    All results leave at the end of the input. A changed tuple has its attributes, `old-NAME` with the
+    previous value of each attribute outside the key, and `changes` with the names of those that differ
+    (`price, agent`). A removed tuple has the values that the table had. The first run, when there is no such
+    table, stores all tuples and reports none.
 
-    Only what happened is told. After a partial input (a page failed, a body broke off, a wrapper found less
-    than usual) nothing is deleted; after a doubtful one nothing is believed at all. A column that went null
-    in every tuple has vanished: the table keeps its values, and no change is told. When more than the share
-    GUARD of the table's rows vanishes at once, they are held, and if about as many others appear, those too:
-    the key may have been redesigned. What is held is a suspect, shown with its reason by the run and by
-    `aioflow suspects`. After `aioflow suspects confirm TABLE` the next whole run applies it. Rows that
-    vanished are also believed when they are missing in CONFIRM_RUNS whole runs.
+    Changes that look false are held back. After a partial input (a page failed, a body broke off, a wrapper
+    found less than usual) nothing is deleted. After a doubtful input nothing is believed at all. If a column
+    becomes null in every tuple, the table keeps its values, and no change is reported. If more than the share
+    GUARD of the table's rows vanishes at once, these rows are held. If about as many others appear, those are
+    held too, since the key may have been redesigned. Changes that are held are a suspect, which the run and
+    `aioflow suspects` show with its reason. After `aioflow suspects confirm TABLE` the next whole run applies
+    it. Rows are also believed to be gone when they are missing in CONFIRM_RUNS whole runs.
 
     Arguments:
-        rel: the tuples as they are now, each key once; the same tuple several times counts once.
-        table: the table that remembers; made in the first run. Its other columns stay as they are.
-        key: the attributes that tell tuples apart; without it a tuple is compared as a whole, and nothing is
-            ever `changed`.
-        ignore: attributes that are stored, but whose changes do not count.
+        rel: the current tuples, each key once; equal tuples count once.
+        table: the table with the last state, created in the first run. Its other columns stay as they are.
+        key: the attributes that tell tuples apart; without it whole tuples are compared, and none is ever
+            `changed`.
+        ignore: attributes that are stored, but not compared.
         evolve: add columns for attributes that the table does not have.
         guard: the share of the table's rows that may vanish at once; `off` believes every whole run.
-        duplicates: what different tuples with one key are: an error, or all but the first are ignored.
-        first: what the first run does: `baseline` remembers everything and tells nothing, `news` tells it.
-        confirm_runs: in how many whole runs a row must be missing before it is believed to be gone.
-        confirm_apart: how far apart these runs are at least.
+        duplicates: `error` makes different tuples with one key an error, `first` ignores all but the first.
+        first: in the first run, `baseline` stores all tuples and reports none, `news` reports them as added.
+        confirm_runs: the number of whole runs in which a row must be missing before it is believed to be
+            gone.
+        confirm_apart: the least time between these runs.
         db: the database, by its name in the configuration.
 
     Examples:
@@ -135,11 +136,14 @@ async def diff(
     settings |= {"guard": guard, "duplicates": duplicates, "first": first}
     wish = _wish(settings | {"confirm_runs": confirm_runs, "confirm_apart": confirm_apart})
     with RowBuffer(context.memory) as taken:
-        if context.sees_own_writes:  # the table is read when it has all rows that are passed on to here
+        if (
+            context.sees_own_writes
+        ):  # read the table after the writes upstream, which pass their rows on to here
             async for batch in rel.batches():
                 taken.append(batch)
         results = _compared(rel, taken, wish, db, context)
-        # Whoever gets a row and looks for it in the table finds it there when the comparison has ended.
+        # A statement that gets a row and looks for it in the table finds it there, once the comparison has
+        # ended.
         async with aclosing(when_ended(results, context) if context.is_read_back else results) as items:
             async for item in items:
                 yield item
@@ -178,7 +182,7 @@ async def _compared(
 
 
 async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGenerator[Batch, None]:
-    """All tuples: those that were taken before, and those that are to come."""
+    """Yield the tuples that were taken before, and then those still to come."""
     for batch in taken.batches():
         yield batch
         await context.sleep(0)
@@ -187,7 +191,7 @@ async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGene
 
 
 async def _note_empty_baseline(wish: DiffSpec, rel: Stream, db: str | None, context: Context) -> None:
-    """Remember of a table that is not there that a whole run found nothing: what comes later is new."""
+    """Record, for a table that does not exist, that a whole run found nothing: later tuples are new."""
     if not rel.marks.is_whole:
         return
     run = context.run
@@ -198,12 +202,12 @@ async def _note_empty_baseline(wish: DiffSpec, rel: Stream, db: str | None, cont
 
 
 async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
-    """Call what takes no time."""
+    """Call a function that takes no time."""
     return function(*arguments)
 
 
 async def _judge(difference: Difference, rel: Stream, wish: DiffSpec, context: Context) -> None:
-    """Decide what is told, and say what is held back."""
+    """Decide which changes are reported, and warn about those that are held back."""
     call = context.in_thread if difference.takes_time else _at_once
     judgement = await call(difference.settle, rel.marks)
     if difference.repeated:
@@ -229,7 +233,7 @@ async def _judge(difference: Difference, rel: Stream, wish: DiffSpec, context: C
 async def _view(
     transaction: Transaction, table: str, db: str | None, context: Context
 ) -> AsyncIterator[Connection]:
-    """What the table is compared in: behind writes of this run as they made it, else as it is now."""
+    """Open the view in which the table is compared: after writes of this run with them, else as it is now."""
     permit = partial(context.permit, label=f"read {table}")
     if context.sees_own_writes:
         async with transaction.own_view(db, context, permit) as connection:

@@ -1,4 +1,4 @@
-"""Mail: email, which posts messages to the outbox of the run."""
+"""email, which posts mail to the outbox of the run."""
 
 from __future__ import annotations
 
@@ -83,37 +83,38 @@ async def email(
     names: tuple[str, ...] = (),
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Mail relations at their end as tables, unless all are empty, or each tuple; pass tuples on when posted.
+    """Mail relations as tables at their end, or a message for each tuple, and pass the tuples on.
 
-    Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
-    has ended well, or not at all. Every copy of a message has the same Message-ID. A table that is longer
-    than the account's `most_rows` is cut, and says so. Tuples that have changed, as `diff` gives them, are
-    blocks with the old value and the new one of what has changed. Several relations are sections of one
-    message, without those that are empty; the tuples that are passed on are those of the first. A message
-    about a doubtful relation says in its subject and in its first line that it may be wrong, and why.
+    Messages are stored in the outbox of the run, in its database and its transaction: they are delivered if
+    the run ends successfully, or not at all. Tuples are passed on when their message is stored. There is no
+    message if all relations are empty. Every copy of a message has the same Message-ID. A table that is
+    longer than the account's `most_rows` is cut, and says so. Changed tuples of `diff` are shown as blocks
+    with the old and the new value of each change. Several relations become sections of one message, without
+    the empty ones; the tuples of the first relation are passed on. A message about a doubtful relation says
+    in its subject and in its first line that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.
-        more: further relations for the same message, of any attributes.
+        more: further relations for the same message, with any attributes.
         to: addresses, `"Ann <ann@example.org>, bob@example.org"` or a list; with EACH also from the tuple,
             `"{name} <{email}>"`, if the account allows that address or its domain.
-        subject: the subject; with EACH attributes stand in it as `{name}`, otherwise `{count}`. With
-            `{{ … }}`, and none of these, it is a template of Jinja2 as BODY is:
-            `{{ count|plural("house", "houses") }}`.
+        subject: the subject; with EACH it may have attributes as `{name}`, otherwise `{count}`. With `{{ …
+            }}`, and none of these, it is a Jinja2 template like BODY: `{{ count|plural("house", "houses")
+            }}`.
         cc: more addresses.
-        bcc: addresses that nobody else is told.
-        reply_to: where answers go; by default what the account says.
-        body: the text as a template of Jinja2 over `rows` and `count`, with EACH over the attributes and
-            `row`; `table` is what would stand there without. Relations are also known by the names of their
-            variables, and several only so; `count` is then that of all. The message has no HTML then.
+        bcc: addresses that other recipients do not see.
+        reply_to: the address for replies; by default that of the account.
+        body: the text, as a Jinja2 template with `rows` and `count`, or with the attributes and `row` for
+            EACH; `table` is the default text. The names of variables stand for their relations too, and are
+            the only way to several relations; `count` is then that of all. The message then has no HTML.
         body_html: the same for HTML, in which all values are escaped.
-        attach: files with all tuples: csv, json, xml; of several relations those of each.
+        attach: files with all tuples: csv, json, xml; with several relations, files for each.
         each: a message for each tuple.
-        even_if_empty: a message also for a relation without tuples.
-        via: an account of the configuration, `[email.NAME]`; by default the one called default, or the only
-            one there is.
-        delivery: at-least-once, or at-most-once for what must rather be lost than come twice.
-        db: the database whose outbox takes the messages.
+        even_if_empty: send a message even for a relation without tuples.
+        via: an account of the configuration, `[email.NAME]`; by default the one named default, or the only
+            one.
+        delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        db: the database of the outbox.
         headings: the headings of several relations, `"New, Changed, Gone"` or a list; by default their names.
         names: the names of the relations; by default those of the variables.
 
@@ -122,7 +123,7 @@ async def email(
         email (new, changed, gone, to="me@example.org", subject="{{ count|plural('house', 'houses') }}")
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
-    from aioflow.messages import EmailAccounts, EmailContent, ValueEncoding  # what a run needs, and no check
+    from aioflow.messages import EmailAccounts, EmailContent, ValueEncoding  # needed to run, not to check
 
     draft = EmailDraft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
     account = context.service(EmailAccounts).find(via)

@@ -1,6 +1,6 @@
-"""Files: read and write. Their formats are plug-ins, see `formats`.
+"""Operators for files: read and write. The formats of files are plug-ins in `formats`.
 
-Where a relation is written: a file that appears whole at the end, a device or pipe, or standard output.
+A relation is written to a file that appears whole at the end, to a device or pipe, or to standard output.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LONGEST_BEGINNING = 1 << 16
 
 
 class Destination:
-    """Takes tuples; `commit` makes them last, `abandon` without it leaves everything as it was.
+    """Takes tuples; `commit` puts them into place, and `abandon` without it leaves everything as it was.
 
-    What may take long (`start`, `write`, `end`) is for a worker thread. What makes or removes files is
-    not: a thread may still be at work when its statement has been cancelled and cleaned up.
+    Methods that may take long (`start`, `write`, `end`) are for a worker thread. Methods that make or remove
+    files are not: a thread may still be at work when its statement has been cancelled and cleaned up.
     """
 
     def __init__(self, path: str, target: Path | None, format: Format) -> None:
         self._path = path
         self._format = format
-        self._target = target or Path()  # of standard output, nothing is asked
+        self._target = target or Path()  # not used for standard output
         self._temporary: Path | None = None
         self._file: BinaryIO | None = None
         self._writer: Writer | None = None
@@ -46,11 +46,11 @@ class Destination:
 
     @property
     def _is_special(self) -> bool:
-        """A device or pipe, which cannot be replaced."""
+        """True for a device or pipe, which cannot be replaced."""
         return self._target.exists() and not self._target.is_file()
 
     def open(self) -> None:
-        """Make the file, under another name as long as it is not whole."""
+        """Make the file, under another name until it is whole."""
         if self._is_standard or self._is_special:
             return
         temporary = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.part")
@@ -63,7 +63,7 @@ class Destination:
             raise self._cannot_write(error) from error
 
     def start(self, append: bool) -> None:
-        """Open what is written to directly; with `append`, begin with what the file has."""
+        """Open a target that is written directly; with `append`, copy the content of the file first."""
         try:
             if self._is_standard:
                 self._file = sys.stdout.buffer
@@ -96,7 +96,7 @@ class Destination:
             self._file.flush()
 
     def end(self, schema: Schema | None) -> None:
-        """Everything has been written, perhaps nothing."""
+        """Finish the file; there may have been no tuples."""
         assert self._file is not None
         if schema is not None or self._format.has_frame:
             self.write([], UNTOLD if schema is None else schema)
@@ -114,7 +114,7 @@ class Destination:
             self._temporary = None
 
     def abandon(self) -> None:
-        """Remove what was not committed."""
+        """Remove the file if it was not committed."""
         if self._file is not None and not self._is_standard:
             self._file.close()
         self._file = None
@@ -124,7 +124,7 @@ class Destination:
 
 
 def missing_line_end(file: BinaryIO) -> bytes:
-    """Return what a file needs at its end before another line can follow."""
+    """Return the bytes that a file needs at its end before another line can follow."""
     if not file.seek(0, os.SEEK_END):
         return b""
     file.seek(-1, os.SEEK_END)
@@ -163,22 +163,22 @@ async def read(
     schema: DeclaredSchema | None = None,
     context: Context,
 ) -> AsyncGenerator[Schema | Batch, None]:
-    """Give the tuples of a file, or of standard input, as they are read.
+    """Read the tuples of a file or of standard input, and pass them on as they are read.
 
-    JSON lines: an object for each tuple; arrays of objects become relations, other arrays and objects
-    documents, dates stay texts unless TYPES says otherwise. The objects at the beginning of the file,
-    and TYPES, tell which attributes there are. CSV: under a header, an empty cell is null and every
-    other one text unless TYPES says otherwise; an apostrophe that `write` put before a formula stays.
-    Parquet has types of its own.
+    JSON lines have an object for each tuple. Arrays of objects become relations, other arrays and objects
+    become documents, and dates stay texts unless TYPES says otherwise. The objects at the beginning of the
+    file, and TYPES, determine the attributes. CSV files have a header. An empty cell is null, and every other
+    cell is a text unless TYPES says otherwise; an apostrophe that `write` put before a formula stays. Parquet
+    has types of its own.
 
     Arguments:
         path: the file, relative to the plan's; `-` is standard input. It lies in the folder of the plan, or
             where `allow` under `[files]` in the configuration says.
-        format: jsonl, csv, tsv, json (an array of objects) or parquet; by default told by the file's name,
-            jsonl for standard input.
+        format: jsonl, csv, tsv, json (an array of objects) or parquet; by default that of the file's name,
+            and jsonl for standard input.
         types: types of attributes, such as `price number, seen date`.
-        schema: all attributes with their types, such as `k char, price number`: the plan is checked with
-            them, also an empty file has them, and others in the file are an error.
+        schema: all attributes with their types, such as `k char, price number`. The plan is checked with
+            them, an empty file has them too, and other attributes in the file are an error.
 
     Examples:
         read ("houses.csv" : houses) {TYPES: "price number, seen date"}
@@ -192,7 +192,7 @@ async def read(
         batches = chosen.read(file, name, types or _types(declared.schema))
         given: Schema | Batch | None = []
         while given is not None:
-            # After a schema come the tuples that told it, without anything being read.
+            # The tuples that determined the schema follow it, without another read.
             if path == _STANDARD and not isinstance(given, Schema):
                 await _readable(file.fileno())
             given = await context.in_thread(next, batches, None)
@@ -205,10 +205,10 @@ def _types(schema: Schema | None) -> Types:
 
 
 def _opened(path: str, target: Path | None) -> BinaryIO:
-    """A file without a buffer: what is read from it is what is there."""
+    """Open a file without a buffer, so that a read returns as soon as there are bytes."""
     try:
         if target is None:
-            # A copy: closing it leaves standard input open, and several may wait for it.
+            # A copy: closing it leaves standard input open, and several statements may wait for it.
             return cast(BinaryIO, open(os.dup(0), "rb", buffering=0))
         return cast(BinaryIO, open(target, "rb", buffering=0))
     except OSError as error:
@@ -216,7 +216,7 @@ def _opened(path: str, target: Path | None) -> BinaryIO:
 
 
 async def _readable(descriptor: int) -> None:
-    """Wait until a pipe or terminal has something, in a way that can be cancelled."""
+    """Wait until a pipe or terminal has input, in a way that can be cancelled."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -227,7 +227,7 @@ async def _readable(descriptor: int) -> None:
     try:
         loop.add_reader(descriptor, wake)
     except (OSError, NotImplementedError):
-        return  # an ordinary file is always ready; some loops cannot tell
+        return  # an ordinary file is always ready; some loops cannot watch one
     try:
         await ready
     finally:
@@ -256,20 +256,20 @@ async def write(
     formulas: Formulas | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Write a relation to a file, also an empty one, or to standard output as it streams; pass it on.
+    """Write a relation to a file, or to standard output as it streams, and pass it on.
 
-    The file appears when the statement has ended well, whole, in the place of the one before; otherwise
-    nothing changes. Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are texts,
-    embedded relations JSON. In CSV and TSV, a text that a spreadsheet would take for a formula gets an
-    apostrophe in front.
+    The file replaces the previous one, as a whole, when the statement has ended successfully; otherwise
+    nothing changes. An empty relation is written too. Decimals keep their digits, dates are in ISO 8601, NaN
+    and the infinities are texts, and embedded relations are JSON. In CSV and TSV, a text that a spreadsheet
+    would take for a formula gets an apostrophe in front.
 
     Arguments:
         rel: the tuples.
         path: the file, relative to the plan's; `-` is standard output. It lies in the folder of the plan, or
             where `allow` under `[files]` in the configuration says.
-        format: jsonl, csv, tsv, json (one array) or parquet; by default told by the file's name, jsonl for
-            standard output.
-        append: keep what the file has, and add to it; not for json and parquet.
+        format: jsonl, csv, tsv, json (one array) or parquet; by default that of the file's name, and jsonl
+            for standard output.
+        append: keep the content of the file and add to it; not for json and parquet.
         formulas: `keep` writes such texts as they are; `formulas` under `[files]` in the configuration says
             so for all files.
 
@@ -285,7 +285,7 @@ async def write(
         destination.open()
         await context.in_thread(destination.start, append)
         while (batch := await rel.receive()) is not None:
-            # What has come meanwhile shares a trip to the thread.
+            # Batches that have arrived meanwhile are written in one call on the thread.
             while len(batch) < _MOST_ROWS and (more := rel.take()) is not None:
                 batch = [*batch, *more]
             await context.in_thread(destination.write, batch, rel.schema or Schema(()))

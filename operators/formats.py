@@ -25,10 +25,10 @@ _LIBRARY = (
     "aioflow.operators.text_formats",
     "aioflow.operators.parquet",
 )
-# By attribute; None for one that is to be there, of whatever type.
+# By attribute; None for an attribute of any type that must be present.
 Types: TypeAlias = Mapping[str, Type | None]
 # (file, its name for messages, types of attributes) -> first the schema, then batches, on a worker thread.
-# Each step blocks only for what the file does not have yet: it gives an empty batch rather than read twice.
+# Each step reads at most once: it yields an empty batch rather than read twice.
 Read: TypeAlias = Callable[[BinaryIO, str, Types], Iterator[Schema | Batch]]
 
 
@@ -43,11 +43,11 @@ class Writer(Protocol):
 class Format:
     """A file format. `appends` says whether its `write` can go on with a file that has tuples already.
 
-    `write` gets the file, the schema, and the beginning of the file that it goes on with, if any. For a
-    relation that ended empty before anything told its attributes it is called only if the format `has_frame`:
-    a file without tuples has something in it. A format that `is_text` may be shown on a terminal, where one
-    that `is_json` has escapes of its own for what a terminal would obey. One for spreadsheets keeps texts
-    from being taken for formulas; `with_formulas` is the same format without that.
+    `write` gets the file, the schema, and the beginning of the file that it continues, if any. For a relation
+    that ended empty before its attributes were known, it is called only if the format `has_frame`, which
+    means that a file without tuples is not empty. A format that `is_text` may be shown on a terminal. One
+    that `is_json` has escapes of its own for control characters. A format for spreadsheets keeps texts from
+    being taken for formulas; `with_formulas` is the same format without that.
     """
 
     name: str
@@ -61,18 +61,18 @@ class Format:
     with_formulas: Format | None = field(default=None, repr=False)
 
     def keeping(self, formulas: Formulas) -> Format:
-        """Return the format that treats formulas so."""
+        """Return the variant of the format with this treatment of formulas."""
         return self if formulas == "neutral" or self.with_formulas is None else self.with_formulas
 
     def for_terminal(self) -> Format:
-        """Return the format as a terminal can be sent it; an InputError if it is no text."""
+        """Return the variant of the format for a terminal; raise an InputError if it is not text."""
         if not self.is_text:
             raise InputError(f"{self.name} is not for a terminal: write it to a file")
         return replace(self, write=lambda file, schema, start: _TerminalWriter(self, file, schema, start))
 
 
 class _TerminalWriter:
-    """Writes tuples for a terminal: values on one line, and nothing in them that it would obey."""
+    """Writes tuples for a terminal: values on one line, without control characters."""
 
     def __init__(self, format: Format, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
         self._file = file
@@ -102,7 +102,7 @@ def _on_one_line(value: Value) -> Value:
 
 
 class Formats:
-    """Formats by name and by the ending of a file's name."""
+    """The formats by name and by file extension."""
 
     def __init__(self) -> None:
         self._formats: dict[str, Format] = {}
@@ -120,7 +120,7 @@ class Formats:
         return self._formats.get(name.lower())
 
     def for_path(self, path: str) -> Format:
-        """The format of a file by the ending of its name; JSON lines for names without one, and for `-`."""
+        """Return the format for a file extension; JSON lines for names without one, and for `-`."""
         self._load()
         suffix = PurePath(path).suffix.lower()
         if not suffix:

@@ -1,6 +1,6 @@
-"""Calls of a registered function for tuples: what it gives, made into tuples and joined to its arguments.
+"""Calls of a registered function for tuples: its results become tuples, joined to the arguments.
 
-The dependent join: a tuple with the results that were computed from it added.
+The dependent join adds to a tuple the results that were computed from it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from aioflow.values.coercion import Declaration, row_of_mapping, value_of
 
 
 class DependentJoin:
-    """Joins results to the tuples that they were computed from; a result replaces an attribute of its name.
+    """Joins results to the tuples that they were computed from; a result replaces an attribute of the same
+    name.
 
-    Tuples without result are dropped unless `outer`: then they get nulls. Where only the first result
-    tells which attributes results have, `hold` what comes before it and `start` with it.
+    Tuples without result are dropped; with `outer` they get nulls. If the first result determines the
+    attributes of results, `hold` the tuples before it and `start` with it.
     """
 
     def __init__(self, schema: Schema, results: Schema | None, outer: bool, memory: MemoryBudget) -> None:
@@ -34,16 +35,16 @@ class DependentJoin:
         self._outer = outer
         self._held = RowBuffer(memory)
         self.results: Schema | None = None
-        self.only_adds = False  # whether a joined tuple is the tuple followed by its result
+        self.only_adds = False  # true if a joined tuple is the tuple followed by its result
         if results is not None:
             self.learn(results)
 
     def learn(self, results: Schema) -> Schema:
-        """From now on the attributes of results are known; the attributes of joined tuples."""
+        """Take the attributes of results, which are known from now on; return those of joined tuples."""
         self.results = results
         joined = self._schema.add(results)
         width = len(self._schema)
-        # Where the attributes of a joined tuple stand in the tuple followed by its result.
+        # The positions of a joined tuple's attributes in the tuple followed by its result.
         self._order = [
             width + results.position(name) if name in results else self._schema.position(name)
             for name in joined.names
@@ -53,7 +54,7 @@ class DependentJoin:
         return joined
 
     def rows(self, row: Row, results: Sequence[Row]) -> Batch:
-        """A tuple with each of its results."""
+        """Return a tuple joined to each of its results."""
         if not results:
             if not self._outer:
                 return []
@@ -69,7 +70,7 @@ class DependentJoin:
             self._held.append([row])
 
     def start(self, results: Schema) -> Iterator[Schema | Batch]:
-        """Learn the attributes of results; what an operator then yields: its schema and what was kept."""
+        """Learn the attributes of results; yield the operator's schema and the tuples that were held."""
         yield self.learn(results)
         for batch in self._held.batches():
             yield [joined for row in batch for joined in self.rows(row, ())]
@@ -90,14 +91,14 @@ _SINGLE_ANSWERS = _PLAIN | {dict}
 
 
 class _Failure:
-    """Stands for the answer of a call that failed."""
+    """Takes the place of the answer of a call that failed."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 class FunctionCalls:
-    """Calls of one function for the tuples of one input; `declared` are its results as the plan says them."""
+    """Calls of one function for the tuples of one input; `declared` is the schema of results in the plan."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class FunctionCalls:
         self._results = returns = function.returns or declared
         self._declaration = None if declared is None else Declaration(declared)
         self._argument, self._call_with = _parameter(function, schema)
-        # The attribute that a result which is no mapping stands for.
+        # The attribute for a result that is not a mapping.
         only = returns is not None and len(returns) == 1
         self._scalar_name = returns.names[0] if returns and only else function.name
 
@@ -123,7 +124,7 @@ class FunctionCalls:
         return self._call_with(self._argument(row))
 
     def caller(self) -> Callable[[Row], Awaitable[Batch] | AsyncGenerator[Batch, None]]:
-        """What `map_concurrently` is to call for each tuple."""
+        """Return the function that `map_concurrently` calls for each tuple."""
         if isasyncgenfunction(self._function.call):
             return self.one_by_one
         return self.on_loop if self._function.is_async else self.in_thread
@@ -132,7 +133,7 @@ class FunctionCalls:
         return self._rows(_results(await self._call(row)))
 
     async def one_by_one(self, row: Row) -> AsyncGenerator[Batch, None]:
-        """The results of an async generator as they come: at least one list."""
+        """Yield the results of an async generator as they come, in at least one list."""
         is_first = True
         async with aclosing(self._call(row)) as results:
             async for result in results:
@@ -148,7 +149,7 @@ class FunctionCalls:
         return self._rows(await self._context.in_thread(call, source=self._function.source))
 
     def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
-        """Call the function here and now for each tuple of a batch; what an operator then yields."""
+        """Call the function at once for each tuple of a batch; yield the operator's output."""
         ready: Batch = []
         for given in self._given(batch):
             if isinstance(given, Schema):
@@ -162,7 +163,7 @@ class FunctionCalls:
             yield ready
 
     def _given(self, batch: Batch) -> Iterator[Batch | Schema]:
-        """Bulk work for the tuples whose answers are single results; the others one by one."""
+        """Process tuples with single results in bulk, and the others one by one."""
         rows, start = iter(batch), 0
         while start < len(batch):
             answers, last = self._single_answers(rows)
@@ -174,7 +175,9 @@ class FunctionCalls:
             start = end + 1
 
     def _single_answers(self, rows: Iterator[Row]) -> tuple[list[Any], Any]:
-        """The answers for the next tuples, as long as each is one result or none, and the first other one."""
+        """Return the answers for the next tuples while each is one result or none, and the first other
+        answer.
+        """
         call = self._call_with
         answers: list[Any] = []
         # No `map` of calls: there a StopIteration of the function would look like the end of the tuples.
@@ -206,7 +209,7 @@ class FunctionCalls:
                 yield self._joining.rows(row, piece)
 
     def _singles(self, answers: list[Any]) -> Iterable[Row] | None:
-        """All results, if each tuple has one and they are as relations carry them; None if it is not so."""
+        """Return all results if each tuple has one and relations can carry it as it is; None otherwise."""
         assert self._results is not None
         names = self._results.names
         kinds = set(map(type, answers))
@@ -221,7 +224,7 @@ class FunctionCalls:
         return zip(*values, strict=True) if _PLAIN.issuperset(map(type, chain(*values))) else None
 
     def _pieces(self, row: Row, answer: Any) -> Iterator[Batch]:
-        """The results in an answer, in lists of a bearable length: at least one list, unless it fails."""
+        """Yield the results in an answer in lists of bounded length, at least one unless it fails."""
         if isinstance(answer, _Failure):
             self._context.fail(row, answer.error)
             return
@@ -242,11 +245,11 @@ class FunctionCalls:
             if is_first or piece:
                 yield piece
             is_first = False
-            if len(taken) < _PIECE_RESULTS:  # of those taken some may be no results
+            if len(taken) < _PIECE_RESULTS:  # some of those taken may be no results
                 return
 
     def _all_or_none(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
-        """The same lists, but none of them before the last is there."""
+        """Yield the same lists, but none of them before the last one is complete."""
         first, second = next(pieces), next(pieces, None)
         if second is None:
             yield first
@@ -259,7 +262,7 @@ class FunctionCalls:
     # --- joining --------------------------------------------------------------------------------
 
     def joined(self, row: Row, results: Batch) -> Iterator[Batch | Schema]:
-        """A tuple with its results; the first results tell the attributes where nobody declared them."""
+        """Yield a tuple with its results; the first results determine attributes that were not declared."""
         if self._joining.results is None:
             if self._results is None:
                 self._joining.hold(row)
@@ -269,7 +272,7 @@ class FunctionCalls:
             yield rows
 
     def end(self) -> Iterator[Batch | Schema]:
-        """What is left when no result told any attributes."""
+        """Yield the held tuples, if no result determined the attributes."""
         if self._joining.results is None:
             yield from self._joining.start(UNTOLD)
 
@@ -290,9 +293,10 @@ class FunctionCalls:
 
 
 def _parameter(function: Function, schema: Schema) -> tuple[Callable[[Row], Any], Callable[[Any], Any]]:
-    """What makes of a tuple the argument for a call, and the function as one of that argument.
+    """Return a function that makes the argument of a call from a tuple, and the function that takes it.
 
-    It is the value that the function takes, the tuple of several, or the whole tuple as a mapping.
+    The argument is the only value that the function takes, a tuple of several, or the whole tuple as a
+    mapping.
     """
     if function.takes is None:
         return partial(Record, schema), function.call
@@ -303,7 +307,7 @@ def _parameter(function: Function, schema: Schema) -> tuple[Callable[[Row], Any]
 
 
 def _results(answer: Any) -> Iterable[Any]:
-    """What a function gave, as any number of results."""
+    """Return the answer of a function as any number of results."""
     if answer is None:
         return ()
     if isinstance(answer, Iterable) and not isinstance(answer, _SINGLE):
@@ -312,5 +316,5 @@ def _results(answer: Any) -> Iterable[Any]:
 
 
 def _checked(row: Row) -> Row:
-    """Values as relations carry them."""
+    """Return the values as relations carry them."""
     return row if _PLAIN.issuperset(map(type, row)) else tuple([value_of(value) for value in row])

@@ -1,4 +1,4 @@
-"""Python functions in plans: apply, for each tuple; aggregate, on whole relations."""
+"""Python functions in plans: apply calls one for each tuple, aggregate for whole relations."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ async def apply(
 ) -> AsyncGenerator[Batch | Schema, None]:
     """Call a registered Python function with each tuple and add its results.
 
-    The function gets the tuple as a mapping, or the values of the attributes that it was registered to
-    take. It gives a mapping, a single value (for the one attribute that it was registered to return, else
-    one named like the function), None for no result, or many of these: as a list, or one by one as a
-    generator. A result named like an attribute of the tuple replaces it. Async functions, and those
-    registered as blocking, which run on worker threads, are called for several tuples at once.
+    The function gets the tuple as a mapping, or the values of the attributes that it was registered to take.
+    It returns a mapping, a single value (for the one attribute that it was registered to return, else one
+    named like the function), None for no result, or many of these, as a list or as a generator. A result with
+    the name of an attribute of the tuple replaces it. Async functions are called for several tuples at once,
+    and so are functions registered as blocking, which run on worker threads.
 
     Arguments:
         rel: the tuples.
-        function: the name under which it was registered.
-        outer: keep tuples without result, beside nulls.
+        function: the name under which the function was registered.
+        outer: keep tuples without result, with nulls.
         schema: the attributes of results with their types, such as `k char, price number`, for a function
-            that was not registered with them: the plan is checked with them, and other results fail.
+            that was not registered with them. The plan is checked with them, and other results fail.
 
     Examples:
         apply (houses, "geocode" : located)
@@ -78,7 +78,7 @@ async def apply(
     with DependentJoin(rel.schema, called.returns or declared, outer, context.memory) as joining:
         calls = FunctionCalls(called, rel.schema, joining, context, declared)
         if called.is_async or called.blocking:
-            # A call on a thread takes its permit with the thread.
+            # A call on a thread takes its permit together with the thread.
             permit, source = called.is_async, called.source
             call = calls.caller()
             async for row, results in map_concurrently(call, rel, context, permit=permit, source=source):
@@ -124,19 +124,19 @@ async def aggregate(
     relation: bool = True,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Compute functions of the whole relation, or of groups of it, at its end.
+    """Compute functions of the whole relation, or of its groups, at its end.
 
-    One tuple comes out, also for an empty relation, or one for each group: the attributes that groups
-    are made by, the tuples themselves packed in `relation`, and the results. Built in are count, sum,
-    avg, min, max, first and list; others are registered in Python. Nulls are left out, as in SQL.
+    The result is one tuple, even for an empty relation, or one for each group. It has the attributes of BY,
+    the tuples themselves packed in `relation`, and the results. The functions count, sum, avg, min, max,
+    first and list are built in; others are registered in Python. Nulls are left out, as in SQL.
 
     Arguments:
         rel: the tuples.
-        functions: calls such as `sum(price) as total, count() as n`; the argument may be an expression,
-            with `distinct` before it each value counts once.
-        by: the attributes that make groups.
-        relation: `false` leaves out the attribute `relation`. The tuples are kept for it only where
-            somebody may read it: behind a `project` without it they are not.
+        functions: calls such as `sum(price) as total, count() as n`. The argument may be an expression. With
+            `distinct` before it, each value counts once.
+        by: the attributes to group by.
+        relation: `false` leaves out the attribute `relation`. Its tuples are kept only if the attribute may
+            be read: not if a `project` without it follows.
 
     Examples:
         aggregate (houses, "count() as n, avg(price) as price" : summary)
@@ -149,7 +149,7 @@ async def aggregate(
         async for batch in rel.batches():
             aggregation.add(batch)
         for results in in_batches(aggregation.results()):
-            if relation and not packs:  # nobody reads it
+            if relation and not packs:  # it is not read
                 results = [(*row[:width], None, *row[width:]) for row in results]
             yield results
 

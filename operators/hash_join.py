@@ -1,9 +1,9 @@
-"""The symmetric hash join: both inputs stream, a pair leaves when its second half arrives.
+"""The symmetric hash join: both inputs stream, and a pair leaves when its second half arrives.
 
-Both sides are remembered in tables that spill. Once an input has ended, the other's rows need not be
-remembered: a short input joined to an endless one takes no more memory than the short one.
+Both sides are stored in tables that spill. Once an input has ended, rows of the other need not be stored: a
+short input joined to an endless one takes no more memory than the short one.
 
-The rows of one side of a join by key, made for speed: most keys have one row, which needs no list.
+The tables are made for speed: most keys have one row, which needs no list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Found: TypeAlias = Row | list[Row] | None
 
 
 class JoinTable:
-    """Rows by key; those that memory has no place for are on disk."""
+    """Rows by key; rows that do not fit in memory are on disk."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
@@ -53,7 +53,7 @@ class JoinTable:
                 table[key] = [known, row]  # type: ignore[list-item]  # it is a row
 
     def get_all(self, keys: Sequence[Hashable]) -> Iterable[Found]:
-        """What there is for each key."""
+        """Yield the rows of each key."""
         if self._others is None:
             return map(self._rows.get, keys)
         return [
@@ -67,7 +67,7 @@ class JoinTable:
         return [*as_rows(known), *stored]
 
     def items(self) -> Iterator[tuple[Hashable, Batch]]:
-        """Each key with its rows; a key that has some in memory and some on disk comes twice."""
+        """Yield each key with its rows; a key with rows in memory and on disk comes twice."""
         for key, known in self._rows.items():
             yield key, as_rows(known)
         if self._others is not None:
@@ -83,7 +83,7 @@ class JoinTable:
 
 
 def as_rows(found: Found) -> Batch:
-    """What was found, always as a list."""
+    """Return the rows that were found, always as a list."""
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
@@ -95,9 +95,9 @@ _PIECE_ROWS = 4096
 
 
 class Side(Keyed):
-    """One input of a join: its rows by key, and what becomes of those that find no partner.
+    """One input of a join: its rows by key, and the treatment of rows without partner.
 
-    `pad` makes a result of a row without partner; None when such rows are dropped.
+    `pad` makes a result of a row without partner. It is None if such rows are dropped.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Side(Keyed):
         super().__init__(stream, key)
         self.pad = pad
         self.rows = JoinTable(memory)
-        self.settled = False  # the fate of the rows remembered here is known, and they are forgotten
-        # The numbers, kept in an additional column, of rows that found a partner. Used only where a
-        # condition stands beside the equality: otherwise the keys tell.
+        self.settled = False  # all results of the rows stored here have left, and the rows are dropped
+        # The numbers, from an additional column, of rows that found a partner. They are used only if there is
+        # a condition beside the equality: otherwise the keys suffice.
         self.matched = KeySet(memory)
         self._count = 0
 
@@ -122,7 +122,7 @@ class Side(Keyed):
 
 
 class HashJoin:
-    """An inner or outer join. A result is a left row and the `tail` of a right row (None: all of it)."""
+    """An inner or outer join. A result is a left row and the `tail` of a right row; by default all of it."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class HashJoin:
         self._tail = tail
         self._rest = rest
         self._is_outer = left.pad is not None or right.pad is not None
-        # Where right rows are not needed whole again, their tails are remembered.
+        # If right rows are not needed whole again, only their tails are stored.
         self._keeps_tails = tail is not None and rest is None and right.pad is None
         self._matched_keys = KeySet(memory)
 
@@ -231,7 +231,7 @@ class HashJoin:
         return results
 
     def _settle(self) -> Iterator[Batch]:
-        """Where an input is over, emit what remained without partner on the other side and forget it."""
+        """When an input has ended, emit rows of the other side without partner, and drop its rows."""
         for side, other in ((self._left, self._right), (self._right, self._left)):
             if other.over and not side.settled:
                 side.settled = True
@@ -264,7 +264,7 @@ def _right_pairs(tails: Batch, partners: Sequence[Found]) -> Iterator[Batch]:
 
 
 def _pieces(found: Found) -> Iterator[Batch]:
-    """Partners in lists of a bearable length: one row may have very many."""
+    """Yield partners in lists of bounded length, since one row may have very many."""
     rows = as_rows(found)
     if len(rows) <= _PIECE_ROWS:
         yield rows

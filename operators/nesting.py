@@ -1,4 +1,4 @@
-"""Relations inside tuples, and texts made of tuples: pack, unpack, format."""
+"""Operators for relations inside tuples, pack and unpack, and for texts made of tuples, format."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ def _pack_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
 async def pack(
     rel: Stream, *, attribute: str, by: Attributes | None = None, context: Context
 ) -> AsyncGenerator[Row, None]:
-    """Give one tuple that embeds the whole relation, also an empty one; or one for each group.
+    """Make one tuple that embeds the whole relation, even an empty one, or one tuple for each group.
 
     Arguments:
         rel: the tuples.
         attribute: the name of the attribute that embeds them.
-        by: attributes to group by: one tuple for each of their values, which it has beside the group.
+        by: attributes to group by. There is one tuple for each of their values, with these values and the
+            group.
 
     Examples:
         pack (houses, "houses" : parcel)
@@ -78,7 +79,7 @@ async def pack(
 
 
 async def collected(rel: Stream, memory: MemoryBudget) -> RowBuffer:
-    """All tuples of a relation; who gets the buffer closes it or hands it on."""
+    """Return all tuples of a relation in a buffer, which the caller must close or pass on."""
     rows = RowBuffer(memory)
     try:
         async for batch in rel.batches():
@@ -90,7 +91,7 @@ async def collected(rel: Stream, memory: MemoryBudget) -> RowBuffer:
 
 
 def embedded(schema: Schema, rows: Batch, memory: MemoryBudget) -> Relation:
-    """A relation as a value, on disk when it is long and memory is short."""
+    """Return a relation as a value, on disk when it is long and memory is short."""
     if len(rows) <= _PIECE_ROWS:
         return Relation(schema, rows)
     buffer = RowBuffer(memory)
@@ -121,17 +122,17 @@ async def unpack(
     schema: DeclaredSchema | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch | Schema, None]:
-    """Give the tuples of embedded relations, each joined to the rest of the tuple around it.
+    """Pass on the tuples of embedded relations, each joined to the rest of the tuple around it.
 
-    The first embedded relation tells which attributes there are: what later ones lack is null, what
-    they have in addition is an error. Lists of values, such as `all` and `list` give, are unpacked into the
-    attribute that they stand in. JSON texts of lists are unpacked as well.
+    The first embedded relation determines the attributes. Attributes that later ones lack are null, and
+    additional ones are an error. Lists of values, such as those of `all` and `list`, are unpacked into the
+    attribute that contains them. JSON texts of lists are unpacked as well.
 
     Arguments:
         rel: the tuples.
         attribute: the attribute that embeds relations.
-        outer: keep tuples whose relation is empty or null, beside nulls.
-        schema: the attributes of the embedded relations with their types, such as `k char, price number`: the
+        outer: keep tuples whose relation is empty or null, with nulls.
+        schema: the attributes of the embedded relations with their types, such as `k char, price number`. The
             plan is checked with them, and other attributes are an error.
 
     Examples:
@@ -150,7 +151,7 @@ async def unpack(
 
 
 class _Unpacking:
-    """Joins embedded tuples to what stands around them, batch by batch."""
+    """Joins embedded tuples to the tuples around them, batch by batch."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _Unpacking:
         self._joining = joining
 
     def unpack(self, batch: Batch) -> Iterator[Batch | Schema]:
-        """The joined tuples, and before the first of them their attributes."""
+        """Yield the joined tuples, and before the first of them their schema."""
         joining = self._joining
         results: Batch = []
         for row in batch:
@@ -196,17 +197,17 @@ class _Unpacking:
             yield results
 
     def _named(self, relation: Relation) -> Relation:
-        """The values of a list are called as SCHEMA says, or else as the list is."""
+        """Return a list with its values named as in SCHEMA, or else like the list."""
         if not relation.is_list:
             return relation
         return Relation(Schema((self._value_name,), relation.schema.types), relation.rows)
 
     def _fitted(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
-        """The tuples, read as SCHEMA declares them."""
+        """Yield the tuples, read as SCHEMA declares them."""
         return pieces if self._declaration is None else map(self._declaration.rows, pieces)
 
     def end(self) -> Iterator[Batch | Schema]:
-        """What is left when no relation told any attributes."""
+        """Yield the held tuples, if no relation determined the attributes."""
         if self._joining.results is None:
             yield from self._joining.start(UNTOLD)
 
@@ -228,7 +229,7 @@ def _relation(value: Value, attribute: str) -> Relation:
 
 
 def _pieces(relation: Relation, schema: Schema) -> Iterator[Batch]:
-    """The tuples, with their columns as `schema` has them, in short lists: at least one."""
+    """Yield the tuples in at least one short list, with their columns in the order of `schema`."""
     rows: Iterator[Row] = iter(relation.rows)
     if relation.schema.names != schema.names:
         rows = (row_of_mapping(schema, Record(relation.schema, row)) for row in rows)
@@ -259,7 +260,7 @@ def _format_rows(settings: Settings) -> Callable[[Sequence[Row]], Batch]:
 
 
 def _with_text(schema: Schema, formatter: Formatter, name: str) -> Callable[[Sequence[Row]], Batch]:
-    """A function that adds the text to each row of a batch."""
+    """Return a function that adds the text to each row of a batch."""
     write = formatter.row
     if name not in schema:
         return lambda batch: [(*row, write(row)) for row in batch]
@@ -275,13 +276,12 @@ async def format(
     attributes: RepeatableAttributes | None = None,
     as_: str = "text",
 ) -> AsyncGenerator[Batch, None]:
-    """Add an attribute with a text that is made of others.
+    """Add an attribute with a text that is made of other attributes.
 
     Arguments:
         rel: the tuples.
-        template: the text, with a conversion such as `%s` for each of the attributes listed, or with
-            their names in braces, `{beds}`, when none are listed. `%q` writes a value as an expression
-            would have it.
+        template: the text, with a conversion such as `%s` for each of the attributes listed, or with names in
+            braces, `{beds}`, if none are listed. `%q` writes a value as a literal of expressions.
         attributes: the attributes for the conversions, in order.
         as_: the name of the new attribute.
 

@@ -1,4 +1,4 @@
-"""Short messages to people: notify and phone, which post them to the outbox of the run."""
+"""Operators for short messages: notify and phone, which post them to the outbox of the run."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ async def notify(
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """Tell a chat, push service, webhook or desktop of a relation at its end, or of each tuple.
+    """Notify a chat, push service, webhook or desktop of a relation at its end, or of each tuple.
 
-    Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
-    has ended well, or not at all. Tuples are passed on once their message stands there. A message has a line
-    for each tuple, up to `most_rows` of the account, and says how many more there are. There is none for an
-    empty relation. A message about a doubtful relation says that it may be wrong, and why.
+    Messages are stored in the outbox of the run, in its database and its transaction: they are delivered if
+    the run ends successfully, or not at all. Tuples are passed on when their message is stored. A message has
+    a line for each tuple, up to `most_rows` of the account, and says how many more there are. There is no
+    message for an empty relation. A message about a doubtful relation says that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.
-        title: the title; with EACH attributes stand in it as `{name}`, otherwise `{count}`.
-        body: the text as a template of Jinja2 over `rows` and `count`, with EACH over the attributes and
-            `row`; `table` is what would stand there without.
+        title: the title; with EACH it may have attributes as `{name}`, otherwise `{count}`.
+        body: the text, as a Jinja2 template with `rows` and `count`, or with the attributes and `row` for
+            EACH; `table` is the default text.
         each: a message for each tuple.
-        even_if_empty: a message also for a relation without tuples.
-        via: an account of the configuration, `[notify.NAME]`; by default the one called default, or the only
-            one there is.
-        delivery: at-least-once, or at-most-once for what must rather be lost than come twice.
-        db: the database whose outbox takes the messages.
+        even_if_empty: send a message even for a relation without tuples.
+        via: an account of the configuration, `[notify.NAME]`; by default the one named default, or the only
+            one.
+        delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        db: the database of the outbox.
 
     Examples:
         notify (houses, "{count} new houses") {VIA: team}
@@ -135,24 +135,24 @@ async def phone(
 ) -> AsyncGenerator[Batch, None]:
     """Send a text message about a relation at its end, unless it is empty, or about each tuple.
 
-    Messages stand in the run's outbox, in its database and its transaction: they are delivered when the run
-    has ended well, or not at all. Tuples are passed on once their message stands there. A message has the
-    values of each tuple on a line. One that is longer than the account's `most_segments` is cut, with a mark
-    and a warning, or sent as several where its `too_long` says so. A message about a doubtful relation says
-    that it may be wrong, and why.
+    Messages are stored in the outbox of the run, in its database and its transaction: they are delivered if
+    the run ends successfully, or not at all. Tuples are passed on when their message is stored. A message has
+    the values of each tuple on a line. A message that is longer than the account's `most_segments` is cut,
+    with a mark and a warning, or sent as several if its `too_long` says so. A message about a doubtful
+    relation says that it may be wrong, and why.
 
     Arguments:
         rel: the tuples.
-        to: a number with the code of its country, `"+49 151 12345678"`, or a list; with EACH also from the
-            tuple, `"{mobile}"`, if the account allows that number.
-        body: the text as a template of Jinja2 over `rows` and `count`, with EACH over the attributes and
-            `row`; `table` is what would stand there without.
+        to: a number with its country code, `"+49 151 12345678"`, or a list; with EACH also from the tuple,
+            `"{mobile}"`, if the account allows that number.
+        body: the text, as a Jinja2 template with `rows` and `count`, or with the attributes and `row` for
+            EACH; `table` is the default text.
         each: a message for each tuple.
-        even_if_empty: a message also for a relation without tuples.
-        via: an account of the configuration, `[phone.NAME]`; by default the one called default, or the only
-            one there is.
-        delivery: at-least-once, or at-most-once for what must rather be lost than come twice.
-        db: the database whose outbox takes the messages.
+        even_if_empty: send a message even for a relation without tuples.
+        via: an account of the configuration, `[phone.NAME]`; by default the one named default, or the only
+            one.
+        delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        db: the database of the outbox.
 
     Examples:
         phone (houses, to="+49 151 12345678") {BODY: "{{ count }} new houses"}

@@ -1,4 +1,4 @@
-"""Parquet, by pyarrow: columns with types, which the first row group decides where nothing declares them."""
+"""Parquet files, by pyarrow: the first row group determines the types of columns if none are declared."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _GROUP_ROWS = 20_000
 _GROUP_CHARACTERS = 1 << 24
 _READ_ROWS = 1024
-# Among the metadata of a column of texts: the type of the values that the texts stand for.
+# Key in the metadata of a text column: the type of the values that were written as texts.
 _TYPE = b"aioflow.type"
 _LARGEST_INTEGER = (1 << 63) - 1
 _LARGEST_EXACT = 1 << 53
 _DIGITS, _MOST_DIGITS = 38, 76
 
-# A value as the column holds it; None for one that does not fit.
+# Returns a value as the column holds it; None for one that does not fit.
 Convert: TypeAlias = Callable[[Value], Any]
 
 
@@ -48,7 +48,7 @@ def _arrow() -> Any:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the file: its name and type there, and how values become part of it."""
+    """A column of the file: its name and type in the file, and the conversion of values."""
 
     name: str
     kind: Any
@@ -73,7 +73,7 @@ class _Column:
 
 
 class ParquetWriter:
-    """Row groups of some thousand tuples. The types of columns are fixed with the first of them."""
+    """Writes row groups of some thousand tuples. The first group fixes the types of columns."""
 
     def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
         _arrow()
@@ -115,7 +115,7 @@ class ParquetWriter:
 
 
 class _Sink:
-    """A file that only takes bytes: it counts them itself, and is closed by its owner."""
+    """A write-only file, which counts its bytes itself. Its owner closes it."""
 
     closed = False
 
@@ -125,7 +125,7 @@ class _Sink:
 
     def write(self, data: Any) -> int:
         written = bytes(data)
-        # A writer that was given up ends its file when it is forgotten, long after the file was removed.
+        # An abandoned writer ends its file when it is garbage-collected, long after the file was removed.
         if not self._file.closed:
             self._file.write(written)
         self._size += len(written)
@@ -156,7 +156,7 @@ def _shown(value: Value) -> str:
 
 
 def _column(name: str, declared: Type | None, values: Sequence[Value]) -> _Column:
-    """A column for values of a declared type, or of their own; texts where they have several."""
+    """Return a column for values of a declared type, or else of their own; for mixed types, one of texts."""
     kinds = {type_of_value(value) for value in values} | {declared}
     kinds.discard(None)
     present = [value for value in values if value is not None]
@@ -194,7 +194,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _numbers(values: Sequence[Any]) -> tuple[Any, Convert]:
-    """Whole numbers of 64 bits, decimals or floats; texts where none of them can hold all values."""
+    """Return the type that can hold all numbers: 64-bit integers, floats, decimals, or else texts."""
     arrow = _arrow()
     if values and all(isinstance(value, int) and abs(value) <= _LARGEST_INTEGER for value in values):
         return arrow.int64(), _integer
@@ -231,7 +231,7 @@ def _integer(value: Value) -> int | None:
 
 
 def _float(value: Value) -> float | None:
-    """Return a number as the float that it equals; None where there is none."""
+    """Return the float that equals a number; None if there is none."""
     if isinstance(value, float):
         return value
     if not _is_number(value):
@@ -265,7 +265,7 @@ def _decimal(scale: int, whole_digits: int) -> Convert:
 
 
 def _dates(values: Sequence[Any]) -> tuple[Any, Convert]:
-    """Days, times without a zone, or moments: in the zone that all of them have, else in UTC."""
+    """Return the type for dates: days, times without a zone, or times in their common zone, else in UTC."""
     arrow = _arrow()
     times = [value for value in values if isinstance(value, datetime)]
     if values and not times:
@@ -299,7 +299,7 @@ def _time(value: Value) -> datetime | None:
 
 
 def _moment(value: Value) -> datetime | None:
-    """A moment in UTC, as which a time without a zone counts."""
+    """Return a time in UTC; a time without a zone counts as UTC."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         found = _time(value)
         return None if found is None else found.replace(tzinfo=UTC)
@@ -313,7 +313,7 @@ def _moment(value: Value) -> datetime | None:
 
 
 def read_parquet(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
-    """The tuples of a file, row group by row group; it must be a file, since its end is read first."""
+    """Yield the tuples row group by row group; not from a pipe, since the end of the file is read first."""
     arrow = _arrow()
     if not file.seekable():
         raise InputError(f"{name}: Parquet is read from files only, not from a pipe")
@@ -384,7 +384,7 @@ class _ReadColumn:
         return list(map(value_of, values))
 
 
-# Which test of pyarrow's types tells which type; None where each value tells its own.
+# The types by pyarrow's tests; None if each value has a type of its own.
 _TYPES: tuple[tuple[str, Type | None], ...] = (
     ("is_string", Type.CHAR),
     ("is_large_string", Type.CHAR),

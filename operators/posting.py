@@ -1,4 +1,4 @@
-"""How tuples become messages in the outbox of a run: what email, notify and phone share."""
+"""The shared part of email, notify and phone: tuples become messages in the outbox of a run."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
 
 
 def fires(settings: Settings) -> Firing:
-    """For each tuple, or for a relation."""
+    """Return the firing: for each tuple with EACH, else for the relation."""
     if settings.get("each"):
         return "tuple"
     return "end" if settings.get("even_if_empty") else "stream"
 
 
 def posts(settings: Settings) -> StoreUse:
-    """What such a statement does to a database."""
+    """Return the use that a statement with messages makes of a database."""
     return StoreUse(settings.get("db"), "post", whole=not settings.get("each"))
 
 
 def check_each(settings: Settings) -> None:
-    """A SettingError for what EACH leaves no sense to."""
+    """Raise a SettingError for settings that make no sense with EACH."""
     if settings["each"] and settings["even_if_empty"]:
         raise SettingError("with EACH there is a message for each tuple, so none for none", setting="each")
 
 
 def poster(channel: str, account: str, delivery: Delivery, database: str | None, context: Context) -> Post:
-    """What puts messages into the outbox of the run."""
-    from aioflow.messages import Outbox  # what a run needs, and no check
+    """Return a function that puts messages into the outbox of the run."""
+    from aioflow.messages import Outbox  # needed to run, not to check
 
     outbox = context.service(Outbox)
-    outbox.attend(database)  # what waits from earlier runs goes out with this one, whatever it finds
+    outbox.attend(
+        database
+    )  # messages that wait from earlier runs are delivered with this run, even if it has none
 
     async def post(contents: list[dict[str, Any]]) -> None:
         for content in contents:
@@ -57,7 +59,7 @@ def told(
     even_if_empty: bool,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
-    """The tuples whose messages stand in the outbox."""
+    """Post messages, and yield the tuples whose messages are in the outbox."""
     if each:
         return _told_each(rel, messages, post, context)
     return _told_whole(rel, messages, post, even_if_empty, context)
@@ -105,7 +107,7 @@ async def _told_whole(
 async def told_together(
     rels: Sequence[Stream], content: EmailContent, post: Post, even_if_empty: bool, context: Context
 ) -> AsyncGenerator[Batch, None]:
-    """The tuples of the first relation, once the message about all of them stands in the outbox."""
+    """Yield the tuples of the first relation, once the message about all relations is in the outbox."""
     with ExitStack() as stack:
         kept = {rel: stack.enter_context(RowBuffer(context.memory)) for rel in rels}
         async for rel, batch in interleave(*rels):
@@ -122,7 +124,7 @@ async def told_together(
 
 
 def _doubt(*rels: Stream) -> str:
-    """Why the tuples that have come may be wrong, if they may."""
+    """Return the reason why tuples that have arrived may be wrong; an empty text if there is none."""
     reasons = [reason for rel in rels for reason in rel.marks.doubtful]
     return reasons[0].text if reasons else ""
 
@@ -135,7 +137,7 @@ def _warn(messages: ShortMessages, context: Context) -> None:
 def _written(
     messages: ShortMessages, schema: Schema, batch: Batch
 ) -> list[tuple[Row, list[dict[str, Any]] | AioflowError]]:
-    """The messages for tuples, or why there is none; on a worker thread."""
+    """Return the messages for tuples, or the errors in their place; on a worker thread."""
     return [(row, _written_one(messages, schema, row)) for row in batch]
 
 

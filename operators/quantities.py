@@ -1,4 +1,4 @@
-"""Settings that are quantities: numbers of which not every one makes sense."""
+"""Types of settings that are quantities: numbers within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _refuse(kind_name: str, value: Any) -> SettingError:
 
 
 class Count(int):
-    """How many tuples; none is possible."""
+    """A number of tuples, which may be zero."""
 
     kind_name: ClassVar[str] = "a whole number, 0 or more"
     least: ClassVar[int] = 0
@@ -27,7 +27,7 @@ class Count(int):
 
 
 class PositiveCount(Count):
-    """How many tuples, at least one."""
+    """A number of tuples, at least one."""
 
     kind_name: ClassVar[str] = "a whole number, 1 or more"
     least: ClassVar[int] = 1
@@ -46,7 +46,7 @@ class Positive(float):
 
 
 class Duration(float):
-    """A time span in seconds, written as people do."""
+    """A time span in seconds, written as `90s`, `5m` or `1h30m`."""
 
     kind_name: ClassVar[str] = "a time span such as 90s, 5m or 1h30m"
 

@@ -47,7 +47,7 @@ def _select_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 
 
 def _condition_position(schema: Schema, name: str | None) -> int:
-    """The column with the conditions: the one named, the only one, or `text`."""
+    """Return the column with the conditions: the one named, the only one, or `text`."""
     if name is None:
         if len(schema) == 1:
             return 0
@@ -73,13 +73,13 @@ async def select(
 ) -> AsyncGenerator[Batch, None]:
     """Keep the tuples for which a condition holds.
 
-    The condition is a text, or comes from a second input, which is read to its end first: all of its
-    conditions must hold, and none at all lets every tuple pass.
+    The condition is a text, or comes from a second input, which is read to its end first. All of its
+    conditions must hold. If there are none, every tuple passes.
 
     Arguments:
         rel: the tuples.
-        conditions: a relation of conditions, in its only attribute, else in `text`, or in the one that
-            COND names.
+        conditions: a relation of conditions, in its only attribute, in `text`, or in the attribute that COND
+            names.
         where: the condition.
         cond: the attribute of the second input that has the conditions.
 
@@ -114,7 +114,7 @@ def _compiled(texts: Sequence[str], rel: Stream) -> list[Condition]:
     if rel.schema is not None and rel.schema.open:
         for text in texts:
             for name in _compile(text, None).names:
-                rel.position(name)  # lists it
+                rel.position(name)  # adds the name to the open schema
     return [_compile(text, rel.schema) for text in texts]
 
 
@@ -134,14 +134,14 @@ def _project_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
 
 
 def _projected(settings: Settings) -> frozenset[str] | None:
-    """The attributes that a projection reads; with a star that may be any."""
+    """Return the attributes that a projection reads; None with a star, since it may read any."""
     attributes = settings["attributes"]
     return None if attributes.schema is None else frozenset(attributes.names)
 
 
 @operator(schema=_project_schema, batchwise=lambda settings: settings["attributes"].rows, reads=_projected)
 async def project(rel: Stream, *, attributes: Projection) -> AsyncGenerator[Batch, None]:
-    """Give each tuple those attributes only, renamed or computed; duplicates stay.
+    """Reduce each tuple to some attributes, renamed or computed; duplicates stay.
 
     Arguments:
         rel: the tuples.
@@ -207,17 +207,17 @@ def _join_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
 
 
 def _other_names(name: str, side: str, schema: Schema, other: Schema) -> Iterator[str]:
-    """What an attribute of a join may turn out to be called, where an open schema may have its name too."""
+    """Yield the names that an attribute of a join may get, if an open schema may have its name too."""
     aliases = [alias for alias, known in schema.aliases if known == name]
     yield from aliases
     if other.open:
         yield from (f"{side}.{each}" for each in (name, *aliases) if each not in other)
         if name in other and any(known == name for _, known in other.aliases):
-            yield name  # if the other one is called by its alias
+            yield name  # if the other attribute has its alias as its name
 
 
 def _once(condition: JoinCondition) -> set[str]:
-    """Equated attributes that have one name on both sides appear once."""
+    """Return the equated attributes with the same name on both sides, which appear once."""
     return {left for left, right in condition.equated if left == right}
 
 
@@ -225,7 +225,7 @@ def _common(first: Type | None, second: Type | None) -> Type | None:
     return first if first == second else None
 
 
-# A tuple without partner leaves because of what the other side does not have.
+# A tuple without partner is a result because a row is missing on the other side.
 _NEEDS_WHOLE = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}
 
 
@@ -235,17 +235,17 @@ async def join(
 ) -> AsyncGenerator[Batch, None]:
     """Join the tuples of two inputs that match.
 
-    Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of
-    each input is hashed, the rest of the condition filters. Equated attributes of one name appear
-    once, other attributes of one name become `left.a` and `right.a`. Null never equals anything. Where a
-    tuple without partner is kept, results are doubtful if the input without the partner is partial.
+    Both inputs stream: a result leaves when its second half arrives. Equality between an attribute of each
+    input is hashed, and the rest of the condition filters. Equated attributes with the same name appear once;
+    other attributes with the same name become `left.a` and `right.a`. Null never equals anything. If tuples
+    without partner are kept, results are doubtful if the input without the partner is partial.
 
     Arguments:
         left: the first input, `left` in the condition.
         right: the second input, `right` in the condition.
         on: the condition, such as `left.zip = right.zip and left.price < right.budget`.
-        type: inner; left, right and full keep also what has no partner, beside nulls; semi keeps left
-            tuples that have a partner, anti those that have none.
+        type: inner; left, right and full also keep tuples without partner, with nulls; semi keeps left tuples
+            that have a partner, anti those that have none.
 
     Examples:
         join (houses, schools, "left.zip = right.zip" : choices)
@@ -285,7 +285,7 @@ def _pairs(
     once = _once(on)
     tail = [place for place, name in enumerate(right.schema.names) if name not in once]
     nulls = (None,) * len(tail)
-    # A right row without partner: its own values where an attribute appears once, null elsewhere.
+    # A right row without partner has its own values in attributes that appear once, and null elsewhere.
     places = [right.schema.position(name) if name in once else None for name in left.schema.names]
 
     def pad_left(row: Row) -> Row:
@@ -305,7 +305,7 @@ def _pairs(
 
 
 def _columns(places: Sequence[int]) -> Callable[[Row], Row]:
-    """Takes those columns of a row; a slice where they stand side by side, which is faster."""
+    """Return a function that picks columns of a row; adjacent columns are a slice, which is faster."""
     if places and list(places) == list(range(places[0], places[-1] + 1)):
         return itemgetter(slice(places[0], places[-1] + 1))
     return picker(places)

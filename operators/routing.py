@@ -1,4 +1,4 @@
-"""Where tuples go, and which of them: null, limit, sample, sort, emit, log."""
+"""Operators that direct and choose tuples: null, limit, sample, sort, emit, log."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def _null_lint(inputs: Sequence[str], outputs: Sequence[str | None], settings: S
     lint=_null_lint,
 )
 async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncGenerator[To, None]:
-    """Let one of two relations pass, by whether a third has tuples.
+    """Pass one of two relations, depending on whether a third has tuples.
 
-    If `d` ends without a tuple, `dt` flows to `t`; as soon as `d` has one, `df` flows to `f`. The other
-    output ends dead: what depends on it alone does not happen.
+    If `d` ends without a tuple, `dt` flows to `t`. As soon as `d` has a tuple, `df` flows to `f`. The other
+    output ends dead: statements that depend on it alone do not fire.
 
     Arguments:
-        d: the relation that is looked at.
-        dt: what flows when `d` is empty.
-        df: what flows when it is not.
+        d: the relation that is tested.
+        dt: the relation that flows if `d` is empty.
+        df: the relation that flows if `d` is not empty.
 
     Example:
         null (new-houses, apology, new-houses : nothing-new, news)
@@ -60,7 +60,7 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
         context.mark(d.marks.of_rows_so_far)
     d.close()
     taken, passed, other, dead = ("t", dt, df, "f") if empty else ("f", df, dt, "t")
-    other.close()  # first: its marks tell nothing of the results
+    other.close()  # first: its marks do not concern the results
     yield To(dead, DEAD)
     told = False
     async for batch in passed.batches():
@@ -74,12 +74,12 @@ async def null(d: Stream, dt: Stream, df: Stream, *, context: Context) -> AsyncG
 
 @operator(schema=same_as_input, depends_on_arrival=True, ends_early=True, needs_whole=(0,))
 async def limit(rel: Stream, *, count: Count, offset: Count = _NONE) -> AsyncGenerator[Batch, None]:
-    """Pass the first tuples and stop everything upstream that nobody else needs.
+    """Pass the first tuples, and stop statements upstream whose results are not needed elsewhere.
 
     Arguments:
         rel: the tuples.
-        count: how many pass at most.
-        offset: how many are left out before.
+        count: the number of tuples that pass at most.
+        offset: the number of tuples to skip before.
 
     Examples:
         limit (houses, 10 : few)
@@ -112,12 +112,12 @@ def _sample_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
 async def sample(
     rel: Stream, *, size: Count | None = None, fraction: Share | None = None, seed: int | None = None
 ) -> AsyncGenerator[Batch, None]:
-    """Pass tuples chosen by chance: a certain number at the end, or each with the same probability at once.
+    """Pass tuples chosen at random: a certain number at the end, or each at once with the same probability.
 
     Arguments:
         rel: the tuples.
-        size: how many are chosen, at the end of the input; all if there are fewer.
-        fraction: the probability with which each tuple passes, as it comes.
+        size: the number of tuples to choose, at the end of the input; all if there are fewer.
+        fraction: the probability with which each tuple passes, as it arrives.
         seed: a number that makes the choice repeatable for the same order of tuples.
 
     Examples:
@@ -140,7 +140,7 @@ async def sample(
 
 
 class _Reservoir:
-    """A uniform sample of a fixed size of all rows offered so far (Li's algorithm L: it skips ahead)."""
+    """A uniform sample of a fixed size of all rows offered so far, by Li's algorithm L, which skips ahead."""
 
     def __init__(self, size: int, random: Random) -> None:
         self.rows: Batch = []
@@ -165,7 +165,7 @@ class _Reservoir:
         self._skip -= len(batch) - place
 
     def _leap(self) -> None:
-        """Draw how many rows are passed over before the next one is taken."""
+        """Draw the number of rows to skip before the next one is taken."""
         self._weight *= exp(logarithm(1.0 - self._random.random()) / self._size)
         passed_over = log1p(-self._weight) if self._weight < 1.0 else -inf
         self._skip = floor(logarithm(1.0 - self._random.random()) / passed_over)
@@ -175,7 +175,7 @@ class _Reservoir:
 async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator[Batch, None]:
     """Pass all tuples in order, at the end of the input.
 
-    Tuples that are equal in all keys keep their order. What does not fit in memory is sorted on disk.
+    Tuples that are equal in all keys keep their order. Tuples that do not fit in memory are sorted on disk.
 
     Arguments:
         rel: the tuples.
@@ -193,18 +193,17 @@ async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator
 
 @operator(schema=same_as_input, effects=True, emits_to="name")
 async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Batch, None]:
-    """Send tuples to a named output of the run while it goes on, and pass them on.
+    """Send tuples to a named output of the run while it is running, and pass them on.
 
     Arguments:
         rel: the tuples.
-        name: the output; readers of the run's outputs find the tuples under it. It is none of those that the
-            plan declares.
+        name: the output under which readers of the run find the tuples. The plan must not declare it.
 
     Example:
         emit (houses, "found")
     """
     if rel.schema is not None and not rel.is_untold:
-        await context.emit(name, rel.schema, [])  # so that the output is there, if empty
+        await context.emit(name, rel.schema, [])  # so that the output exists even if empty
     async for batch in rel.batches():
         assert rel.schema is not None
         await context.emit(name, rel.schema, batch)
@@ -213,11 +212,11 @@ async def emit(rel: Stream, *, name: str, context: Context) -> AsyncGenerator[Ba
 
 @operator(schema=same_as_input, effects=True)
 async def log(rel: Stream, *, label: str = "", level: Level = "info") -> AsyncGenerator[Batch, None]:
-    """Write tuples to the log `aioflow.log` of Python's logging, their number at the end, and pass them on.
+    """Log tuples, and their number at the end, to Python's logger `aioflow.log`, and pass them on.
 
     Arguments:
         rel: the tuples.
-        label: stands before each.
+        label: a text before each tuple.
         level: the level of the log: debug, info, warning or error.
 
     Examples:

@@ -1,4 +1,4 @@
-"""The set operators: union, intersect, minus. They pair attributes by name, in the first input's order."""
+"""The set operators: union, intersect, minus. They match attributes by name, in the first input's order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from aioflow.runtime.spill import KeySet
 
 
 def paired(first: Schema, other: Schema) -> list[int]:
-    """The columns of `other` in the order of `first`; a SettingError when their names differ."""
+    """Return the columns of `other` in the order of `first`; raise a SettingError if their names differ."""
     if set(first.names) != set(other.names):
         raise SettingError(f"the inputs differ in their attributes: {_difference(first, other)}")
     return [other.position(name) for name in first.names]
 
 
 def _ask_for_the_same(schemas: Sequence[Schema]) -> None:
-    """Ask open ones for the attributes of one that is not; if all are open, each for those of the others."""
+    """Ask open schemas for the attributes of one that is not; if all are open, each for those of the rest."""
     reference = next((schema for schema in schemas if not schema.open), schemas[0])
     for schema in schemas:
         for name in reference.names:
@@ -46,7 +46,7 @@ def _difference(first: Schema, other: Schema) -> str:
 
 
 def merged(inputs: Sequence[Schema | None]) -> Schema | None:
-    """The schema of a union of these inputs; what is known of any tells the names of all."""
+    """Return the schema of a union of these inputs; any known schema gives the names of all."""
     known = [schema for schema in inputs if schema is not None]
     if not known:
         return None
@@ -75,7 +75,7 @@ def _union_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
     flattens=lambda settings: ("union", bool(settings.get("all"))),
 )
 async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGenerator[Batch | Schema, None]:
-    """Give the tuples of all inputs, each once.
+    """Pass the tuples of all inputs, each once.
 
     Arguments:
         inputs: relations with the same attributes, in any order.
@@ -103,7 +103,7 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
 
 
 async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tuple[Stream, Batch], None]:
-    """Batches as they come, or one input after the other."""
+    """Yield batches as they arrive, or one input after the other."""
     if not ordered:
         async for stream, batch in interleave(*inputs):
             if batch:
@@ -115,7 +115,9 @@ async def _batches(inputs: Sequence[Stream], ordered: bool) -> AsyncGenerator[tu
 
 
 def _ordering(first: Schema, other: Schema, nulls: int) -> Callable[[Batch], Batch]:
-    """A function that puts the columns of a batch, and nulls for missing ones, in the first input's order."""
+    """Return a function that puts the columns of a batch in the order of `first`, with nulls for missing
+    ones.
+    """
     positions = paired(first, other)
     if positions == list(range(len(positions))) and not nulls:
         return lambda batch: batch
@@ -149,7 +151,7 @@ def _positions(schema: Schema, on: Attributes) -> list[int]:
 
 
 def _compared(lhs: Stream, rhs: Stream, on: Attributes | None) -> tuple[Keyed, Keyed]:
-    """Both inputs, with the attributes to compare as their keys."""
+    """Return both inputs, with the attributes to compare as their keys."""
     assert lhs.schema is not None
     assert rhs.schema is not None
     names = on.names if on is not None else lhs.schema.names
@@ -161,11 +163,11 @@ def _compared(lhs: Stream, rhs: Stream, on: Attributes | None) -> tuple[Keyed, K
 async def intersect(
     lhs: Stream, rhs: Stream, *, on: Attributes | None = None, context: Context
 ) -> AsyncGenerator[Batch, None]:
-    """Give the tuples that both inputs have, each once and as soon as it has come from both.
+    """Pass the tuples that both inputs have, each once, as soon as it has arrived from both.
 
     Arguments:
         lhs: the tuples.
-        rhs: the tuples to find among them; the same attributes, in any order, unless ON says otherwise.
+        rhs: the tuples to look for; the same attributes, in any order, unless ON says otherwise.
         on: compare these attributes only; each tuple of `lhs` then stays or goes by itself, also
             duplicates.
 
@@ -186,9 +188,9 @@ async def intersect(
 async def minus(
     lhs: Stream, rhs: Stream, *, on: Attributes | None = None, context: Context
 ) -> AsyncGenerator[Batch, None]:
-    """Give the tuples of the first input that the second does not have, each once.
+    """Pass the tuples of the first input that the second does not have, each once.
 
-    Tuples leave as soon as the second input has ended; those of the first are held until then.
+    Tuples of the first input are held until the second has ended.
 
     Arguments:
         lhs: the tuples.

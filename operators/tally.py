@@ -1,4 +1,4 @@
-"""What expressions counted while they ran (divisions by zero, texts that are no numbers), told to the run."""
+"""Counters of expressions (divisions by zero, texts that are not numbers), added to those of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aioflow.expressions import Counters
 
 
 class Counting(Protocol):
-    """A bound expression that counts."""
+    """A bound expression with counters."""
 
     @property
     def counters(self) -> Counters: ...
@@ -19,7 +19,7 @@ class Counting(Protocol):
 
 @contextmanager
 def tallied(context: Context, *expressions: Counting) -> Iterator[None]:
-    """Tell the run what the expressions counted inside the block, also when it ends early."""
+    """Add the counters of expressions to those of the run after the block, even if it ends early."""
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""JSON lines, CSV and tab-separated values: text in lines, in UTF-8.
+"""The text formats, in UTF-8: JSON lines, CSV, tab-separated values and JSON.
 
-JSON: one array with an object for each tuple. It is read and written as it streams.
+JSON is one array with an object for each tuple. All of them are read and written as they stream.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def lines_of(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a file with their ends, as they come, each time with the number of the first."""
+    """Yield the lines of a file with their ends as they arrive, in lists with the first line's number."""
     number, pieces = 1, [b""]
     while chunk := file.read(_CHUNK_BYTES):
         pieces.append(chunk)
@@ -52,14 +52,14 @@ def _decoded(data: bytes, name: str, number: int) -> list[str]:
     except UnicodeDecodeError as error:
         line = number + data.count(b"\n", 0, error.start)
         raise InputError(f"{name}:{line}: not UTF-8 text: byte {data[error.start]:#04x}") from None
-    # Not splitlines: it also splits at characters that stand inside lines.
+    # Not splitlines, which also splits at characters that are allowed inside lines.
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
 class Typed:
-    """Reads values as the types that a plan gives them."""
+    """Converts values to the types that a plan declares."""
 
     def __init__(self, schema: Schema, types: Types) -> None:
         self._names = schema.names
@@ -82,7 +82,7 @@ class Typed:
 
 
 def read_json_lines(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
-    """An object a line. The first portion of the file and the types given tell the attributes."""
+    """Read an object per line. The first portion of the file and `types` determine the attributes."""
     reading: Objects | None = None
     for first, lines in lines_of(file, name):
         found = [
@@ -120,7 +120,7 @@ class Objects:
 
     @classmethod
     def told_by(cls, mappings: Iterable[dict[str, Any]], types: Types) -> Objects:
-        """The attributes are those of the objects that come first, and those that types are given for."""
+        """Make one with the attributes of the first objects, and those with a type in `types`."""
         names = tuple(dict.fromkeys(chain(*mappings, types)))
         return cls(Schema(names, tuple(map(types.get, names))), types)
 
@@ -135,7 +135,7 @@ class Objects:
 
 
 class JsonLinesWriter:
-    """An object a line."""
+    """Writes an object per line."""
 
     def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
         self._file = file
@@ -162,10 +162,10 @@ def encoded(text: str) -> bytes:
 
 
 class _Separated:
-    """Values with a separator between them, under a header.
+    """Values with a separator between them, after a header.
 
-    Spreadsheets open such files. A text that one of them would compute begins with an apostrophe, which shows
-    that it is text, unless the values are written `as_they_are`.
+    Spreadsheets open such files. A text that a spreadsheet would take for a formula gets an apostrophe in
+    front, unless the values are written `as_they_are`.
     """
 
     def __init__(self, separator: str, *, as_they_are: bool = False) -> None:
@@ -173,7 +173,7 @@ class _Separated:
         self._cell = cell if as_they_are else neutral_cell
 
     def read(self, file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
-        """An empty cell is null, every other a text unless a type is given."""
+        """Read rows; an empty cell is null, and every other cell is a text unless a type is given."""
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
         schema: Schema | None = None
         for first, lines in self._records(file, name):
@@ -195,7 +195,7 @@ class _Separated:
             yield batch
 
     def _records(self, file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
-        """Lines that make whole records: a quoted cell may go on over many of them."""
+        """Yield lines that make whole records; a quoted cell may extend over many lines."""
         first, open_quote = 1, False
         held: list[str] = []
         for _, lines in lines_of(file, name):
@@ -229,7 +229,7 @@ def _cells(cells: list[str], width: int) -> Row:
 
 
 class SeparatedWriter:
-    """Rows under a header, which a file that is gone on with has already."""
+    """Writes rows after a header; a file that is continued has its header already."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class SeparatedWriter:
 
     def _put(self, rows: Sequence[Sequence[str]]) -> None:
         text = io.StringIO()
-        # The csv module quotes the ends of its own lines only, but reads a carriage return as another.
+        # The csv module quotes only its own line ends, but reads a carriage return as one too.
         has_returns = any("\r" in cell for row in rows for cell in row)
         writer = csv.writer(
             text,
@@ -292,10 +292,10 @@ formats.add(_separated("csv", ".csv", ","))
 formats.add(_separated("tsv", ".tsv", "\t"))
 
 
-# Below this, an object that is not whole yet is looked at again whenever more of it has come; a longer one
-# only when it has doubled, since looking at it takes time in proportion to its length.
+# A shorter object that is incomplete is parsed again whenever more of it has arrived. A longer one is parsed
+# again only when it has doubled, since parsing takes time in proportion to its length.
 _SHORT_CHARACTERS = 1 << 20
-# An object that is cut off shows that in its last few characters, at the latest in `\ud83d\ude0`.
+# The error of an object that is cut off is in its last few characters, at the latest in `\ud83d\ude0`.
 _MOST_CUT_CHARACTERS = 16
 _BLANKS = " \t\r\n"
 
@@ -304,7 +304,7 @@ _BLANKS = " \t\r\n"
 
 
 def read_json(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batch]:
-    """An array of objects, or objects one after the other. The first ones, and types, tell the attributes."""
+    """Read an array or a sequence of objects. The first ones, and `types`, determine the attributes."""
     scan = _Scan(name)
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     reading: Objects | None = None
@@ -325,21 +325,21 @@ def read_json(file: BinaryIO, name: str, types: Types) -> Iterator[Schema | Batc
 
 
 class _Scan:
-    """Finds the objects of a text that comes in portions."""
+    """Finds the objects of a text that arrives in portions."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._decoder = json.JSONDecoder()
         self._text = ""
         self._place = 0
-        self._next_look = 0  # how long the text must be before it is worth looking at again
-        self._in_array: bool | None = None  # None: nothing was found yet
+        self._next_look = 0  # the length from which the text is parsed again
+        self._in_array: bool | None = None  # None if nothing was found yet
         self._has_ended = False
         self._needs_comma = False
         self._count = 0
 
     def objects(self, text: str, *, at_end: bool) -> list[dict[str, Any]]:
-        """Return the objects that are whole by now."""
+        """Return the objects that are complete by now."""
         self._text = self._text[self._place :] + text
         self._place = 0
         if len(self._text) < self._next_look and not at_end:
@@ -352,7 +352,7 @@ class _Scan:
         return found
 
     def _begin(self) -> bool:
-        """Go to the beginning of the next object; False if there is none yet, or none any more."""
+        """Go to the beginning of the next object; return False if there is none yet, or no more."""
         while self._skip_blanks():
             sign = self._text[self._place]
             if self._has_ended:
@@ -385,7 +385,7 @@ class _Scan:
         return bool(rest)
 
     def _object(self, at_end: bool) -> dict[str, Any] | None:
-        """Return the object that begins here; None if it is not whole yet."""
+        """Return the object that begins here; None if it is incomplete."""
         try:
             found, self._place = self._decoder.raw_decode(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -417,7 +417,7 @@ class _Scan:
 
 
 class JsonArrayWriter:
-    """An array with an object a line; an empty one without tuples."""
+    """Writes an array with an object per line; without tuples, an empty array."""
 
     def __init__(self, file: BinaryIO, schema: Schema, beginning: bytes) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Web sources: wrapper, which fetches and extracts for each tuple."""
+"""wrapper, which fetches pages and extracts from them for each tuple."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def _wrapper_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sche
 async def wrapper(
     rel: Stream | None = None, *, name: WrapperName, outer: bool = False, context: Context
 ) -> AsyncGenerator[Batch | Release, None]:
-    """Fetch and extract with a wrapper for each tuple, and add what it found.
+    """Fetch and extract with a wrapper for each tuple, and add the results.
 
-    The wrapper's inputs are taken from the tuple by name. A null input that the wrapper does not call
-    optional makes no request and gives no result, and is counted: so a recursion along Next links ends.
-    Several requests are under way at once, as many as workers and each host's own limits allow. Without
-    tuples the wrapper, which then can have no input that must be there, is asked once.
+    The wrapper's inputs are taken from the tuple by name. If an input is null and not optional, there is no
+    request and no result, and the tuple is counted: in this way a recursion along Next links ends. Several
+    requests are under way at once, as many as workers and the limits of each host allow. Without an input
+    relation, the wrapper is called once; it must not have required inputs then.
 
     Arguments:
         rel: the tuples.
         name: a WRAPPER of the plan's files, or one registered in Python.
-        outer: keep tuples without result, beside nulls.
+        outer: keep tuples without result, with nulls.
 
     Examples:
         wrapper ("search", criteria : page)

@@ -1,4 +1,4 @@
-"""Windows over streams that may never end: pieces of a stream, each as an embedded relation."""
+"""window, which cuts a stream that may never end into pieces, each an embedded relation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SCHEMA = Schema.of(window="relation", start="date", end="date")
 
 @dataclass
 class _Window:
-    """Rows of one piece. `start` is the number of the row, or the time, at which it begins."""
+    """The rows of one piece. `start` is the number of the row, or the time, at which it begins."""
 
     start: float
     opened: float
     rows: RowBuffer
-    ended: float | None = None  # None: now
+    ended: float | None = None  # None for now
 
 
 class _CountWindows:
@@ -43,7 +43,7 @@ class _CountWindows:
         self.open: deque[_Window] = deque()
 
     def offer(self, batch: Batch, now: float) -> Iterator[_Window]:
-        """Add rows; give the windows that they fill."""
+        """Add rows; yield the windows that they fill."""
         place = 0
         while place < len(batch):
             if self._seen % self._slide == 0:
@@ -60,42 +60,42 @@ class _CountWindows:
                 yield self.open.popleft()
 
     def due(self, now: float) -> Iterator[_Window]:
-        """The windows that end by the passing of time: none."""
+        """Yield the windows that have ended by time, which are none."""
         return iter(())
 
     def last(self) -> Iterator[_Window]:
-        """At the end of the input, the window that holds rows which no other one has held."""
-        # The oldest open window holds all that the younger ones hold.
+        """Yield, at the end of the input, the window with rows that no other window has held."""
+        # The oldest open window holds all rows of the younger ones.
         if self.open and self._covered < self._seen:
             yield self.open.popleft()
 
 
 class _TimeWindows:
-    """Windows of a number of seconds, one beginning every `slide` seconds; the first with the first row."""
+    """Windows of a number of seconds, one beginning every `slide` seconds, the first with the first row."""
 
     def __init__(self, seconds: float, slide: float, memory: MemoryBudget) -> None:
         self._seconds = seconds
         self._slide = slide
         self._memory = memory
         self._origin: float | None = None
-        self._newest = -inf  # when the newest row came
-        self._covered = -inf  # when the last window that was given ended
+        self._newest = -inf  # the arrival of the newest row
+        self._covered = -inf  # the end of the last window that was yielded
         self._next = 0  # the first window that may still be opened
         self.open: deque[_Window] = deque()
 
     @property
     def deadline(self) -> float | None:
-        """When the next window ends."""
+        """The time at which the next window ends."""
         return self.open[0].start + self._seconds if self.open else None
 
     def offer(self, batch: Batch, now: float) -> Iterator[_Window]:
-        """Add rows that came now; give the windows that ended before."""
+        """Add rows that arrived now; yield the windows that ended before."""
         yield from self.due(now)
         if self._origin is None:
             self._origin = now
         self._newest = now
         elapsed = now - self._origin
-        # A window is opened by a row: those that no row falls into are passed over.
+        # A row opens a window. Windows without rows are skipped.
         first = max(self._next, floor((elapsed - self._seconds) / self._slide) + 1)
         for number in range(first, floor(elapsed / self._slide) + 1):
             start = self._origin + number * self._slide
@@ -105,14 +105,14 @@ class _TimeWindows:
             window.rows.append(batch)
 
     def due(self, now: float) -> Iterator[_Window]:
-        """The windows that have ended by now."""
+        """Yield the windows that have ended by now."""
         while self.open and self.open[0].start + self._seconds <= now:
             window = self.open.popleft()
             window.ended = self._covered = window.start + self._seconds
             yield window
 
     def last(self) -> Iterator[_Window]:
-        """At the end of the input, the window that holds rows which no other one has held."""
+        """Yield, at the end of the input, the window with rows that no other window has held."""
         if self.open and self._newest >= self._covered:
             yield self.open.popleft()
 
@@ -136,17 +136,17 @@ async def window(
 ) -> AsyncGenerator[Row, None]:
     """Cut a stream into pieces: one tuple for each, with the tuples of the piece packed in `window`.
 
-    A piece has a certain number of tuples, or those that came within some seconds; `start` and `end`
-    say when it began and ended. A piece of time leaves when its time is over, unless no tuple fell into
-    it. At the end of the input the last piece leaves even when it is not full, if it holds a tuple that
+    A piece has a certain number of tuples, or those that arrived within some seconds. `start` and `end` are
+    the times at which it began and ended. A piece by time leaves when its time is over, unless it is empty.
+    At the end of the input the last piece leaves even if it is not full, provided that it holds a tuple that
     no piece before it held.
 
     Arguments:
         rel: the tuples.
-        count: how many tuples make a piece.
-        seconds: how long a piece lasts; the first begins with the first tuple.
-        slide: after how many tuples, or seconds, the next piece begins; by default where one ends.
-            Pieces overlap when it is smaller, and tuples between them are left out when it is larger.
+        count: the number of tuples in a piece.
+        seconds: the length of a piece; the first begins with the first tuple.
+        slide: the number of tuples, or seconds, after which the next piece begins; by default the end of a
+            piece. Pieces overlap if it is smaller, and tuples between them are left out if it is larger.
 
     Examples:
         window (prices, 10 : tens)
@@ -192,7 +192,7 @@ class _Packing:
 
 
 async def _receive(rel: Stream, deadline: float | None) -> Batch | None:
-    """The next batch, an empty one at the deadline, None at the end of the stream."""
+    """Return the next batch, an empty one at the deadline, or None at the end of the stream."""
     try:
         async with asyncio.timeout_at(deadline):
             return await rel.receive()

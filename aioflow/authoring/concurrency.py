@@ -1,4 +1,4 @@
-"""Works on many tuples at once: a function is called for each, and results leave as they come."""
+"""Concurrent work on many tuples: a function is called for each, and results leave as they come."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ def map_concurrently(
 ) -> ConcurrentCalls[T]:
     """Call a function for each tuple, several at once, each under a permit.
 
-    Gives (tuple, result) as calls end, or as an async generator function yields; in the order of the
-    tuples when the statement is ORDERED. `batches()` gives lists of those that are there.
-    A call that fails is reported to `context.fail`, and the rest goes on. Where ERRORS may take the failure,
-    a call gives all its results or none: those of a generator are held until it has ended, in memory and
-    then on disk, unless it yields a `Release`. Calls that take their permits themselves, and may wait for
-    something else before, can be under way for a `window` of tuples as long as there are permits that
-    nobody uses.
+    Yields (tuple, result) as calls end, or as an async generator function yields; in the order of the tuples
+    if the statement is ORDERED. `batches()` yields lists of all available pairs. A call that fails is
+    reported to `context.fail`, and the rest goes on. If ERRORS may take the failure, a call gives all its
+    results or none: those of a generator are held until it has ended, in memory and then on disk, unless it
+    yields a `Release`. Calls that take their permits themselves, and may wait for something else before, can
+    be under way for a `window` of tuples as long as there are unused permits.
     """
     return ConcurrentCalls(function, rows, context, permit, source, window or context.workers)
 
@@ -48,7 +47,7 @@ class _NoMore:
 _NO_MORE = _NoMore()
 _EARLY_AT_MOST = 64
 _WAITING_AT_MOST = 256
-# Then others have their turn: of two statements that get the same tuples, none is to queue all of them first.
+# Then other tasks run: of two statements that get the same tuples, neither should queue all of them first.
 _STARTED_AT_ONCE = 4
 _TURNS_FOR_URGENT = 12
 
@@ -58,7 +57,7 @@ def _results(held: RowBuffer) -> Iterator[Any]:
 
 
 class _Call(Generic[T]):
-    """A call for one tuple, and what became of it. One that gives its results one by one has many."""
+    """A call for one tuple, and its outcome. A call of a generator has many results."""
 
     __slots__ = ("error", "held", "is_done", "release", "results", "row")
 
@@ -72,7 +71,7 @@ class _Call(Generic[T]):
 
 
 class ConcurrentCalls(Generic[T]):
-    """What `map_concurrently` gives.
+    """The calls of `map_concurrently`, as an async iterator of (tuple, result).
 
     Its tasks belong to the step, which ends them with itself: no `finally` is needed here.
     """
@@ -100,7 +99,9 @@ class ConcurrentCalls(Generic[T]):
         self._holds = context.ordered or context.takes_failures
         self._pending: deque[Row] = deque()
         self._running = 0
-        self._waiting: deque[_Call[T]] = deque()  # ended; if ordered, all that were begun, in their order
+        self._waiting: deque[_Call[T]] = (
+            deque()
+        )  # calls that have ended; if ordered, all that were begun, in their order
         self._early: deque[tuple[Row, T]] = deque()  # results that can leave
         self._leaving: tuple[Row, RowBuffer] | None = None  # more of them, which were held
         self._rest: Iterator[T] = iter(())
@@ -123,7 +124,7 @@ class ConcurrentCalls(Generic[T]):
         return self._early.popleft()
 
     async def batches(self) -> AsyncGenerator[list[tuple[Row, T]], None]:
-        """All results that are there, whenever there are any."""
+        """Yield lists of all available results."""
         while True:
             await self._arrival()
             if not self._early:
@@ -194,11 +195,13 @@ class ConcurrentCalls(Generic[T]):
             self._spawn(self._work(self._begin()))
 
     def _has_room(self) -> bool:
-        """Results that nobody took yet count: a slow reader slows the calls down."""
+        """Return whether a call may begin. Results that were not taken yet count, so a slow reader slows
+        calls.
+        """
         return len(self._waiting) < self._waiting_at_most + (self._running if self._ordered else 0)
 
     def _may_look_ahead(self) -> bool:
-        """Whether more calls than workers help: those may wait for a host, and another host be free."""
+        """Return whether more calls than workers help: some may wait for a host while another is free."""
         return self._context.has_spare_permits(self._changed.set)
 
     def _begin(self) -> _Call[T]:
@@ -208,9 +211,9 @@ class ConcurrentCalls(Generic[T]):
         return call
 
     def _read(self) -> bool:
-        """Take the rows that are there; if there are none, have somebody wait for them."""
+        """Take the available rows; if there are none, have a task wait for them."""
         if self._reading is not None:
-            return False  # what it is about to give comes before anything else
+            return False  # the rows that it is about to return come first
         batch = self._rows.take()
         if batch is not None:
             self._pending.extend(batch)
@@ -233,7 +236,8 @@ class ConcurrentCalls(Generic[T]):
     def _let_others_pass(self) -> None:
         """Wait some turns of the loop with tuples that lead to no recursion.
 
-        What leads to one may come from the same tuples, but over more steps: its request is to leave first.
+        A statement that leads to one may get the same tuples over more steps, and its requests should leave
+        first.
         """
         if not self._turns_to_pass and not self._context.urgent:
             self._turns_to_pass = _TURNS_FOR_URGENT
@@ -249,7 +253,7 @@ class ConcurrentCalls(Generic[T]):
     # --- calls ------------------------------------------------------------------------------------
 
     async def _work(self, call: _Call[T]) -> None:
-        """Make a call, and in the same task those for further tuples that are there: a task is not cheap."""
+        """Make a call, and in the same task those for further available tuples, since a task is not cheap."""
         function = self._function
         while True:
             try:
@@ -285,7 +289,7 @@ class ConcurrentCalls(Generic[T]):
             call.results = (await cast("Awaitable[T]", self._function(call.row)),)
 
     async def _pull(self, call: _Call[T], results: AsyncGenerator[T | Release, None]) -> None:
-        """Results one by one; each pull is a firing, so that no permit is held while nobody takes them."""
+        """Take results one by one. Each pull is a firing, so that no permit is held while results wait."""
         if self._holds:
             call.held = RowBuffer(self._context.memory)
         async with aclosing(results):
@@ -305,7 +309,7 @@ class ConcurrentCalls(Generic[T]):
                         await self._release(call, Release(why))
 
     async def _release(self, call: _Call[T], release: Release) -> None:
-        """Hold the results of a call no longer, unless their order wants it."""
+        """Hold the results of a call no longer, unless their order requires it."""
         call.release = release
         if call.held is not None and not self._ordered:
             held, call.held = call.held, None
@@ -314,7 +318,7 @@ class ConcurrentCalls(Generic[T]):
                     await self._give(call.row, each)
 
     async def _give(self, row: Row, result: Any) -> None:
-        """Let a result leave, when there is room."""
+        """Let a result leave when there is room."""
         while len(self._early) >= _EARLY_AT_MOST:
             self._taken.clear()
             await self._taken.wait()
@@ -322,7 +326,7 @@ class ConcurrentCalls(Generic[T]):
         self._changed.set()
 
     def _drop_results(self, call: _Call[T], error: BaseException) -> None:
-        """Forget what a call that failed gave; if some of it has left, the failure ends the run."""
+        """Drop the results of a call that failed; if some of them have left, the failure ends the run."""
         if call.held is not None:
             call.held.close()
             call.held = None

@@ -1,6 +1,6 @@
-"""The context of an operator: its view of the run; and the values beside rows that an operator yields.
+"""The context of an operator, which is its view of the run, and the items beside rows that it may yield.
 
-`aioflow.authoring.concurrency` works on many tuples at once by means of it.
+`aioflow.authoring.concurrency` uses it to work on many tuples at once.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class To:
 
 @dataclass(frozen=True)
 class Release:
-    """An operator that cannot have its results held until it has ended yields this.
+    """Yielded by an operator whose results cannot be held until it has ended.
 
-    Where ERRORS may take a failure, results are held so that a failed firing gives none. After a Release they
+    If ERRORS may take a failure, results are held so that a failed firing gives none. After a Release they
     leave as they come, and a failure ends the run, with `why` in its message.
     """
 
@@ -129,11 +129,11 @@ class Context(Protocol):
 
     @property
     def position(self) -> Position:
-        """The position of the statement in the run; it tells which other statements come before it."""
+        """The position of the statement in the run, which determines the statements before it."""
 
     @property
     def ordered(self) -> bool:
-        """Whether results must leave in the order of their inputs."""
+        """True if results must leave in the order of their inputs."""
 
     @property
     def workers(self) -> int:
@@ -141,23 +141,23 @@ class Context(Protocol):
 
     @property
     def urgent(self) -> bool:
-        """Whether the results lead into a recursive call: such firings go first."""
+        """True if the results lead into a recursive call: such firings go first."""
 
     @property
     def runs_once(self) -> bool:
-        """Whether the statement runs only once in its run: its plan is neither recursive nor called again."""
+        """True if the statement runs only once in its run: its plan is neither recursive nor called again."""
 
     @property
     def sees_own_writes(self) -> bool:
-        """Whether the statement reads a store that a statement before it, in this run, writes to."""
+        """True if the statement reads a store that a statement before it, in this run, writes to."""
 
     @property
     def is_read_back(self) -> bool:
-        """Whether a statement after this one, in this run, reads the store that this one writes to."""
+        """True if a statement after this one, in this run, reads the store that this one writes to."""
 
     @property
     def takes_failures(self) -> bool:
-        """Whether failures go to ERRORS, of the statement or of a call around it.
+        """True if failures go to ERRORS, of the statement or of a call around it.
 
         If so, a firing must give all its results or none.
         """
@@ -186,7 +186,7 @@ class Context(Protocol):
 
     @property
     def memory(self) -> MemoryBudget:
-        """The account on which the structures of `aioflow.runtime.spill` keep rows."""
+        """The memory budget that the structures of `aioflow.runtime.spill` use for their rows."""
 
     def service(self, kind: type[T]) -> T:
         """Return an object that operators share through their engine or run, by its class.
@@ -226,8 +226,8 @@ class Context(Protocol):
 
         It is also killed, with a ProcessError, when it takes longer than `seconds`, or than
         `processor_seconds` of the processor; beyond `memory_bytes` it gets a MemoryError. The process imports
-        what it needs by the names of modules. A function of the main module has no such name: it runs on a
-        worker thread, without these limits.
+        modules by name. A function of the main module cannot be imported: it runs on a worker thread, without
+        these limits.
         """
 
     def clock(self) -> float:
@@ -268,7 +268,7 @@ class Context(Protocol):
 
     @property
     def is_watched(self) -> bool:
-        """Whether the events of the run have a listener."""
+        """True if the events of the run have a listener."""
 
     def publish(self, kind: Callable[..., StepEvent], *details: Any) -> None:
         """Send listeners an event of this statement: `kind` is called with its place and the details.

@@ -1,4 +1,4 @@
-"""Functions in Python that plans call by name: for each tuple (apply), or on a relation (aggregate)."""
+"""Python functions that plans call by name: for each tuple (apply), or for a relation (aggregate)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class Function:
     """A function of one tuple, given as a mapping, or of the attributes that it takes.
 
-    It gives a mapping, a scalar (the attribute is named like the function), None for no result, or
-    many of these.
+    It returns a mapping, a scalar (for an attribute named like the function), None for no result, or many of
+    these.
     """
 
     name: str
@@ -72,7 +72,7 @@ class FunctionRegistry(Generic[_Named]):
         return iter([self._functions[name] for name in self.names()])
 
     def find(self, name: Any) -> _Named:
-        """The function of that name; a SettingError with a suggestion when there is none."""
+        """Return the function of that name; raise a SettingError with a suggestion when there is none."""
         found = self.get(name) if isinstance(name, str) else None
         if found is None:
             raise SettingError(f"unknown {self.what} {name!r}{suggestion(str(name), self.names())}")
@@ -111,10 +111,10 @@ def function(decorated: Any = None, /, **traits: Any) -> Any:
 
     It gets the tuple as a mapping, or, with `takes="price, city"`, the values of those attributes as
     arguments. `returns` declares the attributes of its results ("price number, city char"), so that plans are
-    checked against them. A function is taken to change the world unless it is `pure`: it is then
-    never stopped early. A sync function that is `blocking` runs on a worker thread. `source` names
-    the partition of the worker budget that its calls use. A generator that never ends is `endless`: plans in
-    which something would wait for its end are refused.
+    checked against them. A function counts as one that changes the world, and is never stopped early, unless
+    it is `pure`. A sync function that is `blocking` runs on a worker thread. `source` names the partition of
+    the worker budget that its calls use. A generator that never ends is `endless`: plans in which a statement
+    would wait for its end are refused.
     """
     if decorated is None:
         return lambda later: function_with(later, **traits)
@@ -154,7 +154,7 @@ def aggregate_function(
 ) -> Any:
     """Register a function that `aggregate` calls with the list of an attribute's values.
 
-    `type` is the type of its result; `same_type` says that it is that of the argument.
+    `type` is the type of its result; with `same_type` that is the type of the argument.
     """
 
     def register(decorated: _Function) -> _Function:
@@ -174,7 +174,7 @@ def aggregate_function(
 
 
 def parse_attributes(text: str) -> Schema:
-    """The schema that `city char, beds number, link` declares."""
+    """Return the schema that `city char, beds number, link` declares."""
     types: dict[str, str | None] = {}
     for part in text.split(","):
         words = part.split()

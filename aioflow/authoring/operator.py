@@ -51,7 +51,7 @@ _ARGUMENT = re.compile(r"^(\w+): *(.*)$")
 
 
 def parse_docstring(docstring: str) -> tuple[str, dict[str, str], list[str]]:
-    """The text, the descriptions by argument name, and the examples (one a line)."""
+    """Return the text, the descriptions by argument name, and the examples (one a line)."""
     text: list[str] = []
     arguments: dict[str, str] = {}
     examples: list[str] = []
@@ -82,13 +82,13 @@ OperatorFunction: TypeAlias = Callable[..., AsyncIterator[Any]]
 Settings: TypeAlias = Mapping[str, Any]
 # Schemas of the inputs (None where one is not known) and the bound settings -> schema of each output.
 SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | Sequence[Schema | None] | None]
-# Names of a statement's inputs and of its outputs (None where tuples are not all that its readers act on,
-# or it is not read), bound settings -> warnings.
+# Names of a statement's inputs and of its outputs (None if its readers act on more than tuples, or it has no
+# reader), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
-# Bound settings -> how the statement uses a store.
+# Bound settings -> the statement's use of a store.
 StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
-# Bound settings and the run's services -> what is missing before the statement can run.
+# Bound settings and the run's services -> problems that keep the statement from running.
 Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
 Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless", "ends_early", "outside"]
 Firing: TypeAlias = Literal["stream", "tuple", "end"]
@@ -98,13 +98,13 @@ Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
 
 @dataclass(frozen=True)
 class StoreUse:
-    """The use of a store, such as a database, by a statement: `name` is None for the one taken by default.
+    """The use of a store, such as a database, by a statement: `name` is None for the default store.
 
-    Writes are committed when the run has ended well, and later reads of the same run see them. A "compare"
-    both reads and writes. A "post" (a message) is never read. An "update" is done at once, and other writers
-    wait from then to the end. A statement that acts on a relation as a `whole` does so when its input has
-    ended. `table` is the one that is written with the tuples of the first input, if it is known; a statement
-    that `evolves` it may add attributes to those of others.
+    Writes are committed when the run has ended successfully, and later reads of the same run see them. A
+    "compare" both reads and writes. A "post" (a message) is never read. An "update" is done at once, and
+    other writers wait from then to the end. A statement that acts on a relation as a `whole` does so when its
+    input has ended. `table` is the one that is written with the tuples of the first input, if it is known; a
+    statement that `evolves` it may add attributes to those of others.
     """
 
     name: str | None
@@ -158,7 +158,7 @@ class Operator:
     family: str = ""
     doc: str = ""
     examples: tuple[str, ...] = ()
-    # The program whose items settings may name, for a statement of it.
+    # For a statement of a program, the program whose items settings may name.
     program: Program | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -170,11 +170,11 @@ class Operator:
         return next((port for port in self.settings if port.name == folded), None)
 
     def within(self, program: Program) -> Operator:
-        """This operator for the statements of a program, where a setting of it names an item."""
+        """Return this operator for the statements of a program, if one of its settings names an item."""
         return replace(self, program=program) if any(port.names_item for port in self.settings) else self
 
     def bind(self, values: Mapping[str, Any], inputs: Sequence[Schema | None]) -> dict[str, Any]:
-        """All settings, by parameter name; raises SettingError for the first that is wrong."""
+        """Return all settings, by parameter name; raise a SettingError for the first that is wrong."""
         bound = {}
         for port in self.settings:
             if port.name in values:
@@ -184,26 +184,26 @@ class Operator:
         return bound
 
     def is_batchwise(self, inputs: int) -> bool:
-        """Whether a statement with so many inputs is a function from batch to batch."""
+        """Return whether a statement with so many inputs is a function from batch to batch."""
         return self.batchwise is not None and inputs == len(self.outputs) == 1
 
     def fails_by_tuple(self, settings: Settings, inputs: int) -> bool:
-        """Whether tuples fail one by one, and not the statement on its whole input."""
+        """Return whether tuples fail one by one, and not the statement on its whole input."""
         return self.is_batchwise(inputs) or self.fires(settings) == "tuple"
 
     def fires(self, settings: Settings) -> Firing:
-        """When a statement with these settings fires."""
+        """Return the firing of a statement with these settings."""
         if callable(self.firing):
             return self.firing(settings)
         grouped = self.grouped_by is not None and settings.get(self.grouped_by) is not None
         return "stream" if grouped else self.firing
 
     def arguments(self, bound: Settings) -> dict[str, Any]:
-        """Bound settings by the names of the function's parameters."""
+        """Return bound settings by the names of the function's parameters."""
         return {port.parameter or port.name: bound[port.name] for port in self.settings}
 
     def output_schemas(self, inputs: Sequence[Schema | None], bound: Settings) -> tuple[Schema | None, ...]:
-        """One schema for each output; None where only the run will tell."""
+        """Return a schema for each output; None if it is known only in the run."""
         if self.schema is None:
             return (None,) * len(self.outputs)
         result = self.schema(inputs, bound)
@@ -221,7 +221,7 @@ class Operator:
             return frozenset(range(len(self.inputs)))
 
     def has(self, trait: Trait, bound: Settings) -> bool:
-        """Whether a statement with these settings has a trait that may depend on them."""
+        """Return whether a statement with these settings has a trait that may depend on them."""
         answer = getattr(self, trait)
         return bool(answer(bound)) if callable(answer) else bool(answer)
 
@@ -230,18 +230,18 @@ class Operator:
 
 
 def same_as_input(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    """The output has the attributes of the first input."""
+    """A schema rule: the output has the attributes of the first input."""
     return inputs[0]
 
 
 def attributes(**types: str | None) -> SchemaRule:
-    """The output has these attributes, whatever the input: `attributes(title="char", n="number")`."""
+    """Return a rule for an output with just these attributes: `attributes(title="char", n="number")`."""
     schema = Schema.of(**types)
     return lambda inputs, settings: schema
 
 
 def adds(**types: str | None) -> SchemaRule:
-    """The output has the first input's attributes and these (a dependent join)."""
+    """Return a rule for an output with the first input's attributes and these (a dependent join)."""
     schema = Schema.of(**types)
     return lambda inputs, settings: inputs[0].add(schema) if inputs[0] is not None else None
 
@@ -287,30 +287,32 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
     gets the Context. It yields rows (tuples), batches (lists of rows), mappings, or, with several
     outputs, `To("name", …)`.
 
-    `schema` says which attributes come out; without it the first mapping tells. `firing` is "stream"
-    when it works on tuples as they come, "tuple" when each tuple is a firing of its own (and it
-    reports failures with `context.fail`), "end" when it fires once at the end of its input, even an
-    empty one; `grouped_by` names a setting with which it fires for groups, so for none when there are none.
-    A function of the settings that a statement has (by name, not all of them) may say which of these.
-    `effects` marks what changes the world. `flattens` gives a key: a statement that reads another
-    with the same key could as well read the other's inputs. `opens_late` lets it start before the
-    schemas of inputs after the first are known. `blocking_input` is the place of the input that is
-    read to its end before anything comes out. `exclusive_outputs` says that one of its two outputs ends dead,
-    whatever comes. `needs_whole` are the places of inputs in which a missing row
-    makes a row, or a wrong one, as in the second input of minus: what lacks rows there makes the results
-    doubtful. `orders` says that results come in an order of their own, so that their first rows alone may be
-    wrong where any are missing. `lint` gives warnings about how a plan uses it.
-    `batchwise` gives, for bound settings, a function from a batch to a batch that does the same and
-    keeps nothing. Where there is one input and one output it is called in place of the generator: it needs
-    no task, and tuples that fail are found by calling it for single ones. `reads` gives the attributes of
-    its input that it needs, None for all: who produces them can ask with `context.reads_attribute` and
-    save itself the others.
-    `endless` marks what never ends, `ends_early` what may end before its input does, `outside` what waits on
-    the outside world for each tuple.
-    `emits_to` is the setting that names an output of the run, which the plan must not declare itself.
-    `input_names` is the setting that has the names of the statement's inputs, unless the plan sets it.
-    `store` gives the StoreUse of a statement that reads or writes a store; a run writes to one only.
-    `requires` gives, for bound settings and the run's services, what is missing before it can run.
+    `schema` is a rule for the attributes of outputs; without it the first mapping determines them. `firing`
+    is "stream" if it works on tuples as they come, "tuple" if each tuple is a firing of its own (and it
+    reports failures with `context.fail`), "end" if it fires once at the end of its input, even an empty one;
+    `grouped_by` names a setting with which it fires once for each group. `firing` may also be a function that
+    chooses one of these by the settings of a statement (by name, not all of them). `effects` marks an
+    operator that changes the world. `flattens` returns a key: a statement that reads another with the same
+    key could as well read the other's inputs. `opens_late` lets it start before the schemas of inputs after
+    the first are known. `blocking_input` is the position of the input that is read to its end before there
+    are results. `exclusive_outputs` says that one of its two outputs always ends dead. `needs_whole` are the
+    positions of inputs in which a missing row makes a row, or a wrong one, as in the second input of minus:
+    if rows are missing there, the results are doubtful. `orders` says that results have an order of their
+    own, so that the first rows alone may be wrong if any are missing. `lint` returns warnings about the use
+    in a plan.
+
+    `batchwise` returns, for bound settings, a function from a batch to a batch that does the same without
+    state. If there is one input and one output, it is called in place of the generator: it needs no task, and
+    tuples that fail are found by calling it for single ones. `reads` returns the attributes of its input that
+    it needs, None for all: the operator that produces them can ask with `context.reads_attribute`, and leave
+    out the others.
+
+    `endless` marks an operator that never ends, `ends_early` one that may end before its input does,
+    `outside` one that waits on the outside world for each tuple. `emits_to` is the setting that names an
+    output of the run, which the plan must not declare itself. `input_names` is the setting that has the names
+    of the statement's inputs, unless the plan sets it. `store` returns the StoreUse of a statement that reads
+    or writes a store; a run writes to one only. `requires` returns, for bound settings and the run's
+    services, the problems that keep it from running.
     """
     if function is None:
         return lambda decorated: _register(decorated, **traits)
@@ -318,7 +320,7 @@ def operator(function: Any = None, /, **traits: Any) -> Any:
 
 
 def describe(function: OperatorFunction, **traits: Any) -> Operator:
-    """The Operator that a function's signature, docstring and these traits define."""
+    """Return the Operator that a function's signature, docstring and these traits define."""
     hints = get_type_hints(function)
     text, documented, examples = parse_docstring(function.__doc__ or "")
     inputs, settings = [], []
@@ -377,10 +379,10 @@ class Registry:
 
     def __init__(self, operators: Sequence[Operator] = ()) -> None:
         self._operators: dict[str, Operator] = {described.key: described for described in operators}
-        self._expected: dict[str, str] = {}  # the modules of operators that were not asked for yet
+        self._expected: dict[str, str] = {}  # the modules of operators that were not used yet
 
     def expect(self, module: str, *names: str) -> None:
-        """Say which operators a module registers when it is imported; that is done when one is asked for."""
+        """Declare the operators of a module, which is imported when one of them is used."""
         self._expected.update(dict.fromkeys(names, module))
 
     def add(self, described: Operator) -> None:

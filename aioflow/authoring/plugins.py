@@ -1,4 +1,4 @@
-"""Finds operators: those of the library, of installed packages (entry points), and of a user's modules."""
+"""Loads operators: those of the library, of installed packages (entry points), and of a user's modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY_POINT_GROUP = "aioflow.operators"
 
 
 def load_operators(modules: Iterable[str] = ()) -> Registry:
-    """The operators of the library, of installed packages and of these modules (files or dotted names)."""
+    """Return the operators of the library, of installed packages and of these modules or files."""
     _load_installed()
     for module in modules:
         _load_module(module)
@@ -38,7 +38,7 @@ def _load_installed() -> None:
 
 
 def _load_module(name: str) -> None:
-    """A file, or a module; one in the current folder wins over a module of that name elsewhere."""
+    """Load a file or a module; one in the current folder wins over a module of that name elsewhere."""
     path = Path(name) if name.endswith(".py") else Path.cwd() / (name.replace(".", "/") + ".py")
     folder = str(path.resolve().parent if name.endswith(".py") else Path.cwd())
     if folder not in sys.path:
@@ -63,7 +63,7 @@ def _load_module(name: str) -> None:
 
 
 def _load_file(path: Path) -> None:
-    """Run a file as a module once, whatever else bears its name."""
+    """Run a file as a module once, even if another module has its name."""
     loaded = sys.modules.get(path.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path):
         return

@@ -1,7 +1,8 @@
 """Services: objects with a lifetime that operators share, such as an HTTP client or the cookies of a run.
 
 An operator asks for a service by its class. The service is opened when it is first asked for, and closed with
-its engine or run. When a run ends well its services conclude, commit and deliver before they are closed.
+its engine or run. When a run ends successfully, its services conclude, commit and deliver before they are
+closed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ServiceHost(Protocol):
 
     def warn(self, message: str) -> None: ...
     def found_nothing(self, message: str) -> None:
-        """Warn that a run which ended well brought nothing where there should be something."""
+        """Warn that a successful run found nothing where there should be something."""
         ...
 
 
@@ -61,38 +62,38 @@ class Service(Protocol):
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Any:
-        """Make the service; whatever takes time is left for its first use."""
+        """Make the service; work that takes time is left for its first use."""
         ...
 
     async def close(self) -> None:
-        """Release everything, whatever became of the run. An error raised here fails the run."""
+        """Release everything, whatever the outcome of the run. An error raised here fails the run."""
         ...
 
 
 @runtime_checkable
 class Concluding(Protocol):
-    """A service of a run that has something left to do when all statements have ended well."""
+    """A service of a run that has work left when all statements have ended successfully."""
 
     async def conclude(self) -> None:
-        """Finish what belongs to the run, before anything of it is committed. An error fails the run."""
+        """Finish the work of the run, before any of it is committed. An error fails the run."""
         ...
 
 
 @runtime_checkable
 class Committing(Protocol):
-    """A service of a run that makes something durable.
+    """A service of a run that makes writes durable.
 
-    Services commit when the run has ended well. Those that want a checkpoint also commit while a plan with
-    COMMIT: batch streams, at moments when no row is under way.
+    Services commit when the run has ended successfully. Those that want a checkpoint also commit while a plan
+    with COMMIT: batch streams, at moments when no row is under way.
     """
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether it holds anything that a checkpoint would make durable."""
+        """True if it holds anything that a checkpoint would make durable."""
         ...
 
     async def commit(self) -> bool:
-        """Make durable what the service holds; return whether there was anything. An error fails the run."""
+        """Make pending writes durable; return whether there were any. An error fails the run."""
         ...
 
 
@@ -110,13 +111,13 @@ class Deliveries:
 
 @runtime_checkable
 class Delivering(Protocol):
-    """A service of a run that acts on what is durable."""
+    """A service of a run that acts after a commit."""
 
     async def committed(self) -> Deliveries | None:
         """Do what follows a commit, while rows may be under way again.
 
-        Return what became of messages, or None if it has none. An error raised here is a warning of the run,
-        which has committed.
+        Return the outcome of messages, or None if there are none. An error raised here is a warning of the
+        run, which has committed.
         """
         ...
 
@@ -125,8 +126,8 @@ class Delivering(Protocol):
 class AccountEntry:
     """The part of a run's account that a service adds: figures, and lines for people.
 
-    The figures are plain JSON with units in the names; they stand under `name` in the JSON form. Lines are
-    short, and there is none for a figure of zero.
+    The figures are plain JSON with units in the names; in the JSON form their key is `name`. Lines are short,
+    and there is none for a figure of zero.
     """
 
     name: str
@@ -139,7 +140,7 @@ class Accounted(Protocol):
     """A service of a run that adds to its account, while the run is under way and when it is over."""
 
     def account(self) -> AccountEntry | None:
-        """Return what the service has done so far; this is also asked after it was closed."""
+        """Return the work of the service so far; this is also called after it was closed."""
         ...
 
 
@@ -197,7 +198,7 @@ class Services:
         return opened
 
     def account(self) -> tuple[AccountEntry, ...]:
-        """Return what the services of a run add to its account."""
+        """Return the entries of a run's services for its account."""
         told = (service.account() for service in self._accounted)
         return tuple(entry for entry in told if entry is not None)
 
@@ -218,15 +219,15 @@ class Services:
             self._if_interrupted.remove(act)
 
     # --- the end of a run -----------------------------------------------------------------------
-    # A service may stage its last writes with a service that it uses, and has opened before itself: so
-    # services conclude, commit and close in the reverse of the order in which they were opened.
+    # A service may stage its last writes with a service that it uses, and that was opened before it. Services
+    # therefore conclude, commit and close in the reverse of the order in which they were opened.
 
     def want_checkpoint(self) -> bool:
         """Return whether a checkpoint would make anything durable."""
         return any(service.wants_checkpoint for service in self._committing())
 
     async def conclude(self) -> None:
-        """Have services finish what belongs to the run; the first error ends this."""
+        """Have services finish the work of the run; the first error ends this."""
         for service in self._latest_first():
             if isinstance(service, Concluding):
                 await service.conclude()
@@ -244,7 +245,7 @@ class Services:
         return any(made_durable)
 
     async def committed(self) -> Deliveries | None:
-        """Have services do what follows a commit; return what became of messages, None if there are none."""
+        """Have services do the work after a commit; return the outcome of messages, None without any."""
         delivered = [
             await self._follow(each) for each in self._latest_first() if isinstance(each, Delivering)
         ]
@@ -254,7 +255,7 @@ class Services:
     async def _follow(self, service: Delivering) -> Deliveries | None:
         try:
             return await service.committed()
-        except Exception as error:  # what was committed is no failure
+        except Exception as error:  # the run has committed and does not fail
             self.warn(str(error) if isinstance(error, AioflowError) else f"{type(error).__name__}: {error}")
             return None
 

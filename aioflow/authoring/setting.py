@@ -14,10 +14,10 @@ from aioflow.relation import Schema
 
 
 class SettingKind(Protocol):
-    """A class usable as a setting's annotation: makes its value from the constant in the plan.
+    """A class for annotations of settings: makes the value from the constant in the plan.
 
-    `bind` is called when the plan is checked, with the schemas that are known then, and once more
-    for each schema that the inputs turn out to have. It raises SettingError for what is wrong.
+    `bind` is called when the plan is checked, with the schemas that are known then, and again for each schema
+    that the inputs have in the run. It raises a SettingError for a mistake.
     """
 
     kind_name: ClassVar[str]
@@ -55,7 +55,7 @@ class SettingPort:
         return any(hasattr(member, "bind_item") for member in _members(self.annotation))
 
     def bind(self, value: Any, inputs: Sequence[Schema | None], program: Program | None = None) -> Any:
-        """The value that the function gets for a constant; a SettingError when it does not fit."""
+        """Return the value that the function gets for a constant; raise a SettingError if it does not fit."""
         try:
             return _convert(self.annotation, value, inputs, program)
         except SettingError as error:
@@ -68,21 +68,21 @@ class SettingPort:
         return _describe(self.annotation)
 
 
-# The kinds of settings in the header of a plan. The package that brings one enters it here when it is
-# imported, which happens when the first plan has such a setting.
+# The kinds of settings in the header of a plan. The package of a kind adds it when it is imported, which
+# happens when the first plan has such a setting.
 plan_settings: dict[str, Any] = {}
 _BROUGHT_BY = {"once": "aioflow.expressions"}
 
 
 def bind_plan_setting(name: str, value: Any, schema: Schema | None) -> Any:
-    """The value of a setting in the header of a plan, for an input of this schema."""
+    """Return the value of a setting in the header of a plan, for an input of this schema."""
     if name not in plan_settings:
         import_module(_BROUGHT_BY[name])
     return plan_settings[name].bind(value, (schema,))
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, or the annotation itself."""
+    """Return the alternatives of a union, or the annotation itself."""
     if get_origin(annotation) in (Union, types.UnionType):
         return get_args(annotation)
     return (annotation,)

@@ -30,7 +30,7 @@ def engine_defaults() -> dict[str, Any]:
 
 
 def effective_settings(options: Mapping[str, Any], plan_path: str | None = None) -> Configuration:
-    """The settings in force for a command; options that were not given are None or empty."""
+    """Return the settings in force for a command; options that were not given are None or empty."""
     folder = None if plan_path is None else Path(plan_path).parent
     http = options.get("http", {})
     if http.get("cache"):
@@ -61,7 +61,7 @@ def web_configuration(options: Mapping[str, Any], plan_path: str | None = None) 
 
 
 def database_options(databases: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """The databases of the command line, as the tables that they stand for."""
+    """Return the databases of the command line, as the tables that they stand for."""
     tables: dict[str, Any] = {}
     for text in databases or ():
         named = _NAMED_URL.fullmatch(text)
@@ -78,5 +78,5 @@ def database_options(databases: Sequence[str] | None) -> dict[str, dict[str, Any
 def web_options(
     offline: bool, cache: bool | None, record: str | None, replay: str | None
 ) -> dict[str, dict[str, Any]]:
-    """The options about answers that are kept, as the table that they stand for."""
+    """Return the options about answers that are kept, as the table that they stand for."""
     return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}

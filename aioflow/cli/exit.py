@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def guarded(command: Callable[P, T]) -> Callable[P, T]:
-    """A command that ends with a message and an exit code whatever happens, never with a traceback."""
+    """Return a command that ends with a message and an exit code whatever happens, never with a traceback."""
 
     @functools.wraps(command)
     def run(*arguments: P.args, **settings: P.kwargs) -> T:
@@ -94,7 +94,7 @@ def report(error: BaseException) -> int:
 
 
 def _is_about_input(error: BaseException | None) -> bool:
-    """Whether something failed because what it was given is wrong, however deep that was found."""
+    """Return whether something failed because what it was given is wrong, however deep that was found."""
     while error is not None:
         if isinstance(error, InputError | PlanError | MissingExtraError):
             return True
@@ -139,6 +139,6 @@ def for_terminal(text: str, file: TextIO) -> str:
 
 
 def has_colours(file: object) -> bool:
-    """Whether a file is a terminal whose user wants colours."""
+    """Return whether a file is a terminal whose user wants colours."""
     isatty = getattr(file, "isatty", None)
     return bool(isatty and isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def load_modules(modules: Sequence[str]) -> Registry:
-    """The operators there are, with those of the user's modules."""
+    """Return the operators there are, with those of the user's modules."""
     from aioflow.authoring.plugins import load_operators
 
     return load_operators(modules)
 
 
 def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: bool = False) -> Program:
-    """The plan of a file with all that it uses; a PlanError has the mistakes of the rest as well."""
+    """Return the plan of a file with all that it uses; a PlanError has the mistakes of the rest as well."""
     from aioflow.compiler.check import check_rest
     from aioflow.language import load
 
@@ -32,7 +32,7 @@ def load_program(path: str, plan: str | None, registry: Registry, *, any_plan: b
 
 
 def load_checked(path: str, plan: str | None, modules: Sequence[str]) -> Analysis:
-    """All that is known of a plan that has no mistakes."""
+    """Return all that is known of a plan that has no mistakes."""
     from aioflow.compiler.check import analyse
 
     registry = load_modules(modules)

@@ -43,11 +43,11 @@ class Findings:
         return lambda diagnostic: self.add(place, diagnostic)
 
     def is_mistaken(self, plan: Plan) -> bool:
-        """Whether a mistake was found in a plan: names that look unused may then be used after all."""
+        """Return whether a mistake was found in a plan: names that look unused may then be used after all."""
         return plan.key in self._mistaken
 
     def mistakes(self) -> list[tuple[Location, Diagnostic]]:
-        """The mistakes in plans, each with its place."""
+        """Return the mistakes in plans, each with its place."""
         return [(place, found) for place, found in self._found if found.severity == "error"]
 
     def in_order(self) -> list[Diagnostic]:
@@ -83,7 +83,7 @@ def _placed(place: Location, diagnostic: Diagnostic) -> Diagnostic:
 
 
 def named(plan: Plan, statement: int) -> str:
-    """A statement as messages about others name it: `select (line 7)`."""
+    """Return a statement as messages about others name it: `select (line 7)`."""
     found: Statement = plan.statements[statement]
     span = found.name_span or found.span
     return f"{found.operator} ({f'line {span.line}' if span else f'statement {statement + 1}'})"

@@ -50,7 +50,7 @@ def fit(resolved: Resolved, parameters: Mapping[str, Any], inputs: Sequence[Sche
 
 
 def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema | None:
-    """The schema of the rows in a statement's ERRORS."""
+    """Return the schema of the rows in a statement's ERRORS."""
     if resolved.plan is not None:
         return FAILED_CALL
     operator = resolved.target
@@ -69,7 +69,7 @@ def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
 
 
 def wrong_numbers(resolved: Resolved, parameters: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """The mistakes in WORKERS and BUFFER once the parameters are known."""
+    """Yield the mistakes in WORKERS and BUFFER once the parameters are known."""
     for name, value in (("workers", resolved.workers), ("buffer", resolved.buffer)):
         number = value_or_unknown(value, parameters)
         problem = None if value is None or number is UNKNOWN else not_positive(number)
@@ -80,7 +80,7 @@ def wrong_numbers(resolved: Resolved, parameters: Mapping[str, Any]) -> Iterator
 
 
 def has_trait(operator: Operator, trait: Trait, settings: Mapping[str, Any], *, unknown: bool) -> bool:
-    """Whether an operator with these settings has a trait; `unknown` when a parameter decides it."""
+    """Return whether an operator with these settings has a trait; `unknown` when a parameter decides it."""
     if not callable(getattr(operator, trait)):
         return operator.has(trait, {})
     try:
@@ -160,7 +160,7 @@ class _Fitting:
         return bound
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result | None:
-        """The result of an operator's code; None, and the problem noted, when it refuses or fails."""
+        """Return the result of an operator's code; None, and the problem noted, when it refuses or fails."""
         try:
             return work()
         except _UnknownSettingError:
@@ -177,7 +177,7 @@ class _Fitting:
 
 
 def describe(error: SettingError, resolved: Resolved, parameters: Mapping[str, Any]) -> Diagnostic:
-    """A wrong setting as a message with the place in the plan where it stands."""
+    """Return a wrong setting as a message with the place in the plan where it stands."""
     message = error.message
     if message.startswith("must ") and error.setting:
         message = f"{resolved.target.name}: {error.setting!r} {message}"
@@ -194,7 +194,7 @@ def _place(error: SettingError, resolved: Resolved, parameters: Mapping[str, Any
 
 
 def inside_literal(span: Span, offset: int) -> Span:
-    """The place in the source of a character of a string, whose literal stands at `span`."""
+    """Return the place in the source of a character of a string, whose literal stands at `span`."""
     start, escapes = _escapes(span)
     if start < 0:
         return span

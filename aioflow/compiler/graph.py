@@ -73,7 +73,7 @@ class Routine:
         return known
 
     def bystanders(self, untaken: frozenset[int]) -> frozenset[int]:
-        """The steps that lead only to outputs of the plan which its caller does not take.
+        """Return the steps that lead only to outputs of the plan which its caller does not take.
 
         They get the rows that there are, but keep no step at work for themselves.
         """
@@ -118,7 +118,7 @@ class Graph:
         self._places = {plan.key: place for place, plan in enumerate(self.program)}
 
     def routine(self, scope: ParameterScope, enclosing: Enclosing = ()) -> Routine:
-        """The routine of a scope's plan."""
+        """Return the routine of a scope's plan."""
         key = (scope.key, enclosing)
         if key not in self._routines:
             self._routines[key] = _Builder(self, scope, enclosing).routine()
@@ -155,20 +155,20 @@ class Graph:
         return routine
 
     def resolved(self, plan: Plan) -> tuple[Resolved, ...]:
-        """The statements of a plan, bound to what they name."""
+        """Return the statements of a plan, bound to what they name."""
         return self._resolved[plan.key]
 
     def order_of(self, plan: Plan, index: int) -> int:
         return self._places[plan.key] * 1_000_000 + index
 
     def has_effects(self, plan: Plan) -> bool:
-        """Whether a call of the plan may change the world."""
+        """Return whether a call of the plan may change the world."""
         if not self._effects:
             self._effects = self._anywhere(_changes_the_world)
         return self._effects[plan.key]
 
     def asks_outside(self, plan: Plan) -> bool:
-        """Whether a call of the plan may wait on the outside world for each of its tuples."""
+        """Return whether a call of the plan may wait on the outside world for each of its tuples."""
         if not self._outside:
             self._outside = self._anywhere(_asks_outside)
         return self._outside[plan.key]
@@ -184,17 +184,17 @@ class Graph:
         return self._keys[key]
 
     def sees_own_writes(self, plan: Plan, index: int) -> bool:
-        """Whether a statement reads a store after a write of the same run may have happened."""
+        """Return whether a statement reads a store after a write of the same run may have happened."""
         return (plan.key, index) in self._reads_after_writes().reads
 
     @property
     def writes_early(self) -> bool:
-        """Whether some statement looks at what others have written, or changes it, before the run ends."""
+        """True if some statement looks at what others have written, or changes it, before the run ends."""
         uses = (store_use(resolved) for plan in self.program for resolved in self.resolved(plan))
         return bool(self._reads_after_writes().reads) or any(use and use.access == "update" for use in uses)
 
     def is_read_back(self, plan: Plan, index: int) -> bool:
-        """Whether a statement writes to a store that a later one of the same run may read."""
+        """Return whether a statement writes to a store that a later one of the same run may read."""
         return (plan.key, index) in self._reads_after_writes().writes
 
     def _reads_after_writes(self) -> ReadBack:
@@ -203,7 +203,7 @@ class Graph:
         return self._read_back
 
     def runs_once(self, plan: Plan) -> bool:
-        """Whether a run calls a plan once at most."""
+        """Return whether a run calls a plan once at most."""
         return self.calls.is_called_once(plan, self.program.main)
 
     def number_of(self, step: Step, setting: str) -> int:
@@ -341,7 +341,7 @@ class _Builder:
         )
 
     def _recursion(self, resolved: Resolved, callee: Plan) -> dict[str, Any]:
-        """The part of a call in the recursion that it belongs to, or begins."""
+        """Return the part of a call in the recursion that it belongs to, or begins."""
         calls = self.graph.calls
         recursive = calls.is_recursive(self.plan, callee)
         limited = recursive and calls.is_unbounded(callee) and self.graph.asks_outside(callee)
@@ -431,7 +431,7 @@ def _read_by(step: Step) -> frozenset[str] | None:
 
 
 def _folded(value: Any) -> Any:
-    """A value as it compares: most that are texts are names, whose case does not count."""
+    """Return a value as it compares: most that are texts are names, whose case does not count."""
     return value.lower() if isinstance(value, str) else value
 
 

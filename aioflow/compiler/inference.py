@@ -87,7 +87,7 @@ class Inference:
     def plan_schemas(
         self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> Mapping[str, Schema | None]:
-        """The schema of every variable of a plan called like this; None where only the run will tell.
+        """Return the schema of every variable of a plan called like this; None where only the run will tell.
 
         A ParameterScope also knows the parameters of a mutual recursion around the call.
         """
@@ -96,7 +96,7 @@ class Inference:
     def outputs(
         self, plan: Plan, parameters: Mapping[str, Any] | ParameterScope, inputs: Sequence[Schema | None]
     ) -> Schemas:
-        """The schemas of a plan's outputs."""
+        """Return the schemas of a plan's outputs."""
         return self.follow(plan, parameters, inputs).outputs
 
     def follow(
@@ -218,7 +218,7 @@ class Inference:
 
 
 def reachable(roots: Sequence[InferredCall]) -> Iterator[InferredCall]:
-    """The calls that these lead to, each once, callers before the plans that they call."""
+    """Yield the calls that these lead to, each once, callers before the plans that they call."""
     seen = dict.fromkeys(roots)
     pending = deque(roots)
     while pending:
@@ -242,7 +242,7 @@ def _assign(activation: InferredCall, resolved: Resolved, outputs: Schemas) -> N
 def _with_declarations(
     declarations: Sequence[InputDeclaration], given: Sequence[Schema | None]
 ) -> tuple[Schema | None, ...]:
-    """The schemas of a plan's inputs: as given, completed by the declarations."""
+    """Return the schemas of a plan's inputs: as given, completed by the declarations."""
     return tuple(
         _completed(schema, declaration.schema)
         for declaration, schema in zip(declarations, given, strict=True)
@@ -262,7 +262,7 @@ def _completed(schema: Schema | None, declared: Schema | None) -> Schema | None:
 def _mismatches(
     resolved: Resolved, plan: Plan, given: Sequence[Schema | None]
 ) -> dict[int, list[Diagnostic]]:
-    """The attributes that a call's inputs lack of those that the plan declares, by input."""
+    """Return the attributes that a call's inputs lack of those that the plan declares, by input."""
     arguments = variables(resolved.statement)
     found = {
         place: list(_lacks(arguments[place], schema, plan.inputs[place], plan))

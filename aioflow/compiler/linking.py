@@ -51,23 +51,23 @@ class LinkedProgram:
         return self._statements[plan.key]
 
     def statements(self, plan: Plan) -> Sequence[Resolved | None]:
-        """The bound statements of a plan; None for each one that names no operator and no plan."""
+        """Return the bound statements of a plan; None for each one that names no operator and no plan."""
         known = self._statements.get(plan.key)
         return known if known is not None else self.link(plan, lambda _: _ignore)
 
     def resolved(self, plan: Plan) -> tuple[Resolved, ...]:
-        """The bound statements of a plan without mistakes."""
+        """Return the bound statements of a plan without mistakes."""
         return tuple(resolved for resolved in self.statements(plan) if resolved is not None)
 
     def wiring(self, plan: Plan) -> Wiring:
-        """The wiring of a plan; variables that stand where their statements take none are left out."""
+        """Return the wiring of a plan; variables that stand where their statements take none are left out."""
         known = self._wirings.get(plan.key)
         if known is None:
             known = self._wirings[plan.key] = Wiring(without_excess(plan, self.target))
         return known
 
     def target(self, statement: Statement) -> Target | None:
-        """The operator or plan that a statement names."""
+        """Return the operator or plan that a statement names."""
         return find_target(statement.operator, self.program, self._registry)
 
 
@@ -76,7 +76,7 @@ def _ignore(_: Diagnostic) -> None:
 
 
 def without_excess(plan: Plan, target_of: Callable[[Statement], Target | None]) -> Plan:
-    """The plan without the variables that stand where their statements take none."""
+    """Return the plan without the variables that stand where their statements take none."""
     statements = tuple(_trimmed(each, target_of(each)) for each in plan.statements)
     is_whole = all(one is other for one, other in zip(statements, plan.statements, strict=True))
     return plan if is_whole else replace(plan, statements=statements)

@@ -36,7 +36,7 @@ class Reference:
 
 
 def references(value: object) -> Iterator[Reference]:
-    """Every use of a parameter in a constant; one with an empty name is a `${` that names none."""
+    """Yield every use of a parameter in a constant; one with an empty name is a `${` that names none."""
     if isinstance(value, ParameterReference):
         yield Reference(value.name)
     elif isinstance(value, str):
@@ -50,7 +50,7 @@ def references(value: object) -> Iterator[Reference]:
 
 
 def substitute(value: Constant, parameters: Mapping[str, Any]) -> Any:
-    """A constant with the values of its parameters put in; `parameters` has lower-case names.
+    """Return a constant with the values of its parameters put in; `parameters` has lower-case names.
 
     UNKNOWN when it depends on a parameter that is; a SettingError when there is no such parameter.
     """
@@ -80,7 +80,7 @@ def _replacement(match: re.Match[str], parameters: Mapping[str, Any]) -> str:
 
 
 def place_before_substitution(text: str, parameters: Mapping[str, Any], offset: int) -> int:
-    """The offset in a string as written of an offset in what `substitute` made of it."""
+    """Return the offset in a string as written of an offset in what `substitute` made of it."""
     shift = 0
     for match in _PLACEHOLDER.finditer(text):
         start = match.start() + shift
@@ -101,7 +101,7 @@ def _value_of(name: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value as it stands inside a string: numbers and dates in full, lists with commas."""
+    """Return a value as it stands inside a string: numbers and dates in full, lists with commas."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -154,7 +154,7 @@ class ParameterScope:
         return cls(plan, complete(plan, {name.lower(): value for name, value in given.items()}))
 
     def enter(self, plan: Plan, given: Mapping[str, Any], *, recursive: bool) -> ParameterScope:
-        """The scope of a call made in this one, which gives these values (after `substitute`)."""
+        """Return the scope of a call made in this one, which gives these values (after `substitute`)."""
         built_in = {name: self.values[name] for name in BUILT_IN}
         if not recursive:
             return ParameterScope(plan, complete(plan, {**built_in, **given}))

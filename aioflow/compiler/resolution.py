@@ -105,7 +105,7 @@ def find_target(name: str, program: Program, registry: Registry) -> Target | Non
 
 
 def input_limits(target: Target) -> tuple[int, int | None]:
-    """The fewest and the most inputs that a target takes; None: any number."""
+    """Return the fewest and the most inputs that a target takes; None: any number."""
     if isinstance(target, Plan):
         return len(target.inputs), len(target.inputs)
     fewest = sum(not port.optional for port in target.inputs)
@@ -115,7 +115,7 @@ def input_limits(target: Target) -> tuple[int, int | None]:
 
 
 def setting_names(target: Target) -> list[str]:
-    """The settings of an operator, or parameters of a plan, in order and lower case."""
+    """Return the settings of an operator, or parameters of a plan, in order and lower case."""
     if isinstance(target, Plan):
         return [parameter.name.lower() for parameter in target.parameters]
     return [port.name for port in target.settings]
@@ -128,7 +128,7 @@ def output_names(target: Target) -> list[str]:
 
 
 def signature(target: Target) -> str:
-    """The form of a statement with that target: `format (rel, "template", ["attributes"] : out)`."""
+    """Return the form of a statement with that target: `format (rel, "template", ["attributes"] : out)`."""
     if isinstance(target, Plan):
         arguments = [declaration.name for declaration in target.inputs]
     else:
@@ -205,7 +205,7 @@ class _Binding:
         )
 
     def _inputs(self) -> tuple[str, ...]:
-        """The inputs by name; where it is not clear which is which, as many unknown ones as needed."""
+        """Return the inputs by name; where it is not clear which is which, as many unknown ones as needed."""
         if self.has_wrong_inputs:
             return ("_",) * input_limits(self.target)[0]
         return tuple(variable.name for variable in self.inputs)
@@ -408,7 +408,7 @@ class _Universal:
 
 
 def not_positive(value: object) -> str | None:
-    """The mistake in a number of workers or rows; None if there is none."""
+    """Return the mistake in a number of workers or rows; None if there is none."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return None
     shown = "null" if value is None else repr(value)

@@ -62,7 +62,7 @@ class TailCalls:
             self._outputs.setdefault(output.name, []).append(number)
 
     def of(self, number: int) -> MergedOutputs | None:
-        """The ways of a statement's outputs if it is a tail call."""
+        """Return the ways of a statement's outputs if it is a tail call."""
         call = self._statements[number]
         if not isinstance(call.target, Plan) or not self._calls.is_recursive(self._plan, call.target):
             return None
@@ -274,7 +274,7 @@ def _answered(question: UntoldAttributeError, inputs: Schemas) -> Schemas:
 
 
 def _padded(function: BatchFunction, nulls: int) -> BatchFunction:
-    """A function for rows that lack some attributes at their end: these are null."""
+    """Return a function for rows that lack some attributes at their end: these are null."""
     if not nulls:
         return function
     padding = (None,) * nulls

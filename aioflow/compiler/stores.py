@@ -109,7 +109,7 @@ def reads_after_writes(linked: LinkedProgram) -> ReadBack:
 
 
 def _with_access(uses: Sequence[StoreUse | None], *kinds: str) -> set[int]:
-    """The numbers of the statements that use a store in one of these ways."""
+    """Return the numbers of the statements that use a store in one of these ways."""
     return {number for number, use in enumerate(uses) if use is not None and use.access in kinds}
 
 
@@ -256,7 +256,7 @@ def _unlike_relations(other: TableWriter, writer: TableWriter) -> str | None:
 
 
 def _writers(root: InferredCall, linked: LinkedProgram) -> Iterator[TableWriter]:
-    """The statements that write a known table, in every call; levels of a recursion count as one."""
+    """Yield the statements that write a known table, in every call; levels of a recursion count as one."""
     leading = _leading_to_writes(root, linked)
     pending: list[tuple[InferredCall, StoreStatement | None] | None] = (
         [(root, None)] if root in leading else []
@@ -318,7 +318,7 @@ class _Exclusions:
         self._needs: dict[str, list[frozenset[tuple[int, int]]]] = {}
 
     def allow(self, one: TableWriter, other: TableWriter) -> bool:
-        """Whether two statements never clash.
+        """Return whether two statements never clash.
 
         Either only one of them can come to write, since the other's inputs then end dead; or the second of
         two that compare sees the rows that the first has stored.
@@ -343,7 +343,7 @@ class _Exclusions:
 
 
 def _are_ordered(wiring: Wiring, one: int, other: int) -> bool:
-    """Whether one of two statements begins after the other has stored, and so sees the stored rows."""
+    """Return whether one of two statements begins after the other has stored, and so sees the stored rows."""
     readers = wiring.readers()
     return other in downstream(readers, readers[one]) or one in downstream(readers, readers[other])
 

@@ -87,12 +87,12 @@ class Wiring:
         return [list(successors) for successors in edges]
 
     def order(self) -> list[int]:
-        """The statements so that each follows those it reads; those on a cycle come last."""
+        """Return the statements so that each follows those it reads; those on a cycle come last."""
         return topological_order(self.data_readers())
 
 
 def topological_order(edges: Sequence[Sequence[int]]) -> list[int]:
-    """The nodes so that each follows its predecessors; those on or after a cycle come last."""
+    """Return the nodes so that each follows its predecessors; those on or after a cycle come last."""
     missing = [0] * len(edges)
     for successors in edges:
         for successor in successors:
@@ -129,12 +129,12 @@ def _used(statement: Statement, index: int) -> Iterator[tuple[str, NameUse]]:
 
 
 def variables(statement: Statement) -> list[Variable]:
-    """The variables among a statement's arguments."""
+    """Return the variables among a statement's arguments."""
     return [argument for argument in statement.arguments if isinstance(argument, Variable)]
 
 
 def upstream(edges: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
-    """Every node from which one of `starts` can be reached, those themselves among them."""
+    """Return every node from which one of `starts` can be reached, those themselves among them."""
     sources: list[list[int]] = [[] for _ in edges]
     for node, successors in enumerate(edges):
         for successor in successors:
@@ -143,7 +143,7 @@ def upstream(edges: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
 
 
 def downstream(edges: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
-    """Every node that can be reached from one of `starts`, those themselves among them."""
+    """Return every node that can be reached from one of `starts`, those themselves among them."""
     found = set(starts)
     pending = list(found)
     while pending:

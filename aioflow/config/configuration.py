@@ -2,7 +2,7 @@
 
 The first layer that sets a key wins: arguments of the caller, the environment, `aioflow.toml` in the current
 folder, `aioflow.toml` beside the plan, `[tool.aioflow]` of `pyproject.toml`, the user's own `aioflow.toml`,
-the default. Entry points in the group `aioflow.settings` bring the tables that there are.
+the default. Entry points in the group `aioflow.settings` declare the tables.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ DEFAULT = "default"
 
 _VARIABLE = "AIOFLOW_"
 _NO_SETTINGS = ("debug", "complete")
-# How alike a variable and a setting must be for the one to be a slip for the other.
+# The least similarity of a variable and a setting for the variable to be a misspelling.
 _NEAR = 0.75
 
 
 class Configuration(Mapping[str, Any]):
-    """The settings in force. As a mapping: what was set, in tables as in a file."""
+    """The settings in force. As a mapping it has the settings that were set, in tables as in a file."""
 
     def __init__(self, settings: Iterable[SettingValue] = ()) -> None:
         self._settings = {setting.place: setting for setting in settings}
 
     def section(self, section: Section[T]) -> T:
-        """A table's settings, the defaults among them."""
+        """Return a table's settings, the defaults among them."""
         return section.settings(self._values((section.name,) if section.name else (), section))
 
     def sections(self, section: Section[T]) -> dict[str, T]:
-        """The settings of each table of a named section, by name."""
+        """Return the settings of each table of a named section, by name."""
         return {
             name: section.settings(self._values((section.name, name), section))
             for name in self._names(section)
@@ -65,26 +65,26 @@ class Configuration(Mapping[str, Any]):
 
     @property
     def account(self) -> bool:
-        """Whether the command line ends runs with an account."""
+        """True if the command line ends runs with an account."""
         return self.section(ENGINE).account
 
     def engine_arguments(self) -> dict[str, Any]:
-        """The keyword arguments of Engine that were set."""
+        """Return the keyword arguments of Engine that were set."""
         found = {argument: self._settings.get((key,)) for key, argument in ENGINE_ARGUMENTS.items()}
         return {argument: setting.value for argument, setting in found.items() if setting is not None}
 
     def where(self, *place: str) -> str:
-        """The origin of a value: a file, a variable, an option, or `default`."""
+        """Return the origin of a value: a file, a variable, an option, or `default`."""
         setting = self._settings.get(place)
         return setting.where if setting else DEFAULT
 
     def folder(self, *place: str) -> Path:
-        """The folder for relative paths in a value: that of the file that set it, or the current one."""
+        """Return the folder for relative paths in a value: that of its file, or the current folder."""
         setting = self._settings.get(place)
         return Path.cwd() if setting is None or setting.folder is None else setting.folder
 
     def settings(self) -> list[SettingValue]:
-        """Every setting, also those left at their defaults."""
+        """Return every setting, including those left at their defaults."""
         found = list(self._all_of((), ENGINE))
         for section in sorted(map(find_section, section_names()), key=lambda each: (each.named, each.name)):
             if not section.named:
@@ -150,7 +150,7 @@ class Configuration(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class _Layer:
-    """Tables that came from one place; `folder` is what paths in them are relative to."""
+    """Tables from one origin; paths in them are relative to `folder`."""
 
     tables: Mapping[str, Any]
     where: Callable[[Place], str]
@@ -164,10 +164,10 @@ def read_configuration(
     *,
     label: Callable[[Place], str] = lambda place: "overrides",
 ) -> Configuration:
-    """The settings in force here; `overrides` are tables as in a file and win over everything.
+    """Return the settings in force here; `overrides` are tables as in a file and win over everything.
 
-    `plan_folder` is where the plan lies, whose own aioflow.toml is read as well. `label` says how a setting
-    of the overrides is shown.
+    `plan_folder` is the folder of the plan, whose own aioflow.toml is read as well. `label` returns the name
+    under which a setting of the overrides is shown.
     """
     here = Path.cwd()
     layers = [_Layer(_given(overrides or {}), label, here), _environment(here), _file(here / FILE_NAME)]
@@ -179,7 +179,7 @@ def read_configuration(
 
 
 def as_configuration(tables: Mapping[str, Any]) -> Configuration:
-    """Plain tables as a Configuration, checked in the same way; nothing else is read."""
+    """Return plain tables as a Configuration, checked in the same way; nothing else is read."""
     if isinstance(tables, Configuration):
         return tables
     return _merged([_Layer(_given(tables), lambda place: "configuration", Path.cwd())])
@@ -230,7 +230,7 @@ def _environment(here: Path) -> _Layer:
 
 
 def _named_place(variable: str, section: Section[Any], rest: str) -> tuple[str, str]:
-    """`houses_url` of AIOFLOW_DATABASE_HOUSES_URL: the name of the table, and the key in it."""
+    """Return the table's name and the key in it: of AIOFLOW_DATABASE_HOUSES_URL, `houses` and `url`."""
     if not section.in_environment:
         raise InputError(f"{variable}: tables [{section.name}.…] can only be set in files")
     found = [key for key in section.keys if rest.endswith(f"_{key}") and rest != f"_{key}"]
@@ -243,7 +243,7 @@ def _named_place(variable: str, section: Section[Any], rest: str) -> tuple[str, 
 
 
 def _refuse_misspelt(variable: str, name: str) -> None:
-    """A variable that is nearly one of ours is a mistake; others belong to other programs."""
+    """Raise an error for a variable that is nearly one of ours; others belong to other programs."""
     if name in _NO_SETTINGS:
         return
     from difflib import get_close_matches
@@ -281,7 +281,7 @@ def _content(path: Path, shown: str) -> Any:
     import tomllib
 
     try:
-        # With a mark at its beginning, as some editors write it, or without.
+        # With or without a byte order mark, which some editors write.
         return tomllib.loads(written.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
@@ -299,7 +299,7 @@ def _read(layer: _Layer) -> Iterator[tuple[SettingValue, Key]]:
             known = (*ENGINE.keys, *section_names())
             raise InputError(f"{layer.where((name,))}: unknown setting {name!r}{suggestion(name, known)}")
         for key, inner in _table((name,), value, layer).items():
-            # Not for a table without settings: it may take long to import.
+            # Not for a table without settings, since its module may take long to import.
             section = find_section(name)
             if section.named:
                 yield from _read_named(section, key, inner, layer)
@@ -356,7 +356,7 @@ def _setting(place: Place, key: Key, value: Any, section: Section[Any], layer: _
 
 
 def _module(name: str, folder: Path) -> str:
-    """A module as it can be loaded from here; one beside the file that names it is meant first."""
+    """Return the path of a module if it is beside the file that names it, else its name."""
     if folder == Path.cwd():
         return name
     beside = folder / (name if name.endswith(".py") else name.replace(".", "/") + ".py")
@@ -388,13 +388,13 @@ def _shown(value: Any) -> str:
 
 @cache
 def section_names() -> tuple[str, ...]:
-    """The tables that there are: those that installed packages declare, and `[plans]`."""
+    """Return the names of all tables: those that installed packages declare, and `[plans]`."""
     return tuple(sorted({PLANS.name, *(found.name for found in installed(ENTRY_POINTS))}))
 
 
 @cache
 def find_section(name: str) -> Section[Any]:
-    """A table's declaration; its package is imported only now."""
+    """Return a table's declaration; its package is imported only now."""
     if name == PLANS.name:
         return PLANS
     found = next(point for point in installed(ENTRY_POINTS) if point.name == name)

@@ -7,22 +7,22 @@ from pathlib import Path
 
 
 def config_folder() -> Path:
-    """Where the user's `aioflow.toml` and secrets are."""
+    """Return the folder of the user's `aioflow.toml` and secrets."""
     return _folder("XDG_CONFIG_HOME", ".config")
 
 
 def data_folder() -> Path:
-    """The folder of data that is worth keeping between runs."""
+    """Return the folder of data that is worth keeping between runs."""
     return _folder("XDG_DATA_HOME", ".local/share")
 
 
 def cache_folder() -> Path:
-    """The folder of data that can be fetched again."""
+    """Return the folder of data that can be fetched again."""
     return _folder("XDG_CACHE_HOME", ".cache")
 
 
 def shown_path(path: Path) -> str:
-    """A path for people: relative to the current folder where it lies in it, the user's home as `~`."""
+    """Return a path for people: relative if it is in the current folder, with `~` for the user's home."""
     for start, prefix in ((Path.cwd(), ""), (_home(), "~/")):
         if start is not None and path.is_relative_to(start):
             return f"{prefix}{path.relative_to(start)}"
@@ -31,7 +31,7 @@ def shown_path(path: Path) -> str:
 
 def _folder(variable: str, beside: str) -> Path:
     named = os.environ.get(variable, "")
-    # A relative path is to be ignored, says the specification.
+    # The specification says to ignore a relative path.
     if os.path.isabs(named):
         return Path(named) / "aioflow"
     return (_home() or Path("/nonexistent")) / beside / "aioflow"

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 MASK = "********"
 
-# What is shorter would be masked in every text; it is masked where it stands like a value only.
+# A shorter value would be masked in every text. It is masked only where it looks like a value.
 _SHORT_CHARACTERS = 4
 _TELLING_LETTERS = 6  # of base64: fewer may be part of any word
-# Credentials in URLs that pages lead to: the latest, or a crawl would remember them all.
+# The number of credentials kept from URLs in pages: only the latest, since a crawl may meet very many.
 _PASSING_AT_MOST = 50
-# What different writers of URLs leave as it is: none of them, paths, and all that a query may hold.
+# The characters that different writers of URLs do not escape: none, those of paths, and those of queries.
 _SAFE_IN_URLS = ("", "/", "!$'()*,/:;?@")
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _BEFORE_VALUE = r"""(?:(?<=[=:"'`])|(?<=[=:] )|(?<=Bearer )|(?<=bearer ))"""
@@ -35,7 +35,7 @@ _USER_AND_PASSWORD = re.compile(
     r"""\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)(?!\[)"""
     r"""[^\s/?#"'<>`@:]{0,256}:(?!\d{1,5}(?:[/?#\s"'`,;)]|$))[^\s"'<>`]{0,1024}@"""
 )
-# Literals of a plan: in AUTH, and in headers and fields whose names tell that they are credentials.
+# Literals of a plan: in AUTH, and in headers and fields with names of credentials.
 _LITERAL = r"""(?![^"']*(?:[{$]|secret:))[^"']+(?=["'])"""
 _LITERALS = (
     re.compile(rf"""\bAUTH\s*:\s*(?:bearer|basic\s*["'][^"']*["'])\s*["']({_LITERAL})""", re.IGNORECASE),
@@ -53,12 +53,12 @@ _forms: list[str] = []
 
 
 def conceal(value: str, *, passing: bool = False) -> None:
-    """Have `mask` replace a text, however it is written; of those in `passing` only the latest."""
+    """Have `mask` replace a text in all its forms; of texts that are `passing` only the latest are kept."""
     kept = _passing if passing else _lasting
     if not value or value in kept:
         return
     forms = set(_forms_of(value)) - {""}
-    # Undecoded bytes are looked at as Latin-1.
+    # Undecoded bytes are searched as Latin-1.
     kept[value] = (*forms, *(form.encode(errors="replace").decode("latin-1") for form in forms))
     if len(_passing) > _PASSING_AT_MOST:
         del _passing[next(iter(_passing))]
@@ -67,7 +67,7 @@ def conceal(value: str, *, passing: bool = False) -> None:
 
 
 def mask(text: str) -> str:
-    """A text as it may be shown: without concealed values, and without the user-info of URLs."""
+    """Return a text without concealed values and without the user-info of URLs, to be shown."""
     text = mask_values(text)
     if "@" in text and "://" in text:
         text = _USER_AND_PASSWORD.sub(rf"\g<1>{MASK}@", text)
@@ -76,7 +76,7 @@ def mask(text: str) -> str:
 
 
 def mask_values(text: str) -> str:
-    """A text without concealed values; all else stays as it is, for what is kept and read again."""
+    """Return a text without concealed values but otherwise unchanged, to be stored and read again."""
     for form in _forms:
         if form in text:
             text = (
@@ -86,7 +86,7 @@ def mask_values(text: str) -> str:
 
 
 def masked(value: Any) -> Any:
-    """Return plain JSON as it may be shown: without secrets in any of its texts; numbers stay as they are."""
+    """Return plain JSON without secrets in any of its texts, to be shown; numbers stay as they are."""
     if isinstance(value, str):
         return MASK if value in _forms else mask(value)
     if isinstance(value, Mapping):
@@ -95,9 +95,9 @@ def masked(value: Any) -> Any:
 
 
 def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:
-    """A line of a plan as it may be shown, and where in it those offsets are now.
+    """Return a line of a plan with credentials masked, and the new positions of the offsets.
 
-    Literals that look like credentials are masked too: here a value need not be known to be one.
+    Literals that look like credentials are masked too, even if their values are not known as secrets.
     """
     shown = ""
     end = 0
@@ -114,7 +114,7 @@ def mask_line(line: str, *offsets: int) -> tuple[str, list[int]]:
 
 
 def mask_quoted(text: str, line: str) -> str:
-    """A message about a line of a plan, without what must not be shown of that line."""
+    """Return a message about a line of a plan, without the credentials in that line."""
     for start, stop in _spans(line):
         part = line[start:stop]
         text = text.replace(part, MASK) if len(part) >= _SHORT_CHARACTERS else _alone(part).sub(MASK, text)
@@ -122,7 +122,7 @@ def mask_quoted(text: str, line: str) -> str:
 
 
 def shows_secret(data: bytes) -> bool:
-    """Whether any concealed value stands in these bytes."""
+    """Return whether these bytes contain any concealed value."""
     text = data.decode("latin-1")
     return any(
         form in text and (len(form) >= _SHORT_CHARACTERS or _alone(form).search(text) is not None)
@@ -131,7 +131,7 @@ def shows_secret(data: bytes) -> bool:
 
 
 def masked_logger(name: str) -> Logger:
-    """A logger of Python's whose messages are masked before any handler gets them."""
+    """Return a logger of Python's whose messages are masked before any handler gets them."""
     import logging
 
     logger = logging.getLogger(name)
@@ -148,7 +148,7 @@ def _mask_record(record: LogRecord) -> bool:
 
 
 def _forms_of(value: str) -> Iterator[str]:
-    """A text as it is, and as URLs, forms, JSON, markup, Python and Basic have it."""
+    """Yield a text as it is, and as it is written in URLs, forms, JSON, markup, Python and Basic."""
     yield value
     for safe in _SAFE_IN_URLS:
         for quoted in (quote(value, safe, errors="replace"), quote_plus(value, safe, errors="replace")):
@@ -175,7 +175,7 @@ def _in_markup(value: str) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """The letters that stay the same whatever stands before and after the data, as a user does."""
+    """Yield the base64 letters that stay the same whatever precedes and follows the data, such as a user."""
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(data).decode()
         for before in range(3):
@@ -186,12 +186,12 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _alone(form: str) -> re.Pattern[str]:
-    """A short value where it stands like one: after a sign such as = or a quote, up to the next."""
+    """Return a pattern for a short value between signs such as = or quotes."""
     return re.compile(_BEFORE_VALUE + re.escape(form) + _AFTER_VALUE)
 
 
 def _spans(line: str) -> Iterator[tuple[int, int]]:
-    """The parts of a line of a plan that must not be shown, in order; overlapping ones are joined."""
+    """Yield the parts of a line of a plan that must not be shown, in order, with overlapping parts joined."""
     found = sorted({*_spans_of_values(line), *_spans_of_looks(line)})
     while found:
         start, stop = found.pop(0)

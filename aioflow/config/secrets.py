@@ -1,4 +1,4 @@
-"""Secrets by reference: plans and settings say `secret:NAME`; the value stands elsewhere and is never shown.
+"""Secrets by reference: plans and settings say `secret:NAME`; the value is elsewhere and is never shown.
 
 It is looked for in the environment variable `AIOFLOW_SECRET_NAME`, then in a TOML file of the user's own.
 `aioflow.config.masking` keeps it from being shown; its functions are imported from here.
@@ -44,7 +44,7 @@ _REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]*)")
 
 
 class Secret:
-    """A text that shows itself only when asked to."""
+    """A text that is shown only by `reveal`."""
 
     __slots__ = ("_value", "name")
 
@@ -53,7 +53,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself; from now on `mask` knows it."""
+        """Return the text itself; from now on `mask` knows it."""
         conceal(self._value)
         return self._value
 
@@ -68,7 +68,7 @@ class Secret:
 
 
 class Secrets:
-    """Where secrets are looked up: the environment, then the file that it or the user's folder names."""
+    """Looks up secrets: in the environment, then in the file that the environment names or the user's own."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, path: Path | None = None) -> None:
         self._environment = os.environ if environment is None else environment
@@ -77,7 +77,7 @@ class Secrets:
         self.path = path or (Path(named).expanduser() if named else config_folder() / "secrets.toml")
 
     def get(self, name: str) -> Secret:
-        """The secret of a name, which `secret:` may precede."""
+        """Return the secret of a name, which `secret:` may precede."""
         name = check_name(name.removeprefix(PREFIX))
         value = self._environment.get(variable_of(name)) or self._stored.get(name)
         if value is None:
@@ -89,17 +89,17 @@ class Secrets:
         return Secret(name, value)
 
     def fill_in(self, text: str) -> str:
-        """A text with the values of the secrets that it refers to: `Bearer secret:TOKEN`."""
+        """Return a text with the values of the secrets that it refers to: `Bearer secret:TOKEN`."""
         if PREFIX not in text:
             return text
         return _REFERENCE.sub(lambda found: self.get(found[1]).reveal(), text)
 
     def conceal_all(self) -> None:
-        """Have `mask` know every secret there is, also those not asked for."""
+        """Have `mask` know every secret, including those that were not used."""
         for variable, value in self._environment.items():
             if variable.startswith(_VARIABLE):
                 conceal(value)
-        # An unreadable file is reported where a secret of it is needed.
+        # An unreadable file is reported when one of its secrets is needed.
         with suppress(InputError):
             for value in self._stored.values():
                 conceal(value)
@@ -125,14 +125,14 @@ class Secrets:
         except OSError as error:
             raise InputError(f"cannot read secrets: {shown}: {(error.strerror or '').lower()}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-            # What stands there, and so the message of the parser, is not for any eyes.
+            # The message of the parser may quote the file, and must not be shown.
             raise InputError(f'{shown}: not TOML; write NAME = "…", one a line') from None
         _check_values(content, shown)
         return content
 
 
 def check_name(name: str) -> str:
-    """The name, if it is one that a secret may have."""
+    """Return the name if it is valid for a secret."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is no name of a secret: letters, digits, _ and -, beginning with a letter or _"
@@ -141,12 +141,12 @@ def check_name(name: str) -> str:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a secret: upper case, `_` for `-`."""
+    """Return the environment variable of a secret: upper case, `_` for `-`."""
     return f"{_VARIABLE}{name.upper().replace('-', '_')}"
 
 
 def references(text: str) -> Iterator[str]:
-    """The names of the secrets that a text refers to; each is checked."""
+    """Return the names of the secrets that a text refers to; each is checked."""
     return (check_name(found[1]) for found in _REFERENCE.finditer(text))
 
 

@@ -47,7 +47,7 @@ _EXPECTED = {
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SENSITIVE = re.compile(r"auth|passw|token|secret|credential|cookie$|key$", re.IGNORECASE)
 _BY_REFERENCE = re.compile(r"(\S+ ){0,2}secret:[\w-]+")
-# What is not escaped, as it should be, may hold any sign.
+# An unescaped password may contain any character.
 _USERINFO = re.compile(r"(?<=://)(?:[^/\s@:]*:\S*|[^/\s@]+)(?=@)")
 _OPTION = re.compile(
     r"(?<=[?&])([^=&\s]*(?:auth|pass|token|secret|credential|key)[^=&\s]*=)(?!secret:)[^&\s]+", re.IGNORECASE
@@ -78,11 +78,11 @@ class Section(Generic[T]):
         return {key.name: key for key in declared}
 
     def settings(self, values: Mapping[str, Any]) -> T:
-        """The table with these values, and the defaults of all others."""
+        """Return the table with these values, and the defaults of all others."""
         return self.kind(**{self.keys[name].parameter: value for name, value in values.items()})
 
     def key(self, place: Place) -> Key:
-        """The key of a place, by its last part; unknown ones are mistakes."""
+        """Return the key of a place, by its last part; unknown ones are mistakes."""
         name = place[-1]
         found = self.keys.get(name)
         if found is None:
@@ -92,7 +92,7 @@ class Section(Generic[T]):
         return found
 
     def read(self, key: Key, value: Any, *, is_text: bool, folder: Path) -> Any:
-        """A value as it is to be used; an InputError says what it must be."""
+        """Return a value as it is to be used; an InputError says what it must be."""
         converted = key.convert(value, is_text=is_text, folder=folder)
         refine = self.refine.get(key.name)
         return converted if refine is None or converted is None else refine(converted)
@@ -108,7 +108,7 @@ class Key:
     unit: str | None
     united: bool  # lists of all layers are joined; else the first wins, as for every other key
     parameter: str  # the name in Python, which may need an underscore: `from_`
-    words: str | None = None  # what a value must be, where the types alone do not say it
+    words: str | None = None  # the form of a value, if the types alone do not say it
 
     @classmethod
     def of(cls, declared: Field[Any], hint: Any) -> Key:
@@ -141,7 +141,7 @@ class Key:
         return ", or ".join(described)
 
     def convert(self, value: Any, *, is_text: bool, folder: Path) -> Any:
-        """A value of a file or, if it `is_text`, of a variable."""
+        """Return a value of a file or, if it `is_text`, of a variable."""
         if value == "" and type(None) in self.choices:
             return None
         for choice in self.choices:
@@ -163,9 +163,9 @@ class Key:
         return _EXPECTED[self.unit or choice]
 
     def _as(self, choice: Any, value: Any, is_text: bool, folder: Path) -> Any:
-        """The value as one of the types; None where it is not of it."""
+        """Return the value as this type; None if it does not fit."""
         if choice is bool:
-            # A folder is hardly called `no`; if it is, it is written `./no`.
+            # A folder is hardly ever called `no`; if it is, write `./no`.
             return _boolean(value, is_text or Path in self.choices)
         if choice in (int, float):
             return self._number(choice, value, is_text)
@@ -218,7 +218,7 @@ def _quantity(unit: str, text: str) -> int | float | None:
 
 
 def _seconds(text: str) -> float:
-    # Nothing at all is a duration here: what it means is for the key.
+    # Zero is a duration here; its key decides what that means.
     return 0.0 if text.strip() in ("0", "0s") else seconds(text)
 
 
@@ -226,7 +226,7 @@ def _seconds(text: str) -> float:
 
 
 def at_least(least: float, noun: str = "a number") -> Callable[[Any], Any]:
-    """Refuses smaller numbers."""
+    """Return a check that refuses smaller numbers."""
 
     def refine(value: Any) -> Any:
         if value < least:
@@ -237,7 +237,7 @@ def at_least(least: float, noun: str = "a number") -> Callable[[Any], Any]:
 
 
 def more_than_nothing(noun: str = "a number") -> Callable[[Any], Any]:
-    """Refuses 0 and negative numbers."""
+    """Return a check that refuses 0 and negative numbers."""
 
     def refine(value: Any) -> Any:
         if value <= 0:
@@ -252,7 +252,7 @@ def more_than_nothing(noun: str = "a number") -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """The keys outside of tables; None leaves it to the engine."""
+    """The keys outside of tables; None leaves the value to the engine."""
 
     ops: tuple[str, ...] = field(default=(), metadata={"united": True})
     workers: int | None = None
@@ -291,7 +291,7 @@ ENGINE_ARGUMENTS = {
 
 @dataclass(frozen=True)
 class PlansSettings:
-    """`[plans]`: where USE looks for files that do not stand beside the one that uses them."""
+    """`[plans]`: the folders in which USE looks for files that are not beside the file that uses them."""
 
     path: tuple[str, ...] = ()
 
@@ -304,7 +304,7 @@ PLANS = Section("plans", PlansSettings)
 
 @dataclass(frozen=True)
 class SettingValue:
-    """A value in force and who set it."""
+    """A value in force and its origin."""
 
     place: Place
     value: Any
@@ -319,7 +319,7 @@ class SettingValue:
 
     @property
     def public_value(self) -> Any:
-        """The value as it may be shown: what must be secret is masked, references to secrets are not."""
+        """The value to be shown: credentials are masked, references to secrets are not."""
         value = self.value
         if isinstance(value, tuple):
             return tuple(replace(self, value=each).public_value for each in value)
@@ -348,10 +348,10 @@ def place_text(place: Place) -> str:
 
 
 def without_userinfo(text: str) -> str:
-    """A text in which the user and password of a URL are masked, and options that may be credentials."""
+    """Return a text with the user and password of a URL masked, and options that may be credentials."""
     return _OPTION.sub(rf"\g<1>{MASK}", _USERINFO.sub(MASK, text))
 
 
 def is_sensitive(place: Place) -> bool:
-    """Whether a text in this place may be a credential, going by the name of the key."""
+    """Return whether a text in this place may be a credential, going by the name of the key."""
     return bool(_SENSITIVE.search(place[-1]))

@@ -55,7 +55,7 @@ class Diagram:
 
 
 def diagrams_of(program: Program, *, all_plans: bool = False) -> list[Diagram]:
-    """The diagram of the main plan, followed, on request, by those of all plans that it reaches."""
+    """Return the diagram of the main plan, followed, on request, by those of all plans that it reaches."""
     calls = {plan.key: set(_called(plan, program)) for plan in program}
     reached = {key: _reachable(key, calls) for key in calls}
     main = program.main.key
@@ -72,7 +72,7 @@ def _called(plan: Plan, program: Program) -> Iterator[str]:
 
 
 def _reachable(start: str, calls: Mapping[str, set[str]]) -> set[str]:
-    """The plans that a plan calls, directly or through others; itself only if it recurs."""
+    """Return the plans that a plan calls, directly or through others; itself only if it recurs."""
     found: set[str] = set()
     waiting = list(calls[start])
     while waiting:
@@ -162,7 +162,7 @@ def _option_text(option: Option) -> str:
 
 
 def constant_text(value: Constant | Word) -> str:
-    """A constant as a reader knows it, strings without their quotes."""
+    """Return a constant as a reader knows it, strings without their quotes."""
     if isinstance(value, str | ParameterReference | Word):
         return str(value)
     if isinstance(value, tuple):

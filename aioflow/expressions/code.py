@@ -53,7 +53,7 @@ _Result = TypeVar("_Result")
 
 
 def text_of(value: Any, kind_name: str) -> str:
-    """The text of a setting; a SettingError when the constant is something else."""
+    """Return the text of a setting; raise a SettingError when the constant is something else."""
     if isinstance(value, str):
         return value
     shown = "null" if value is None else repr(value)

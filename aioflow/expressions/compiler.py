@@ -61,7 +61,7 @@ class Compiler:
         return tuple(dict.fromkeys(self.names.values())) if self.scope.known else None
 
     def value(self, node: Node) -> Code:
-        """A closure that gives the value of the expression."""
+        """Return a closure that gives the value of the expression."""
         before = self._names_seen
         code = _COMPILE[type(node)](self, node)
         if self._names_seen == before and not code.constant:
@@ -73,7 +73,7 @@ class Compiler:
         return boolean(self.value(node), self.counters)
 
     def _folded(self, code: Code) -> Code:
-        """The value itself, for what reads no column; but what counts must count for every row."""
+        """Return the value itself, for what reads no column; but what counts must count for every row."""
         value = code.evaluate(())
         if not self.counters:
             kind = None if value is None else code.type  # null is of every type

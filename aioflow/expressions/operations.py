@@ -51,7 +51,7 @@ _KINDS: dict[type, Type] = {
 
 
 def kind_of(value: Value) -> Type | None:
-    """The type of a value that is not null; None for what no relation carries."""
+    """Return the type of a value that is not null; None for what no relation carries."""
     kind = _KINDS.get(value.__class__)
     if kind is not None:
         return kind
@@ -100,7 +100,7 @@ def _alike(
 
 
 def read_as(kind: Type | None, text: str, counters: Counters) -> Value:
-    """A char as a value of another kind; null, and counted, where it is none."""
+    """Return a char as a value of another kind; null, and counted, where it is none."""
     if kind is Type.NUMBER:
         value: Value = read_number(text)
         if value is None:
@@ -222,7 +222,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Value]] = {
 
 
 def _move_date(sign: str, left: Value, right: Value, counters: Counters) -> Value:
-    """A date and a number of days, or the days between two dates."""
+    """Return a date and a number of days, or the days between two dates."""
     if sign == "-":
         if kind_of(left) is Type.CHAR:
             left = read_as(Type.DATE, left, counters)

@@ -97,7 +97,7 @@ class Parser:
     # --- operators ------------------------------------------------------------------------------
 
     def expression(self, power: int = 0) -> Node:
-        """An expression whose operators bind more tightly than `power`."""
+        """Return an expression whose operators bind more tightly than `power`."""
         self.depth += 1
         if self.depth > DEEPEST_NESTING:
             self._too_deep(self.token.start)
@@ -238,7 +238,7 @@ class Parser:
         return self.name()
 
     def name(self) -> Name:
-        """An attribute, its dots included."""
+        """Return an attribute, its dots included."""
         start = self.token.start
         parts = [self.word()]
         while self.accept("."):
@@ -255,7 +255,7 @@ class Parser:
         return self.advance().name
 
     def call(self) -> FunctionCall:
-        """A function with its arguments."""
+        """Return a function with its arguments."""
         function = self.advance()
         self.expect("(")
         if self.token.keyword == "*" and self.following.keyword == ")":
@@ -333,7 +333,7 @@ class Parser:
 
 
 def _spaced(name: str, following: str) -> str:
-    """The subtraction that a name with `-` was probably meant as."""
+    """Return the subtraction that a name with `-` was probably meant as."""
     left, _, right = name.partition("-")
     return f"{left} - {right or following}"
 
@@ -354,7 +354,7 @@ def remembered(parse: Callable[[str], _Result]) -> Callable[[str], _Result]:
 
 @remembered
 def parse_expression(text: str) -> Node:
-    """The tree of an expression; a SettingError with the offset of the first mistake."""
+    """Return the tree of an expression; raise a SettingError with the offset of the first mistake."""
     parser = Parser(text)
     node = parser.expression()
     parser.finish()
@@ -429,7 +429,7 @@ def _projected(parser: Parser) -> ProjectionItem | Star:
 
 
 def _excepted(parser: Parser) -> tuple[Name, ...]:
-    """The names after `except`, in parentheses or up to the next item that is more than a name."""
+    """Return the names after `except`, in parentheses or up to the next item that is more than a name."""
     if not parser.accept("except"):
         return ()
     if parser.accept("("):

@@ -89,7 +89,7 @@ class JoinScope:
 
 
 def unknown_attribute(name: Name, attribute: str, schema: Schema) -> SettingError:
-    """The error for a name that is no attribute, with the likeliest way to mend it."""
+    """Return the error for a name that is no attribute, with the likeliest way to mend it."""
     known = ", ".join(schema.names) or "no attributes"
     split = _subtraction(attribute, schema)
     if split is not None:

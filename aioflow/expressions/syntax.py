@@ -226,7 +226,7 @@ class FunctionCall(Node):
 
 
 def names_in(*nodes: Node) -> tuple[Name, ...]:
-    """Every name in the trees, in order of appearance."""
+    """Return every name in the trees, in order of appearance."""
     found: list[Name] = []
     waiting = list(reversed(nodes))
     while waiting:
@@ -304,7 +304,7 @@ class ExpressionToken(NamedTuple):
 
 
 def tokenize(text: str) -> list[ExpressionToken]:
-    """All words of an expression, the last of kind `end`; a SettingError for what is no word."""
+    """Return all words of an expression, the last of kind `end`; raise a SettingError for what is no word."""
     if len(text) > LONGEST_EXPRESSION:
         raise SettingError(
             f"the expression is too long: {len(text):,} characters, {LONGEST_EXPRESSION:,} at most"
@@ -350,7 +350,7 @@ _SPECIAL_NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("na
 
 
 def number_literal(text: str) -> Value:
-    """An int, a float, or a Decimal when a float cannot keep all of the digits."""
+    """Return an int, a float, or a Decimal when a float cannot keep all of the digits."""
     if text.isdecimal() and len(text) <= LONGEST_NUMBER:
         return int(text)
     return exact_number(text)
@@ -383,7 +383,7 @@ _EXAMPLES = {
 
 
 def write_literal(value: Value) -> str | None:
-    """A value as an expression would have it: `x = literal` holds for it. None for relations."""
+    """Return a value as an expression would have it: `x = literal` holds for it. None for relations."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -410,7 +410,7 @@ def _write_number(value: int | float | Decimal) -> str:
 
 
 def write_name(name: str) -> str:
-    """An attribute's name as an expression would have it, in backticks where it needs them."""
+    """Return an attribute's name as an expression would have it, in backticks where it needs them."""
     plain = name.replace("-", "_")
     if plain.isidentifier() and not name.startswith("-") and name.lower() not in KEYWORDS:
         return name

@@ -17,7 +17,7 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 
 
 def open_source(content: str | bytes, name: str) -> tuple[Source, Mistakes]:
-    """A text ready to be read, and what is wrong with its characters.
+    """Return a text ready to be read, and what is wrong with its characters.
 
     Line ends become "\\n" and forbidden characters "\\ufffd", so places stay as an editor shows them.
     """
@@ -58,7 +58,7 @@ def _describe(characters: str) -> str:
 
 
 def name_character(character: str) -> str:
-    """A character that cannot be seen, in words: `character U+200B (ZERO WIDTH SPACE)`."""
+    """Return a character that cannot be seen, in words: `character U+200B (ZERO WIDTH SPACE)`."""
     name = unicodedata.name(character, "") or _CONTROL_NAMES.get(character, "")
     return f"character U+{ord(character):04X}" + (f" ({name})" if name else "")
 

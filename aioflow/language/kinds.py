@@ -78,7 +78,7 @@ class ItemKinds:
         return self._kinds.get(folded)
 
     def keywords(self) -> list[str]:
-        """All keywords, those of installed packages included."""
+        """Return all keywords, those of installed packages included."""
         return sorted({*self._kinds, *(name.upper() for name in _installed())})
 
     def _load(self, keyword: str) -> None:

@@ -29,7 +29,7 @@ Problem = tuple[str, int, int]
 
 
 def read_string(literal: str) -> tuple[str, tuple[Problem, ...]]:
-    """The value of a string with its quotes, and its bad escapes."""
+    """Return the value of a string with its quotes, and its bad escapes."""
     is_raw = literal[0] in "rR"
     start = 1 if is_raw else 0
     width = 3 if literal.startswith('"""', start) else 1
@@ -81,7 +81,7 @@ def _unknown_escape(letter: str) -> str:
 
 
 def read_number(literal: str) -> tuple[int | float, str | None]:
-    """The value of a number, and what is wrong with it."""
+    """Return the value of a number, and what is wrong with it."""
     match = _NUMBER.fullmatch(literal)
     if match is None:
         return 0, f"{shorten(literal)!r} is neither a number nor a name; names begin with a letter or '_'"
@@ -94,7 +94,7 @@ def read_number(literal: str) -> tuple[int | float, str | None]:
 
 
 def shorten(text: str, length: int = 30) -> str:
-    """The beginning of a text, for messages."""
+    """Return the beginning of a text, for messages."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -102,7 +102,7 @@ def shorten(text: str, length: int = 30) -> str:
 
 
 def write_constant(value: object) -> str:
-    """A constant as a plan writes it; an InputError for what no plan can say."""
+    """Return a constant as a plan writes it; raise an InputError for what no plan can say."""
     if isinstance(value, tuple):
         if any(isinstance(each, tuple | ParameterReference | Word) for each in value):
             raise InputError(f"a list in a plan holds strings, numbers, true, false and null only: {value!r}")
@@ -131,7 +131,7 @@ def _write_number(value: int | float) -> str:
 
 
 def write_string(value: str) -> str:
-    """A string with its quotes: in the kind of quotes that needs the fewest escapes."""
+    """Return a string with its quotes: in the kind of quotes that needs the fewest escapes."""
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise InputError(f"a plan cannot hold text with half a character: {value!r}")
     if _reads_well_over_lines(value):

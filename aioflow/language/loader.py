@@ -28,7 +28,7 @@ _HINTS_AT_MOST = 50
 
 
 def load(path: str | os.PathLike[str], plan: str | None = None, *, any_plan: bool = False) -> Program:
-    """The program in a file, with all it uses; a PlanError lists every mistake of all its files.
+    """Return the program in a file, with all it uses; a PlanError lists every mistake of all its files.
 
     The main plan is the one asked for, else the one named like the file, else the only one that no
     other plan of the file calls. With `any_plan` it is the first, if there is no such one; in a file of
@@ -44,12 +44,12 @@ def loads(
     folder: str | os.PathLike[str] | None = None,
     plan: str | None = None,
 ) -> Program:
-    """The program in a text; `folder` is where USE looks before the library."""
+    """Return the program in a text; `folder` is where USE looks before the library."""
     return _Loader(None if folder is None else Path(folder)).program(text, name, Path(name).stem, plan)
 
 
 def read_plan_file(path: str | os.PathLike[str]) -> bytes:
-    """The contents of a file; an InputError says why it cannot be read."""
+    """Return the contents of a file; an InputError says why it cannot be read."""
     file = Path(path)
     try:
         if file.is_dir():
@@ -149,7 +149,7 @@ class _Loader:
         self._add(content, str(file), place)
 
     def _in_order(self) -> list[Diagnostic]:
-        """The mistakes file by file, in each in the order of its text."""
+        """Return the mistakes file by file, in each in the order of its text."""
         order = {plan_file.source: number for number, plan_file in enumerate(self._files)}
         return sorted(
             self._diagnostics,
@@ -224,7 +224,7 @@ class _Loader:
         return f"there is no file {path!r} {where}{self._near(name, known)}"
 
     def _near(self, name: str, files: Iterable[str]) -> str:
-        """A hint at a near file, for the first mistakes: each looks at all files."""
+        """Return a hint at a near file, for the first mistakes: each looks at all files."""
         self._hints += 1
         return _near(name, files) if self._hints <= _HINTS_AT_MOST else ""
 
@@ -275,7 +275,7 @@ def _is_file(file: Path) -> bool:
 
 
 def _forbidden(path: str) -> str | None:
-    """The mistake in a path of USE, found before any file is looked at."""
+    """Return the mistake in a path of USE, found before any file is looked at."""
     if not path.strip():
         return "USE needs the name of a file"
     if "\0" in path:

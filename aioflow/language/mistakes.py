@@ -41,7 +41,7 @@ class Mistakes:
             self._found[(start, len(self._found) + 1)] = diagnostic
 
     def diagnostics(self) -> list[Diagnostic]:
-        """All mistakes in the order of the text; past a limit only their number."""
+        """Return all mistakes in the order of the text; past a limit only their number."""
         ordered = [self._found[key] for key in sorted(self._found)]
         shown: list[Diagnostic] = []
         characters = 0

@@ -26,7 +26,7 @@ def parse(text: str | bytes, name: str = "<plan>") -> PlanFile:
 
 
 def read_text(text: str | bytes, name: str, *, contents: bool = True) -> tuple[PlanFile, list[Diagnostic]]:
-    """The readable part of a text, and its mistakes; without `contents` other items are not parsed."""
+    """Return the readable part of a text, and its mistakes; without `contents` other items are not parsed."""
     source, mistakes = open_source(text, name)
     cursor = Cursor(source, mistakes.add)
     cut = ItemSplitter(cursor, mistakes).read()

@@ -206,11 +206,11 @@ class Cursor:
 
     @property
     def lost(self) -> bool:
-        """Whether the rest of the text vanished in a string or comment that is never closed."""
+        """True if the rest of the text vanished in a string or comment that is never closed."""
         return self._scanner.lost
 
     def peek(self, distance: int = 1) -> Token:
-        """The token so many places after the next one."""
+        """Return the token so many places after the next one."""
         while len(self._ahead) < distance:
             self._ahead.append(next(self._scanner.tokens))
         return self._ahead[distance - 1]

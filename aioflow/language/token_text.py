@@ -15,7 +15,7 @@ _LISTED = ("_OPEN", "_COMMA", "_COLON", "_EQUALS", "SEMICOLON", "CLOSE", "RIGHT_
 
 
 def show(token: Token) -> str:
-    """A token as it is quoted in a message."""
+    """Return a token as it is quoted in a message."""
     if token.type == END:
         return "the end of the file"
     if token.type != NAME and token.text.lower() in RESERVED_WORDS:
@@ -25,7 +25,7 @@ def show(token: Token) -> str:
 
 
 def found_after(previous: Token, token: Token) -> tuple[str, int, int]:
-    """The text that follows a gap, and where to point: after the line when it ends there."""
+    """Return the text that follows a gap, and where to point: after the line when it ends there."""
     if token.type == END:
         return show(token), previous.end, previous.end + 1
     if token.first:

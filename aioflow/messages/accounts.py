@@ -63,7 +63,7 @@ def fill_in_address(address: str, secrets: Secrets) -> str:
 
 
 def referred_secrets(text: str) -> list[str]:
-    """The secrets that a text refers to."""
+    """Return the secrets that a text refers to."""
     return [PREFIX + found[1] for found in _REFERENCE.finditer(text)]
 
 

@@ -30,7 +30,7 @@ class Channels:
         self._made: dict[str, Channel] = {}
 
     def get(self, kind: str) -> Channel:
-        """The channel of a kind; an InputError when nothing that is installed brings one."""
+        """Return the channel of a kind; raise an InputError when nothing that is installed brings one."""
         if kind not in self._made:
             self._made[kind] = self._maker(kind)(self._configuration)
         return self._made[kind]
@@ -40,7 +40,7 @@ class Channels:
         return sorted({*self._made, *self._known()})
 
     def knows(self, kind: str) -> bool:
-        """Whether something that is installed brings a channel of this kind."""
+        """Return whether something that is installed brings a channel of this kind."""
         return kind in self._made or kind in self._known()
 
     def problems(self, kind: str, account: str | None) -> list[str]:

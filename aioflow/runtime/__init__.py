@@ -1,1 +1,1 @@
-"""Runs of compiled programs: streams, steps, calls, permits, and how everything ends."""
+"""Runs of compiled programs: their streams, steps, calls, permits and ends."""

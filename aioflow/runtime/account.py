@@ -1,6 +1,6 @@
-"""The account of a run: what it did, in a few lines for people and as JSON for programs.
+"""The account of a run: a report in a few lines for people, and as JSON for programs.
 
-The engine counts rows and failures. What else there is to tell, services of the run do, by `account`.
+The engine counts rows and failures. Services of the run add entries of their own, by `account`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aioflow.values.quantities import count_text, duration_text
 from aioflow.version import __version__
 from aioflow.wholeness import WHOLE, Marks, Reason
 
-# Of the JSON form. New names may come without a new version; none goes, or changes its meaning.
+# The version of the JSON form. A version may get new names; no name is removed or changes its meaning.
 VERSION = 1
 
 
@@ -35,7 +35,7 @@ class OutputAccount:
         return self.marks.is_whole
 
     def as_json(self, *, has_ended: bool) -> dict[str, Any]:
-        """Return what is known of it; before the run has ended well nothing is whole."""
+        """Return the output as JSON; before a run has ended successfully no output counts as whole."""
         partial, doubtful = map(_texts, (self.marks.partial, self.marks.doubtful))
         whole = has_ended and self.is_whole
         return {"rows": self.rows, "whole": whole, "partial": partial, "doubtful": doubtful}
@@ -43,7 +43,7 @@ class OutputAccount:
 
 @dataclass(frozen=True)
 class RunAccount:
-    """What a run did, or has done so far.
+    """The report of a run, or of a run so far.
 
     `errors` counts failures by kind: those that ERRORS took, and the one that ended the run. `counters` are
     those of all statements. `entries` come from the services that the run used.
@@ -74,12 +74,12 @@ class RunAccount:
         return self.started + timedelta(seconds=self.elapsed_seconds)
 
     def failed_with(self, error: BaseException) -> RunAccount:
-        """Return the account of the same run, that this error has ended."""
+        """Return the account of the same run, ended by this error."""
         errors = Counter(self.errors) + Counter([type(_cause_of(error)).__name__])
         return replace(self, outcome="failed", failure=error, errors=errors)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the account for people; what is nothing is left out."""
+        """Return the account for people, without figures of zero."""
         return tuple(masked(line) for line in (self.headline, *self.details()))
 
     @property
@@ -92,7 +92,7 @@ class RunAccount:
         return f"{self._rows_text()} in {time}" if self.outputs else f"done in {time}"
 
     def details(self) -> Iterator[str]:
-        """Give what stands below the headline."""
+        """Yield the lines below the headline."""
         for entry in self.entries:
             yield from entry.lines
         count = sum(self.errors.values())
@@ -133,7 +133,7 @@ class RunAccount:
 
 
 def error_as_json(error: BaseException) -> dict[str, Any]:
-    """Return what ended a run: kind, message, and as far as it is known the place and the statement."""
+    """Return the error that ended a run as JSON: kind, message, and if known the place and the statement."""
     place = statement = None
     if isinstance(error, OperatorError):
         place, _, statement = error.where.rpartition(": ")
@@ -149,7 +149,7 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
 
 
 def _cause_of(error: BaseException) -> BaseException:
-    """Return what an operator has failed with."""
+    """Return the error that an operator has failed with."""
     return (error.__cause__ or error) if isinstance(error, OperatorError) else error
 
 

@@ -1,4 +1,4 @@
-"""The firing rule: when a step of a call may begin, and when it ends dead instead."""
+"""The firing rule, which decides when a step of a call begins, or ends dead instead."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from aioflow.wholeness import WHOLE, Marks
 
 
 class Activation:
-    """A step that has not begun: its inputs are held until a tuple and all its signals have come.
+    """A step that has not begun: its inputs are held until a tuple and all its signals have arrived.
 
-    Outside D+S+ it also waits for the end of every input. What arrives calls `consider`; no task
-    exists before the step has something to do.
+    Outside D+S+ it also waits for the end of every input. Each arrival calls `consider`; no task exists
+    before the step has something to do.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Activation:
         signal.when_decided(self.consider)
 
     def watch(self) -> Watch:
-        """A reader for a variable that the step WAITs for."""
+        """Return a reader for a variable that the step WAITs for."""
         signal = Signal()
         self.wait_for(signal)
         return Watch(signal)
@@ -64,7 +64,7 @@ class Activation:
         return all(stream.ended for stream in self.streams)
 
     def consider(self) -> None:
-        """Something arrived: begin, end dead, or go on waiting."""
+        """Begin, end dead, or go on waiting, after something has arrived."""
         if self.begun:
             return
         has_rows, ended, alive = False, True, not self.streams
@@ -77,7 +77,8 @@ class Activation:
                 alive = True
         over = ended
         if self.step.recursive:
-            # It unfolds for a tuple only, and not for one that is merely handed down from level to level.
+            # The call unfolds only for a tuple, and not for one that is merely handed down from level to
+            # level.
             entries = [
                 stream for port, stream in enumerate(self.streams) if port not in self.step.handed_down
             ]
@@ -102,7 +103,9 @@ class Activation:
         return self._knows_schemas()
 
     def _knows_schemas(self) -> bool:
-        """Whether the schemas that the step is bound to are known; an open one may learn from another."""
+        """Return whether the schemas that the step is bound to are known; an open one may get more
+        attributes.
+        """
         unknown = [stream.schema is None and not stream.ended for stream in self.streams]
         if not any(unknown):
             return True
@@ -115,19 +118,19 @@ class Activation:
             stream.listener = None
 
     def _end_dead(self) -> None:
-        # Later, not at once: ends run through chains of statements of any length.
+        # Later, not at once: ends pass through chains of statements of any length.
         if not self.ended and not self.session.tasks.stopping:
             self.end_dead()
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the step must go on although nobody reads its outputs."""
+        """True if the step must go on although its outputs have no reader."""
         if self.step.pinned or not self.step.pinned_until_enabled:
             return self.step.pinned
         return any(self.signals[number].state == "pending" for number in self.step.enable)
 
     def settle_signals(self, well: bool, marks: Marks = WHOLE) -> None:
-        """Send DONE; what has not been sent by now will never be."""
+        """Send DONE; signals that have not been sent by now never will be."""
         if well:
             for number in self.step.done:
                 self.signals[number].send()
@@ -137,7 +140,7 @@ class Activation:
     # --- wholeness ------------------------------------------------------------------------------
 
     def input_marks(self) -> Marks:
-        """Return what the inputs tell of the results so far."""
+        """Return the marks of the results that follow from the inputs so far."""
         marks = WHOLE
         for place, stream in enumerate(self.streams):
             if stream.marks is WHOLE:
@@ -153,7 +156,7 @@ class Activation:
 
     @property
     def dead_marks(self) -> Marks:
-        """Return the marks of a step that does not fire: might it have fired, had nothing been missing?"""
+        """Return the marks of a step that does not fire: it might have fired if nothing had been missing."""
         marks = WHOLE
         never = [signal for signal in self.waits if signal.state == "never"]
         for source in never or self.streams:
@@ -161,18 +164,18 @@ class Activation:
         return marks
 
     def mark_failures(self, marks: Marks, sink: FailureSink | None) -> None:
-        """Say where failures go that some may be missing: WHOLE vouches for the results alone."""
+        """Mark the output of failures, in which some may be missing: WHOLE vouches for the results alone."""
         if self.errors is not None:
             self.errors.mark(marks)
         elif sink is not None and not self.step.resolved.skip_errors:
             sink.mark(marks)
 
     def new_outlet(self, targets: Sequence[Target]) -> Outlet:
-        """The writer's end of one of the outputs."""
+        """Return the writer's end of one of the outputs."""
         return Outlet(targets, self.unread)
 
     def begin(self) -> None:
-        """Start working; inputs and signals are there."""
+        """Begin the work; inputs and signals have arrived."""
         raise NotImplementedError
 
     def end_dead(self) -> None:
@@ -180,5 +183,5 @@ class Activation:
         raise NotImplementedError
 
     def unread(self) -> None:
-        """Nobody reads one of the outputs any more."""
+        """Take note that one of the outputs has lost its last reader."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The worker budget: how many firings may wait on the outside world at once."""
+"""The worker budget, which limits the firings that wait on the outside world at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import TracebackType
 
 from aioflow.runtime.threads import WorkerThreads
 
-# Most blocking functions return in a moment, cancelled or not: only who waits for longer is told why.
+# Most blocking functions return in a moment, cancelled or not. A longer wait is explained to the caller.
 PATIENCE_SECONDS = 1.0
 
 
 class Permits:
     """A number of permits, given first come, first served, except that urgent requests go first.
 
-    `outlasting` are held by blocking functions that work on although whoever called them was cancelled.
+    `outlasting` permits are held by blocking functions that go on although their callers were cancelled.
     """
 
     def __init__(self, count: int) -> None:
@@ -29,8 +29,8 @@ class Permits:
         self._ordinary: deque[Future[None]] = deque()
         self._told_when_spare: dict[Callable[[], None], None] = {}
         self._returned: deque[None] = deque()  # permits of functions that have returned, not yet taken back
-        self._loop: asyncio.AbstractEventLoop | None = None  # the latest on which somebody waited
-        self._told_why: dict[Future[None], Callable[[Permits], None]] = {}  # of those who wait
+        self._loop: asyncio.AbstractEventLoop | None = None  # the latest on which a task waited
+        self._told_why: dict[Future[None], Callable[[Permits], None]] = {}  # of the waiting tasks
 
     @property
     def waiting(self) -> int:
@@ -38,18 +38,18 @@ class Permits:
 
     @property
     def is_spare(self) -> bool:
-        """Whether there is a permit for which nobody waits."""
+        """True if there is a permit for which no task waits."""
         if self._returned:
             self._take_back()
         return self.used < self.count and not (self._urgent or self._ordinary)
 
     def when_spare(self, told: Callable[[], None]) -> None:
-        """Call a function once, when a permit is given back for which nobody waits."""
+        """Call a function once, when a permit is given back for which no task waits."""
         self._told_when_spare[told] = None
         self._listen_for_returns()
 
     def try_acquire(self) -> bool:
-        """Take a permit if there is one for which nobody waits."""
+        """Take a permit if there is one for which no task waits."""
         if self.is_spare:
             self.used += 1
             return True
@@ -80,7 +80,7 @@ class Permits:
             self._told_why.pop(granted, None)
 
     def release(self) -> None:
-        """Give a permit back, or straight to who waits for one."""
+        """Give a permit back, or pass it to a task that waits for one."""
         for queue in (self._urgent, self._ordinary):
             while queue:
                 granted = queue.popleft()
@@ -96,7 +96,7 @@ class Permits:
     # --- functions that outlast their callers ---
 
     def leave(self) -> None:
-        """Leave a permit to a blocking function that works on, until `give_back` is called."""
+        """Leave a permit to a blocking function that goes on, until `give_back` is called."""
         self.outlasting += 1
         self._listen_for_returns()
 
@@ -152,7 +152,7 @@ class Budget:
 
     @property
     def most(self) -> int:
-        """The most firings of one statement that could ever have permits at once."""
+        """The largest number of firings of one statement that can have permits at once."""
         return max(permits.count for permits in self.all_permits)
 
     @property
@@ -161,9 +161,9 @@ class Budget:
 
     @property
     def outlasting(self) -> int:
-        """How many permits are left to functions that outlast their callers."""
+        """The number of permits that are left to functions that outlast their callers."""
         return sum(permits.outlasting for permits in self.all_permits)
 
     def permits_for(self, source: str | None) -> Permits:
-        """A source's own permits, or the common ones."""
+        """Return a source's own permits, or the common ones."""
         return self.partitions.get(source, self.common) if source is not None else self.common

@@ -1,6 +1,6 @@
 """Calls of plans: each a group of steps with a colour of its own, wired straight to its caller's streams.
 
-How the steps of a called plan come to read what its caller writes, without anything in between.
+The steps of a called plan read the streams of its caller directly, without anything in between.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from aioflow.wholeness import WHOLE, Marks
 
 
 def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
-    """Let others read what one stream was to read, from its first row on."""
+    """Let other targets read in place of a stream, from its first row on."""
     stream.listener = None
     if not targets:
         stream.discard()
         return
-    # A stream that must see every row stays between: when all readers have left, so does it.
+    # A stream that must see every row stays in between. It leaves when all readers have left.
     relay = Outlet(targets)
     if isinstance(stream, EntryStream):
         relay.on_unread = lambda: stream.let_go() if relay.unread else None
@@ -65,7 +65,7 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
 
 
 class CallScope:
-    """What a call inherits from where it is made."""
+    """The state that a call inherits from its caller."""
 
     __slots__ = ("depths", "level", "ordered", "recursion", "sink", "urgent")
 
@@ -81,13 +81,15 @@ class CallScope:
         self.sink = sink
         self.ordered = ordered
         self.urgent = urgent
-        self.depths = depths or {}  # by plan: how many calls of it lead here
+        self.depths = depths or {}  # by plan: the number of its calls that lead here
         self.recursion = recursion
-        self.level = level  # how many recursive calls lead here, and the outermost; where that counts
+        self.level = (
+            level  # the number of recursive calls that lead here, with the outermost, if it is needed
+        )
 
 
 class Entrance:
-    """How tuples enter a call; `around` is what the call inherits if it is a recursive one."""
+    """The way of tuples into a call; `around` is the scope that a recursive call inherits."""
 
     __slots__ = ("_handed_down", "_looks", "_plan", "_recursive", "_session", "level", "recursion", "share")
 
@@ -116,7 +118,7 @@ class Entrance:
         self._looks = sees_every_row(session, plan, recursive=self._recursive)
 
     def new_stream(self, port: int, capacity: int | None) -> Stream:
-        """An input of the call."""
+        """Return an input of the call."""
         session = self._session
         rows = capacity or session.settings.capacity_rows
         if self.recursion is None or not self._looks or port in self._handed_down:
@@ -130,12 +132,12 @@ class Entrance:
         return EntryStream(rows, session.memory, once, turn, self.share.one_known if self.share else None)
 
     def unfolded(self) -> None:
-        """The steps of the call are connected."""
+        """Take note that the steps of the call are connected."""
         if self.share is not None:
             self.share.one_known()
 
     def close(self) -> None:
-        """The call has ended."""
+        """Take note that the call has ended."""
         if self.share is not None:
             self.share.give_up()
         if self.recursion is not None and not self._recursive:
@@ -143,7 +145,7 @@ class Entrance:
 
 
 def sees_every_row(session: Session, plan: Plan, *, recursive: bool) -> bool:
-    """Whether the tuples that enter a call of a plan are looked at on their way in."""
+    """Return whether the tuples that enter a call of a plan are inspected on their way in."""
     if plan.once is not None or (recursive and session.checkpoints is not None):
         return True
     return session.graph.calls.is_levelled(plan)
@@ -192,13 +194,13 @@ class Call:
     ) -> None:
         """Make the steps and connect them: inputs are the caller's streams, outputs its readers.
 
-        `closed` are outputs whose readers have all left, `untaken` those that nobody ever needed.
+        `closed` are outputs whose readers have all left, `untaken` those that no reader ever needed.
         """
         self.completion.enter()  # until all is connected
         adopted = self._make_gates(inputs, self.routine.bystanders(untaken))
         targets = self._targets(outputs)
         self._make_outlets(targets, closed)
-        if closed:  # first: what nobody reads need not begin
+        if closed:  # first: a step without readers need not begin
             for gate in self.gates:
                 if gate is not None:
                     gate.unread()
@@ -208,13 +210,13 @@ class Call:
             if variable not in adopted:
                 hand_over(stream, targets[variable])
         for gate in self.gates:
-            # Streams that got rows or ended meanwhile have told their gates; the others have none.
+            # Streams that got rows or ended meanwhile have notified their gates; the others have none.
             if isinstance(gate, Activation) and (not gate.streams or adopted):
                 gate.consider()
         self.completion.leave()
 
     def _make_gates(self, inputs: Sequence[Stream], bystanders: frozenset[int]) -> set[int]:
-        """The steps with their streams; the input variables whose stream a step could simply take over."""
+        """Make the steps with their streams; return the input variables whose stream a step took over."""
         routine, session = self.routine, self.session
         told = [None if stream.schema is None or stream.schema.open else stream.schema for stream in inputs]
         schemas = routine.schemas(tuple(told))
@@ -248,7 +250,7 @@ class Call:
         for stream, variable in zip(streams, gate.step.inputs, strict=True):
             stream.listener = gate.consider
             stream.is_bystander = is_bystander
-            stream.hold()  # who waits for space in one that was taken over need not wait any more
+            stream.hold()  # a writer that waits for room in a stream taken over may go on
             if stream.schema is None:
                 stream.schema = schemas[variable]
             if self.session.settings.timing:
@@ -258,7 +260,7 @@ class Call:
         gate.streams = streams
 
     def _adopted(self, inputs: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
-        """The streams of the caller that a step can read instead of one of its own, by step and port."""
+        """Return the caller's streams that a step can read instead of one of its own, by step and port."""
         routine = self.routine
         taken: dict[tuple[int, int], Stream] = {}
         for stream, variable in zip(inputs, routine.inputs, strict=True):
@@ -297,7 +299,7 @@ class Call:
         return gate
 
     def _targets(self, outputs: Sequence[Sequence[Target]]) -> list[list[Target]]:
-        """For each variable everything that reads it."""
+        """Return the targets that read each variable."""
         targets: list[list[Target]] = []
         for readers in self.routine.readers:
             found: list[Target] = []
@@ -368,7 +370,7 @@ class CallStep(Activation):
         return outlet
 
     def _vouched(self, targets: Sequence[Target]) -> Sequence[Target]:
-        """What the plan's steps write to; WHOLE keeps their marks away from it."""
+        """Return the targets of the plan's steps; WHOLE keeps marks away from them."""
         return [Vouched(target) for target in targets] if self.step.vouched else targets
 
     def waited_for_input(self, seconds: float) -> None:
@@ -377,7 +379,7 @@ class CallStep(Activation):
     def begin(self) -> None:
         for stream in self.streams:
             stream.stop_holding()
-        # Not at once: a plan that hands its input to itself would unfold on the stack for ever.
+        # Not at once: a plan that passes its input to itself would unfold on the stack forever.
         self.session.tasks.call_soon(self._unfold)
 
     def _unfold(self) -> None:
@@ -404,7 +406,7 @@ class CallStep(Activation):
         completion.enter()
         child.open(self.streams, [outlet.targets for outlet in self.outlets], closed, self._untaken())
         for outlet in self.outlets:
-            outlet.end(dead=True)  # handed over: what the child's outlets say counts
+            outlet.end(dead=True)  # handed over: the outlets of the child count
         completion.leave()
         self._entrance.unfolded()
         if tail:
@@ -412,7 +414,7 @@ class CallStep(Activation):
             self.completion.leave()
 
     def _untaken(self) -> frozenset[int]:
-        """The outputs that nobody needs. A call for its signals, or for no result at all, is all needed."""
+        """Return the outputs without need; none for a call that is made for its signals or for no result."""
         if self.step.enable or self.step.done or not any(outlet.was_read for outlet in self.outlets):
             return frozenset()
         return frozenset([number for number, outlet in enumerate(self.outlets) if not outlet.was_needed])
@@ -441,7 +443,7 @@ class CallStep(Activation):
         self.completion.leave()
 
     def _inside(self) -> CallScope:
-        """What the call's steps inherit."""
+        """Return the scope that the call's steps inherit."""
         plan, around, recursive = self.step.callee, self._call.surroundings, self.step.recursive
         sink = self._sink()
         same = sink is around.sink and self.urgent == around.urgent and self.ordered == around.ordered
@@ -459,7 +461,7 @@ class CallStep(Activation):
         return self._call.surroundings.sink
 
     def _is_too_deep(self, inside: CallScope) -> bool:
-        """Whether the call must not unfold; the recursion is then cut off, or the run fails."""
+        """Return whether the call must not unfold; the recursion is then cut off, or the run fails."""
         plan, session = self.step.callee, self.session
         if plan.max_depth is not None and inside.depths[plan.key] > plan.max_depth:
             if plan.stop_at_max_depth:
@@ -512,12 +514,12 @@ class CallStep(Activation):
         self._finish(dead=True, marks=marks)
 
     def unread(self) -> None:
-        """Nobody reads an output any more: if the call has not unfolded, it need not."""
+        """Take note that an output has lost its last reader: a call that has not unfolded need not."""
         if not self.begun:
             self._end_unread()
 
     def _end_unread(self) -> bool:
-        """End a call that has not unfolded if nobody reads its outputs any more."""
+        """End a call that has not unfolded if its outputs have lost all readers."""
         was_read = any(outlet.was_read for outlet in self.outlets)
         if self.is_pinned or self.ended or not was_read or not nobody_needs(self.outlets):
             return False

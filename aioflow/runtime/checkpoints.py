@@ -1,9 +1,9 @@
 """The commit points of a run: its end, and the checkpoints of a plan that commits as it streams.
 
-A checkpoint is a moment at which no row is under way. For it the sources are held back until everything that
-came in has been worked on. The inputs of recursive calls are held back too: a recursion would otherwise be at
-work until its end. Rows that rest until an input ends, as in a sort, are not under way. So of each tuple in a
-call, services commit all consequences or none.
+A checkpoint is a moment at which no row is under way. To reach it, sources are held back until all rows that
+came in have been processed. The inputs of recursive calls are held back too: a recursion would otherwise be
+at work until its end. Rows that rest until an input ends, as in a sort, are not under way. Services therefore
+commit all consequences of a tuple in a call, or none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aioflow.runtime.session import Session
 INTERVAL_SECONDS = 1.0
 _SHORTEST_LOOK_SECONDS = 0.001
 _LONGEST_LOOK_SECONDS = 0.05
-# Turns of the loop in which a step that was woken shows itself.
+# The turns of the loop after which a step that was woken is visibly at work.
 _TURNS = 3
 
 
@@ -35,12 +35,12 @@ class CommitPoints:
         self._publish_commit(await self._session.services.checkpoint())
 
     async def commit_end(self) -> None:
-        """Commit a run whose statements have all ended well."""
+        """Commit a run whose statements have all ended successfully."""
         await self._session.services.conclude()
         self._publish_commit(await self._session.services.commit())
 
     async def deliver(self) -> None:
-        """Do what follows a commit."""
+        """Deliver messages after a commit."""
         delivered = await self._session.services.committed()
         if delivered is not None and self._session.events.listeners:
             figures = (delivered.sent, delivered.failed, delivered.waiting)
@@ -71,15 +71,15 @@ class Checkpoints:
 
     @property
     def is_open(self) -> bool:
-        """Whether no checkpoint is being made."""
+        """True if no checkpoint is being made."""
         return self._open.is_set()
 
     def when_open(self, callback: Callable[[], None]) -> None:
-        """Have a function called after the checkpoint that is being made."""
+        """Have a function called after the present checkpoint."""
         self._waiting.append(callback)
 
     async def gate(self) -> None:
-        """Wait while a checkpoint is made; a source does so before it hands anything to the run."""
+        """Wait while a checkpoint is made; a source does so before it passes anything to the run."""
         await self._open.wait()
 
     async def gated(self, source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
@@ -108,9 +108,10 @@ class Checkpoints:
             self._session.tasks.fail(error)
 
     async def finish(self) -> None:
-        """Wait for the checkpoint that is being made, and raise its error.
+        """Wait for the present checkpoint, and raise its error.
 
-        A run that ends well may do so during a checkpoint. Cancelling that would leave open what is durable.
+        A run may end successfully during a checkpoint. Cancelling that would leave it uncertain what is
+        durable.
         """
         await self._open.wait()
         if self._failure is not None:

@@ -1,6 +1,6 @@
-"""What happens in a run, as values for a progress display, a trace or a console.
+"""The events of a run, as values for a progress display, a trace or a console.
 
-Nothing is built while nobody listens.
+No event is built while there is no listener.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# Of a stopped run nobody reads the results any more; of an interrupted one, the reader was cancelled, as
-# by Ctrl-C. Whoever runs plans for others may know of a run that was refused and never began.
+# A run is stopped when its results have lost their reader, and interrupted when the reader was cancelled, as
+# by Ctrl-C. A program that runs plans for others may refuse a run, which then never begins.
 Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
@@ -38,8 +38,8 @@ class RunEnded(Event):
 class RunCommitted(Event):
     """Writes and messages of a run became durable, for the first, second, … time; nothing is delivered yet.
 
-    A run that ends well commits once, and before that at each of its checkpoints if its plan says COMMIT:
-    batch. A run that fails, or has nothing to make durable, does not commit at its end.
+    A successful run commits once, and before that at each of its checkpoints if its plan says COMMIT: batch.
+    A run that fails, or has nothing to make durable, does not commit at its end.
     """
 
     plan: str
@@ -48,7 +48,7 @@ class RunCommitted(Event):
 
 @dataclass(frozen=True)
 class MessagesDelivered(Event):
-    """The outbox was worked on after a commit. The figures include messages of earlier runs."""
+    """Messages of the outbox were delivered after a commit. The figures include those of earlier runs."""
 
     plan: str
     sent: int = 0
@@ -60,7 +60,7 @@ class MessagesDelivered(Event):
 class CallStarted(Event):
     """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's.
 
-    The further levels of a tail recursion whose steps keep nothing are one call.
+    The further levels of a tail recursion whose steps keep no state are one call.
     """
 
     plan: str
@@ -102,7 +102,7 @@ class FiringStarted(StepEvent):
 
     firing: int = 0
     waited_seconds: float = 0.0
-    label: str = ""  # what it is about, such as an address
+    label: str = ""  # the subject of the firing, such as an address
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Errors as data: where the failure of a firing goes, and in which form."""
+"""Errors as data: the destination and the form of the failure of a firing."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class FailureSink(Protocol):
 
 
 class CallFailures:
-    """The ERRORS of a call: takes what fails inside it and is not taken there."""
+    """The ERRORS of a call: takes failures inside the call that are not taken there."""
 
     def __init__(self, outlet: Outlet | None, skip: Callable[[BaseException], None]) -> None:
-        self._outlet = outlet  # None: ERRORS: skip
+        self._outlet = outlet  # None for ERRORS: skip
         self._skip = skip
         if outlet is not None:
             outlet.open(FAILED_CALL)
@@ -43,13 +43,13 @@ class CallFailures:
             self._skip(error)
 
     def mark(self, marks: Marks) -> None:
-        """Take note that failures may be missing: a statement lacked tuples on which it might have failed."""
+        """Take note that failures may be missing, since a statement lacked tuples that might have failed."""
         if self._outlet is not None:
             self._outlet.mark(marks)
 
 
 class HeldResults:
-    """What a statement gave, where its failure may be taken: none of it leaves before it has ended well."""
+    """The results of a statement whose failure may be taken: none leaves before it has ended successfully."""
 
     def __init__(self, outlets: Sequence[Outlet], memory: MemoryBudget) -> None:
         self._rows = {outlet: RowBuffer(memory) for outlet in outlets}
@@ -57,7 +57,7 @@ class HeldResults:
         self._since_turn = 0
 
     def add(self, outlet: Outlet, rows: Sequence[Row]) -> bool:
-        """Keep rows for an outlet; whether it is time to let others run."""
+        """Keep rows for an outlet; return whether it is time to let other tasks run."""
         self._rows[outlet].append(rows)
         self._since_turn += len(rows)
         is_time = self._since_turn >= _TURN_ROWS
@@ -66,11 +66,11 @@ class HeldResults:
         return is_time
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """The outlet is to be ended once its rows have left."""
+        """End the outlet once its rows have left."""
         self._endings[outlet] = dead
 
     def batches(self) -> Iterator[tuple[Outlet, Batch]]:
-        """Everything, to be handed on; outlets end where the operator had ended them."""
+        """Yield all rows, to be passed on; end outlets that the operator had ended."""
         for outlet, rows in self._rows.items():
             for batch in rows.batches():
                 yield outlet, batch
@@ -83,12 +83,12 @@ class HeldResults:
 
 
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
-    """The attributes `error`, `error-kind` and `attempts`."""
+    """Return the attributes `error`, `error-kind` and `attempts`."""
     return message_of(error) or type(error).__name__, type(error).__name__, attempts
 
 
 def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:
-    """A tuple with what it failed for, which replaces attributes of those names."""
+    """Return a tuple with the attributes of its failure, which replace attributes of the same names."""
     values = dict(zip(schema.names, row, strict=True))
     values.update(zip(FAILURE.names, describe(error, attempts), strict=True))
     return tuple(values.values())
@@ -97,7 +97,7 @@ def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) ->
 def batch_error(
     where: str, error: Exception, schema: Schema | None, function: BatchFunction, rows: Sequence[Row]
 ) -> OperatorError:
-    """The error that ends a run when a batch failed: with the first tuple that fails by itself."""
+    """Return the error that ends a run when a batch failed, with the first tuple that fails by itself."""
     for row in rows:
         try:
             function([row])
@@ -107,7 +107,7 @@ def batch_error(
 
 
 def operator_error(where: str, error: BaseException, schema: Schema | None, row: Row | None) -> OperatorError:
-    """The error that ends a run, with place, operator and input tuple."""
+    """Return the error that ends a run, with place, operator and input tuple."""
     if isinstance(error, SettingError):
         message = f"{where}: {error.message}"
     else:
@@ -121,7 +121,7 @@ def operator_error(where: str, error: BaseException, schema: Schema | None, row:
 
 
 def show_row(schema: Schema, row: Row) -> str:
-    """A tuple on one line, long values cut."""
+    """Return a tuple on one line, with long values cut."""
     parts = []
     for name, value in zip(schema.names, row, strict=False):
         text = mask(repr(value))

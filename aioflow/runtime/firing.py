@@ -63,7 +63,7 @@ class Firing:
         self._step.session.report.warn_of_outlasting(self._step.step, permits)
 
     def leave_permits(self, call: BlockingCall[Any]) -> None:
-        """Leave the permits to a function that works on although its caller was cancelled."""
+        """Leave the permits to a function that goes on although its caller was cancelled."""
         left = self._permits
 
         def give_back() -> None:  # without a reference to the run, which may end before the function

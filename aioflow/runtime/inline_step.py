@@ -1,7 +1,7 @@
-"""Steps that need no task: an operator that maps batches to batches works right where rows are written.
+"""Steps that need no task: an operator that maps batches to batches works where its input is written.
 
-Chains of such steps call one another. Beyond a certain depth the work is put off to the loop, so that
-neither long plans nor deep recursions grow the stack.
+Chains of such steps call one another. Past a certain depth the work is deferred to the loop, so that neither
+long plans nor deep recursions grow the stack.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class InlineStep:
         self._function: Callable[[Sequence[Row]], Batch] | None = None
         self._schema: Schema | None = None
         self._producers = 0
-        self._offered = UNTOLD  # what writers that ended without rows could tell
+        self._offered = UNTOLD  # the schema of writers that ended without rows
         self._counted: Sequence[Counted] = ()
         self._late: deque[Callable[[], None]] = deque()
         self._scheduled = False
@@ -73,7 +73,7 @@ class InlineStep:
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """It has no queue: rows are worked on as they come."""
+        """None: rows are processed as they arrive, without a queue."""
         return ()
 
     @property
@@ -177,7 +177,7 @@ class InlineStep:
             self._publish(StepStarted)
         self.received += len(rows)
         if self._function is None:
-            return  # it could not be bound, and the run fails for it
+            return  # it could not be bound, so the run fails
         try:
             results = self._function(rows)
         except Exception as error:
@@ -216,7 +216,7 @@ class InlineStep:
             self._publish(StepEnded, self.received, self.outlet.sent, dead)
 
     def unread(self) -> None:
-        """If nobody reads the output any more, nobody needs the input."""
+        """Close the input if the output has lost all readers."""
         if not self.ended and self.outlet.unread:
             self.ended = True
             self.session.tasks.settle(self._let_go)
@@ -253,7 +253,9 @@ class InlineStep:
             self.room.free()
 
     def _pass_on(self, rows: Sequence[Row]) -> None:
-        """Late work cannot wait in a coroutine: what is full calls back when it is free again."""
+        """Pass on rows. Deferred work cannot wait in a coroutine, so a full reader calls back when it has
+        room.
+        """
         full: list[Room] = []
         self._work(rows, full)
         if full:

@@ -1,7 +1,7 @@
-"""Runs routines: calls as coloured groups of steps, each step firing when its inputs and signals allow.
+"""Steps of operators in a call. Each step fires when its inputs and signals allow.
 
-Nothing here waits for a child: a step is started by what arrives, a call ends when its count of
-unfinished steps is down to nothing. So depth costs neither stack nor forwarding.
+No step waits for a child: an arrival starts a step, and a call ends when its count of unfinished steps is
+zero. Depth therefore costs neither stack nor forwarding.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class OperatorStep(Activation):
         self.urgent = urgent
         self.failed = 0
         self.has_failed = False  # as a whole
-        self.lacking = 0  # failed tuples of which nobody knows what they would have given
+        self.lacking = 0  # failed tuples whose results are unknown
         self.first_failure = ""
         self.own_marks = WHOLE
-        self.has_news = False  # marks of inputs have come since the results were marked
+        self.has_news = False  # marks of inputs have arrived since the results were marked
         self.task: asyncio.Task[None] | None = None
         self.totals = session.totals.of(step)
         self.running = False
@@ -90,7 +90,7 @@ class OperatorStep(Activation):
         return Stream(capacity or self.session.settings.capacity_rows, self.session.memory)
 
     def listen_for_marks(self) -> None:
-        """From now on, note when marks of inputs come."""
+        """Take note of marks of inputs from now on."""
         for stream in self.streams:
             stream.on_mark = self._note_news
             if stream.marks is not WHOLE:
@@ -104,8 +104,9 @@ class OperatorStep(Activation):
         if not self.running:
             return False  # it has rows, and begins in a moment
         if not self.streams:
-            return True  # a source: whatever it brings passes a gate
-        # Who works on many tuples at once has one task that waits for the next, and one for each tuple.
+            return True  # a source: its rows pass a gate
+        # A step that works on many tuples at once has one task that waits for the next, and one for each
+        # tuple.
         return len(self.children) <= 1 and any(stream.is_awaited for stream in self.streams)
 
     @property
@@ -133,7 +134,7 @@ class OperatorStep(Activation):
         self.task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Whatever it was that ended the task, somebody learns of it."""
+        """Fail the run if the task ended before the step did, whatever the cause."""
         error = None if task.cancelled() else task.exception()
         if not self.ended:
             cause = error or asyncio.CancelledError("cancelled by something it waited for")
@@ -205,7 +206,7 @@ class OperatorStep(Activation):
             await self._hand_on(self._held)
 
     async def _map(self, bound: Bound, function: BatchFunction) -> None:
-        """Do what the operator does by its function of batches, which finds the tuples that fail."""
+        """Do the work of the operator with its function of batches, and find the tuples that fail."""
         stream, outlet = self.streams[0], self.outlets[0]
         full = False
         try:
@@ -226,7 +227,7 @@ class OperatorStep(Activation):
         try:
             return function(batch)
         except Exception:
-            results: Batch = []  # which tuples it was is found one by one
+            results: Batch = []  # the tuples that fail are found one by one
         for row in batch:
             try:
                 results += function([row])
@@ -263,7 +264,7 @@ class OperatorStep(Activation):
             outlet.mark(marks)
 
     async def _consume(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Hand on what the operator yields. It waits for room before the next rows, not after the last."""
+        """Pass on the operator's items. It waits for room before the next rows, not after the last."""
         only = self.outlets[0] if len(self.outlets) == 1 and self._held is None else None
         full, width = False, -1
         async for item in generator:
@@ -314,7 +315,7 @@ class OperatorStep(Activation):
             self.totals.waiting_output_seconds += waited
 
     def _route(self, item: Any) -> bool:
-        """Whatever an operator may yield beside rows of a known schema."""
+        """Pass on any item of an operator other than rows of a known schema."""
         if isinstance(item, To):
             outlet = self.outlets[self.output_number(item.output)]
             item = item.content
@@ -342,7 +343,7 @@ class OperatorStep(Activation):
         return outlet.push(rows) if held is None else held.add(outlet, rows)
 
     def _listed(self, outlet: Outlet) -> Schema:
-        """The schema of an output, with what the operator has asked of open inputs since it began."""
+        """Return the schema of an output, with attributes that the operator has asked of open inputs."""
         assert outlet.schema is not None
         if outlet.schema.open:
             bound = self.step.bind(tuple([stream.schema for stream in self.streams]))
@@ -382,7 +383,7 @@ class OperatorStep(Activation):
     # --- ending ---------------------------------------------------------------------------------
 
     def finish(self, *, well: bool, dead: bool = False) -> None:
-        """End outputs and signals, let go of the inputs."""
+        """End outputs and signals, and release the inputs."""
         self.ended = True
         if well and not dead and self.step.firing != "tuple" and not self.unneeded:
             self.note_end()
@@ -406,7 +407,7 @@ class OperatorStep(Activation):
         self.completion.leave()
 
     def _warn_of_doubt(self, marks: Marks) -> None:
-        """Say once where rows begin to be doubtful, whoever reads them."""
+        """Warn once, at the statement at which rows begin to be doubtful."""
         new = [stream.marks for place, stream in enumerate(self.streams) if place in self.step.needs_whole]
         if marks.doubtful and any(each.partial for each in new) and not self.totals.doubtful:
             self.totals.doubtful = True
@@ -440,7 +441,7 @@ class OperatorStep(Activation):
         return sum([outlet.sent for outlet in self.outlets])
 
     def unread(self) -> None:
-        """Nobody reads an output any more: stop, if nobody reads any, and nothing else needs the step."""
+        """Stop if all outputs have lost their readers and nothing else needs the step."""
         outlets = [*self.outlets, *([self.errors] if self.errors is not None else ())]
         if self.is_pinned or self.ended or not nobody_needs(outlets):
             return
@@ -471,24 +472,24 @@ class OperatorStep(Activation):
 
     @property
     def takes_failures(self) -> bool:
-        """Whether ERRORS, here or around the call, takes what fails."""
+        """True if ERRORS, of the statement or around the call, takes failures."""
         return self.errors is not None or self.sink is not None or self.step.resolved.skip_errors
 
     def _prepare_errors(self, schemas: Sequence[Schema | None]) -> None:
-        """Have the statement give all its results or none, and its input at hand if it works on the whole."""
+        """Hold results so that all leave or none; keep the input if the statement works on all of it."""
         by_tuple = self.step.fails_by_tuple
         if self.errors is not None:
             schema = (schemas[0] or UNTOLD) if schemas else Schema(())
             self.errors.open(schema.add(FAILURE) if by_tuple else FAILED_RELATION)
         if by_tuple and self.streams:
-            return  # each firing sees to itself
+            return  # each firing holds its own results
         self._held = HeldResults(self.outlets, self.session.memory)
         if self.streams and not self.step.resolved.skip_errors:
             self._recorded = self.streams[0].recorder = RowBuffer(self.session.memory)
 
     def tuple_failed(self, row: Row, error: BaseException, attempts: int) -> None:
         schema = self.streams[0].schema if self.streams else None
-        if not self.streams:  # then it was the only firing
+        if not self.streams:  # without inputs, it was the only firing
             error = self._drop_results(error)
         self.failed += 1
         ends_run = isinstance(error, RunError) or not self.takes_failures
@@ -508,7 +509,7 @@ class OperatorStep(Activation):
             self.sink.take(self.step.where, Relation(schema or Schema(()), [row]), error, attempts)
 
     def _note_failure(self, error: BaseException) -> None:
-        """A failure lacks rows, unless it means that there is nothing to be had."""
+        """Take note that rows are missing after a failure, unless it means that there are none."""
         if getattr(error, "means_absence", False):
             return
         if not self.lacking:
@@ -517,7 +518,7 @@ class OperatorStep(Activation):
         self.lacking += 1
 
     def _drop_results(self, error: BaseException) -> BaseException:
-        """Have none of the results leave; where some have, an error that ends the run."""
+        """Drop the results; return the error, or one that ends the run if some results have left."""
         if self._release is not None and not isinstance(error, RunError):
             return ReleasedError(error, self._release.why)
         if self._held is not None:
@@ -526,7 +527,7 @@ class OperatorStep(Activation):
         return error
 
     async def _statement_failed(self, failure: Exception | SystemExit) -> bool:
-        """The statement as a whole failed; whether its ERRORS, or those of a call around it, take it."""
+        """Handle a failure of the whole statement; return whether its ERRORS, or those around it, take it."""
         if self.session.tasks.stopping or self.unneeded:
             return False
         error = self._drop_results(failure)
@@ -549,16 +550,16 @@ class OperatorStep(Activation):
         return True
 
     def _told(self, error: BaseException, schema: Schema | None, row: Row | None) -> RunError:
-        """The error that ends the run; some tell a place of their own."""
+        """Return the error that ends the run; some errors name a place of their own."""
         if isinstance(error, RunError) and not isinstance(error, ReleasedError):
             return error
         return operator_error(self.step.where, error, schema, row)
 
     def _may_be_taken(self) -> bool:
-        """Whether the failure of the statement as a whole is data.
+        """Return whether the failure of the statement as a whole is data.
 
-        Of a statement whose tuples fail one by one, ERRORS carries tuples; a call around it takes such a
-        failure as long as no result has left.
+        ERRORS of a statement whose tuples fail one by one has only tuples. A call around the statement takes
+        such a failure as long as no result has left.
         """
         if not self.step.fails_by_tuple:
             return self.takes_failures
@@ -566,7 +567,7 @@ class OperatorStep(Activation):
         return self.sink is not None and not own and not self.rows_out
 
     async def _packed_input(self) -> Relation:
-        """The whole first input, also what had not been read when the statement failed."""
+        """Return the whole first input, including rows that had not been read when the statement failed."""
         if not self.streams:
             return Relation(Schema(()))
         if self._recorded is None and not self.rows_in:  # it could not even begin
@@ -580,5 +581,5 @@ class OperatorStep(Activation):
         return recorded.relation(schema) if recorded is not None else Relation(schema)
 
     def place(self) -> tuple[float, str, str, str, int | None, int]:
-        """Return what every event of this step begins with."""
+        """Return the first arguments of every event of this step."""
         return self.session.events.place(self.step, self.iteration)

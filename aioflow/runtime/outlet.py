@@ -1,6 +1,6 @@
 """The writer's end of a variable: rows go to every reader at once, and the writer waits for the slowest.
 
-Several writers of one stream: their attributes must be the same, in whatever order.
+Several writers of one stream must have the same attributes, in any order.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _PAUSE_ROWS = 1024
 
 
 class Target(Protocol):
-    """What an outlet writes to: usually a Stream."""
+    """The destination of an outlet, usually a Stream."""
 
     def attach(self, outlet: Outlet) -> None:
-        """One more outlet will write here, and end."""
+        """Take note of one more outlet, which will write here and end."""
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
-        """Take note of a writer's schema; the target to write to, which may reorder its columns."""
+        """Take note of a writer's schema; return the target to write to, which may reorder its columns."""
 
     def push(self, rows: Sequence[Row], full: list[Room]) -> None:
-        """Take rows; rooms that became full by them are added to `full`."""
+        """Take rows; add rooms that they have filled to `full`."""
 
     def mark(self, marks: Marks) -> None:
-        """Take note of why the relation is not whole; comes before the end, and may come several times."""
+        """Take the marks of the relation; this comes before the end, and may come several times."""
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """One writer has ended; its schema may be an open one that was not told."""
+        """Take note that a writer has ended; its schema may be an open one that was not passed before."""
 
     def serves(self, reader: object) -> bool:
-        """Whether rows pushed here reach that reader and nobody else."""
+        """Return whether rows pushed here reach only that reader."""
 
     @property
     def reads(self) -> bool:
-        """Whether it wants rows; some only want to learn of the end."""
+        """True if it needs rows; some targets need only the end."""
 
 
 class Outlet:
@@ -67,7 +67,7 @@ class Outlet:
         self.was_read = has_readers(self.targets)
         self.was_needed = is_needed(self.targets)
         self.schema: Schema | None = None
-        self._told = False  # whether the readers know the schema
+        self._told = False  # true if the readers know the schema
         self.sent = 0
         self.marks = WHOLE
         self.ended = False
@@ -79,9 +79,9 @@ class Outlet:
 
     @property
     def unread(self) -> bool:
-        """Whether all readers have left. A variable that never had one is not unread.
+        """True if all readers have left. A variable that never had one is not unread.
 
-        Once somebody needed the rows, bystanders, whose own results nobody takes, keep nothing at work.
+        Once a reader needed the rows, bystanders, whose own results are not taken, keep no step at work.
         """
         if not self.was_read:
             return False
@@ -91,14 +91,14 @@ class Outlet:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the first row."""
+        """True if a statement waits for the first row."""
         return any(getattr(target, "only_watches", False) and target.reads for target in self.targets)
 
     def open(self, schema: Schema) -> None:
-        """Tell the readers which attributes the rows have; an open schema is told with the first row.
+        """Pass the schema of the rows to the readers; an open schema is passed with the first row.
 
-        Without any row it is not: another writer of the same stream may know more. Who learns of the end
-        finds it here.
+        Without any row it is not passed, since another writer of the same stream may know more. A reader
+        finds it here at the end.
         """
         self.schema = schema
         if not schema.open or self.sent:
@@ -112,21 +112,21 @@ class Outlet:
                 self.targets = [*self.targets[:number], accepted, *self.targets[number + 1 :]]
 
     def push(self, rows: Sequence[Row]) -> bool:
-        """Give rows to all readers at once; whether the writer should now wait in `drain`.
+        """Give rows to all readers at once; return whether the writer should now wait in `drain`.
 
-        Nobody is passed over because another reader is full: what one stage cannot take yet must
-        not keep a second stage from starting.
+        No reader is skipped because another is full: rows that one stage cannot take yet must not keep a
+        second stage from starting.
         """
         self._since_pause += len(rows)
         full: list[Room] = []
         self.pass_on(rows, full)
         if full:
             self._full = full
-        # Once in a while also without need: readers that hold everything never make a writer wait.
+        # Once in a while even without need, since readers that hold everything never make a writer wait.
         return bool(full) or self._since_pause >= _PAUSE_ROWS
 
     def pass_on(self, rows: Sequence[Row], full: list[Room]) -> None:
-        """Give rows to all readers, for a writer that waits elsewhere for what becomes full."""
+        """Give rows to all readers, for a writer that waits elsewhere for rooms that become full."""
         if not self._told and self.schema is not None:
             self._tell(self.schema)
         self.sent += len(rows)
@@ -134,7 +134,7 @@ class Outlet:
             target.push(rows, full)
 
     async def drain(self) -> None:
-        """Wait until every reader has room, and let others run."""
+        """Wait until every reader has room, and let other tasks run."""
         if self._since_pause >= _PAUSE_ROWS:
             self._since_pause = 0
             await asyncio.sleep(0)
@@ -143,7 +143,7 @@ class Outlet:
             await room.wait()
 
     def mark(self, marks: Marks) -> None:
-        """Tell the readers why the relation is not whole."""
+        """Pass the marks of the relation to the readers."""
         if marks is WHOLE or self.ended:
             return
         united = self.marks.united(marks)
@@ -153,7 +153,7 @@ class Outlet:
                 target.mark(marks)
 
     def end(self, dead: bool = False) -> None:
-        """Say that no more rows come."""
+        """End the relation."""
         if self.ended:
             return
         self.ended = True
@@ -161,17 +161,17 @@ class Outlet:
             target.end(self, dead)
 
     def drop(self, reader: object) -> None:
-        """A reader has left."""
+        """Take note that a reader has left."""
         self._has_left |= is_needed((reader,))
-        # A new list: the old one may be in the midst of being walked.
+        # A new list, since a loop over the old one may be under way.
         self.targets = [target for target in self.targets if not target.serves(reader)]
-        # A statement may have gone on only for who waited for this output, and its other readers have left.
+        # The step may have gone on only for the readers that waited for this output.
         was_awaited = not self.was_read and getattr(reader, "only_watches", False)
         if (self.unread or was_awaited) and self.on_unread is not None and not self.ended:
             self.on_unread()
 
     def replace(self, reader: object, targets: Sequence[Target]) -> None:
-        """Let others read in the place of one reader."""
+        """Let other targets read in place of one reader."""
         accepted = []
         if any(isinstance(target, Vouched) for target in self.targets if target.serves(reader)):
             targets = [Vouched(target) for target in targets]
@@ -186,20 +186,20 @@ class Outlet:
         self.readers_changed()
 
     def readers_changed(self) -> None:
-        """Others read in the place of a reader: perhaps nobody who needs the rows ever did."""
+        """Find out again whether a reader needs the rows, after others took a reader's place."""
         if not self._has_left:
             self.was_needed = is_needed(self.targets)
 
     def mark_left(self) -> None:
-        """An output that all readers have left is not one that never had any."""
+        """Take note that all readers have left, which is not the same as never having had any."""
         self.was_read = self.was_needed = self._has_left = True
 
 
 class Vouched:
-    """What WHOLE on a call makes of its readers: they get everything but the marks.
+    """A reader of a call with WHOLE, which gets everything but the marks.
 
-    They may be many, and other calls may read in their place: each has one of these before it, and so has
-    whoever takes its place.
+    There may be many readers, and other calls may read in their place. Each has one of these before it, and
+    so has any target that takes its place.
     """
 
     __slots__ = ("_target", "only_watches")
@@ -260,9 +260,9 @@ def rows_of(item: Any, outlet: Outlet, operator: str) -> Batch:
 
 
 def nobody_needs(outlets: Sequence[Outlet]) -> bool:
-    """Whether all who need rows of these have left; if nobody ever needed any, all who read them.
+    """Return whether all readers that need rows of these have left; if none ever needed any, all readers.
 
-    Who still waits for a first row needs it. Rows that nobody ever read are no reason to stop.
+    A reader that still waits for a first row needs it. Outputs that never had a reader are no reason to stop.
     """
     if any(outlet.is_awaited for outlet in outlets):
         return False
@@ -272,17 +272,17 @@ def nobody_needs(outlets: Sequence[Outlet]) -> bool:
 
 
 def is_bystander(reader: object) -> bool:
-    """Whether somebody reads for a step whose own results nobody takes."""
+    """Return whether a reader belongs to a step whose own results are not taken."""
     return getattr(reader, "is_bystander", False)
 
 
 def is_needed(targets: Iterable[object]) -> bool:
-    """Whether anybody reads the rows whose own results somebody takes."""
+    """Return whether any target reads the rows and is not a bystander."""
     return any(not getattr(target, "only_watches", False) and not is_bystander(target) for target in targets)
 
 
 def has_readers(targets: Iterable[Target]) -> bool:
-    """Whether anybody reads the rows; who only looks for the first one or for the end does not."""
+    """Return whether any target reads the rows; a watch for the first row or the end does not."""
     return any(not getattr(target, "only_watches", False) for target in targets)
 
 
@@ -296,7 +296,7 @@ class SchemaMismatchError(Exception):
 
 
 def columns(given: Schema, wanted: Schema) -> Callable[[Row], Row]:
-    """A function that puts a row into the columns of another schema; null where an open one lists none."""
+    """Return a function that puts a row into the columns of another schema; unlisted ones are null."""
     if not given.open:
         return picker([given.position(name) for name in wanted.names])
     places = [given.position(name) if name in given else None for name in wanted.names]
@@ -304,7 +304,7 @@ def columns(given: Schema, wanted: Schema) -> Callable[[Row], Row]:
 
 
 class Reordered:
-    """A target for a writer whose columns stand in another order."""
+    """A target for a writer whose columns are in another order."""
 
     def __init__(self, target: Target, given: Schema, wanted: Schema) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""The output queue of a run: one bounded queue for all outputs, which the reader of the run empties."""
+"""The results of a run: one bounded queue for all outputs, which the caller of the run reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OutputQueue:
         self._batches: deque[tuple[Port, Batch]] = deque()
         self._reader: Future[None] | None = None
         self.room = Room()
-        self.was_cut = False  # rows were forgotten, or could still have come
+        self.was_cut = False  # rows were dropped, or more could have come
         self.was_read_out = False  # the reader has come to the end of all rows
         self._done = False
         self._discards = False
@@ -50,7 +50,7 @@ class OutputQueue:
         self.room.is_full = self.rows >= self.capacity_rows
 
     async def take(self) -> tuple[Port, Batch] | None:
-        """The next batch; None when the run has come to its end or failed."""
+        """Return the next batch; None when the run has ended or failed."""
         while not self._batches:
             if self._done:
                 self.was_read_out = not self._discards
@@ -67,7 +67,7 @@ class OutputQueue:
         return port, batch
 
     def close(self, *, discard: bool = False) -> None:
-        """Say that nothing more comes; where the run is broken off, also forget what was not read."""
+        """End the queue; with `discard`, for a run that is broken off, also drop rows that were not read."""
         if discard:
             self.was_cut |= bool(self._batches) or not self._done
             self._discards = True
@@ -81,13 +81,13 @@ class OutputQueue:
 
 
 class Port:
-    """An output of the run as its steps see it. Without streaming it hands on only when it has ended."""
+    """An output of the run as its steps see it. Without streaming it passes rows on when it has ended."""
 
     def __init__(self, name: str, queue: OutputQueue, streaming: bool, memory: MemoryBudget) -> None:
         self.name = name
         self.schema: Schema | None = None
         self.marks = WHOLE
-        self.rows = 0  # that were delivered
+        self.rows = 0  # delivered rows
         self._producers = 0
         self._queue = queue
         self._kept = None if streaming else RowBuffer(memory)
@@ -97,7 +97,7 @@ class Port:
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         if self.schema is None:
-            self.schema = schema.closed()  # nobody can ask for more
+            self.schema = schema.closed()  # no reader can ask for more attributes
         return self if self.schema.names == schema.names else Reordered(self, schema, self.schema)
 
     def push(self, rows: Sequence[Row], full: list[Room]) -> None:

@@ -1,10 +1,10 @@
-"""What the calls of one recursion share, from its outermost call on: values of ONCE, and the turn of levels.
+"""The state that the calls of one recursion share: values of ONCE, and the order of levels.
 
-Where ONCE and MAX_DEPTH meet, levels begin one after the other, so that each value is found by the shortest
+With both ONCE and MAX_DEPTH, levels begin one after the other, so that each value is found by the shortest
 way. A level is all calls that the same number of recursive calls leads to, whichever plans and statements of
 the recursion make them.
 
-How tuples enter a call that looks at them on their way in: for ONCE, for its level, for a checkpoint.
+An `EntryStream` inspects tuples on their way into a call: for ONCE, for its level, for a checkpoint.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Levels:
         self._waiting.setdefault(level, []).append(callback)
 
     def enter(self, level: int) -> None:
-        """Something in this level is not known yet."""
+        """Take note that something in this level is not known yet."""
         self._pending[level] += 1
 
     def leave(self, level: int) -> None:
@@ -59,7 +59,7 @@ class Levels:
 
 
 class LevelShare:
-    """What one call has still to do before its level is known: its inputs must end, and it must unfold."""
+    """The part of one call in its level: before the level is known, its inputs end and it unfolds."""
 
     __slots__ = ("_left", "_levels", "level")
 
@@ -71,20 +71,20 @@ class LevelShare:
             levels.enter(level)
 
     def one_known(self) -> None:
-        """An input has ended, or the call has unfolded."""
+        """Take note that an input has ended, or that the call has unfolded."""
         self._left -= 1
         if not self._left and self._levels is not None:
             self._levels.leave(self.level)
 
     def give_up(self) -> None:
-        """The call ends without having unfolded."""
+        """Take note that the call ends without having unfolded."""
         if self._left > 0:
             self._left = 1
             self.one_known()
 
 
 class Recursion:
-    """What all calls of one recursion share."""
+    """The shared state of all calls of one recursion."""
 
     def __init__(self, memory: MemoryBudget, levelled: bool) -> None:
         self.levels = Levels() if levelled else None
@@ -92,7 +92,7 @@ class Recursion:
         self._seen: dict[str, KeySet] = {}
 
     def seen(self, plan: Plan) -> KeySet:
-        """The values of ONCE that a plan has worked on in this recursion."""
+        """Return the values of ONCE that a plan has worked on in this recursion."""
         if plan.key not in self._seen:
             self._seen[plan.key] = KeySet(self._memory)
         return self._seen[plan.key]
@@ -121,7 +121,7 @@ class Once:
 
 
 class Turn:
-    """When tuples may enter a call: when its level is open, and no checkpoint is being made.
+    """Decides when tuples may enter a call: when its level is open, and no checkpoint is being made.
 
     At a checkpoint tuples rest before a recursive call, as others rest in the sources. Otherwise a recursion,
     in which each level feeds the next, would never come to rest.
@@ -142,7 +142,7 @@ class Turn:
         return checkpoints is None or self._level == 1 or checkpoints.is_open
 
     def when_it_comes(self, callback: Callable[[], None]) -> None:
-        """Call back when it may have come."""
+        """Call back when the turn may have come."""
         if self._levels is not None and not self._levels.is_open(self._level):
             self._levels.when_open(self._level, callback)
         elif self._session.checkpoints is not None:
@@ -150,14 +150,14 @@ class Turn:
 
 
 def too_deep(step: Step) -> DepthError:
-    """The error of a recursive call past MAX_DEPTH."""
+    """Return the error of a recursive call past MAX_DEPTH."""
     plan = step.callee
     message = f"the recursion of {plan.name} went past MAX_DEPTH: {plan.max_depth}"
     return DepthError(f"{step.where}: {message}")
 
 
 def unbounded(step: Step, levels: int) -> DepthError:
-    """The error of a recursion that waits on the outside world, and that nothing in the plan bounds."""
+    """Return the error of a recursion that waits on the outside world and has no bound in the plan."""
     name = step.callee.name
     return DepthError(
         f"{step.where}: the recursion of {name} went past {levels:,} levels, and each waits on the outside "
@@ -177,7 +177,7 @@ class CutOff:
         return True
 
     def attach(self, outlet: Outlet) -> None:
-        """Whoever writes here, nothing is to be prepared."""
+        """Do nothing: there is nothing to prepare for a writer."""
 
     def accept(self, outlet: Outlet, schema: Schema) -> Target:
         return self
@@ -189,16 +189,16 @@ class CutOff:
         return reader is self
 
     def mark(self, marks: Marks) -> None:
-        """What is missing here would not be followed either: the bound defines the whole."""
+        """Do nothing: missing rows would not be followed either, since the bound defines the whole."""
 
     def end(self, outlet: Outlet, dead: bool) -> None:
-        """Nothing waits for the end."""
+        """Do nothing: nothing waits for the end."""
 
 
 class EntryStream(Stream):
     """An input of a call that sees every row on its way into the called plan.
 
-    Rows that come before their turn are kept aside, in memory and then on disk. `on_over` is called when no
+    Rows that arrive before their turn are kept aside, in memory and then on disk. `on_over` is called when no
     more will come.
     """
 
@@ -220,11 +220,11 @@ class EntryStream(Stream):
         self._kept: RowQueue | None = None
         self._relay: Outlet | None = None
 
-    # It must see every row that comes, so no step of the called plan can take its place.
+    # It must see every row, so no step of the called plan can take its place.
     can_be_adopted = False
 
     def forward_to(self, relay: Outlet) -> None:
-        """Pass on what is there and what comes to the readers in the called plan."""
+        """Pass on present and future rows to the readers in the called plan."""
         while (batch := self.take()) is not None:
             relay.push(batch)
         self._relay = relay
@@ -233,7 +233,7 @@ class EntryStream(Stream):
             relay.end(self.dead)
 
     def let_go(self) -> None:
-        """Nobody needs the rows any more; bystanders that are left get an end."""
+        """Drop rows that are not needed any more; bystanders that are left get an end."""
         self.close()
         if self._relay is not None:
             self._relay.end()
@@ -259,7 +259,7 @@ class EntryStream(Stream):
         self._kept.append(list(rows))
 
     def _go_on(self) -> None:
-        """Let in what was kept, if its turn has really come."""
+        """Let in the rows that were kept, if their turn has really come."""
         if self._kept is None or self._turn is None:
             return
         if not self._turn.has_come:

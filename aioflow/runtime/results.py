@@ -1,4 +1,4 @@
-"""The results of a run as somebody reads them."""
+"""The results of a run as its caller reads them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class RunStream:
     """The rows of one run: `async for row in stream`. The run begins with the first read.
 
-    Leaving the loop stops the run: at once when the stream is used as `async with` or closed with
-    `aclose`, else as soon as nobody holds the stream any more. One task reads at a time; any may close.
+    Leaving the loop stops the run: at once if the stream is used with `async with` or closed with `aclose`,
+    else when the stream is garbage-collected. One task reads at a time; any task may close.
     """
 
     def __init__(self, run: Run) -> None:
@@ -47,11 +47,11 @@ class RunStream:
             await self._receive()
 
     def named(self) -> RunIterator[tuple[str, Record]]:
-        """(output, row) of all outputs as they come, also of those that the plan emits to."""
+        """Return an iterator of (output, row) for all outputs, including those that the plan emits to."""
         return RunIterator(self, self._next_named)
 
     def batches(self) -> RunIterator[tuple[str, list[Record]]]:
-        """(output, rows) of all outputs, batch by batch."""
+        """Return an iterator of (output, rows) for all outputs, batch by batch."""
         return RunIterator(self, self._next_batch)
 
     async def _next_named(self) -> tuple[str, Record]:
@@ -64,7 +64,7 @@ class RunStream:
         records = list(self._records)
         if not records:
             await self._receive()
-            records = list(self._records)  # none, perhaps: then an output was named, and has no rows yet
+            records = list(self._records)  # maybe none: an output was named, and has no rows yet
         return self._output, records
 
     @property
@@ -75,12 +75,12 @@ class RunStream:
 
     @property
     def schema(self) -> Schema | None:
-        """The attributes of the output that is read; None as long as nothing told them."""
+        """The attributes of the output that is read; None as long as they are unknown."""
         wanted = self._wanted
         return None if wanted is None else self._run.schema_of(wanted)
 
     async def _receive(self) -> None:
-        """Wait for the next rows of any output; StopAsyncIteration after the last, if they are all."""
+        """Wait for the next rows of any output; raise StopAsyncIteration after the last."""
         run = self._run
         if self._is_being_read:
             raise InputError(BEING_READ)
@@ -97,7 +97,7 @@ class RunStream:
         finally:
             self._is_being_read = False
         if batch is None:
-            self._records = iter(())  # of another output, perhaps, that nobody wants
+            self._records = iter(())  # maybe of another output, which is not read
             await run.stop()
             run.raise_failure()
             raise StopAsyncIteration
@@ -107,7 +107,7 @@ class RunStream:
         self._output, self._records = port.name, map(Record, repeat(port.schema), rows)
 
     async def aclose(self) -> None:
-        """Stop the run, if it still runs, and release everything it holds. Whoever reads it gets an error."""
+        """Stop the run if it is still running, and release everything. A task that reads it gets an error."""
         await self._close()
 
     async def _close(self, *, interrupted: bool = False) -> None:
@@ -123,7 +123,7 @@ class RunStream:
         await self._close(interrupted=isinstance(error, CancelledError))
 
     def take_back(self) -> None:
-        """Close the files of relations in rows that were given, for a reader that hands none of them on."""
+        """Close the files of relations in rows that were read, for a reader that passes none of them on."""
         self._run.session.memory.take_back()
 
     def __del__(self) -> None:
@@ -136,25 +136,25 @@ class RunStream:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the run works on nothing more: it stores, delivers and releases what it has."""
+        """True if no statement works any more, and the run stores, delivers and releases."""
         return self._run.is_ending
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended well, what it wrote is stored, and all of its rows were read."""
+        """True if the run has ended successfully, its writes are stored, and all of its rows were read."""
         return self._run.is_complete
 
     def account(self) -> RunAccount:
-        """What the run has done so far, in a form to be shown or stored."""
+        """Return the account of the run so far, to be shown or stored."""
         return self._run.account()
 
     def statistics(self) -> RunStatistics:
-        """What the run has done so far."""
+        """Return the statistics of the run so far."""
         return self._run.statistics()
 
 
 class RunIterator(Generic[T]):
-    """One way to read the stream of a run. No async generator: those can only be closed by who reads them."""
+    """One way to read the stream of a run. Unlike an async generator, any task may close it."""
 
     def __init__(self, stream: RunStream, read: Callable[[], Awaitable[T]]) -> None:
         self._stream = stream

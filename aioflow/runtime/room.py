@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 
 class Room:
-    """The room of one reader: full, or not. Writers that have filled it wait until it is free again.
+    """The room of one reader, which is full or free. Writers that have filled it wait until it is free again.
 
     Its owner decides both. Each reader has one, so that a writer can wait for the slowest of several.
     """
@@ -22,7 +22,7 @@ class Room:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a writer waits for it to be free."""
+        """True if a writer waits for room."""
         return bool(self._waiting)
 
     def free(self) -> None:

@@ -1,6 +1,6 @@
-"""A run: its inputs are fed, its steps connected, and its end is reached state by state.
+"""A run: it feeds its inputs, connects its steps, and reaches its end state by state.
 
-A run that ends well commits what its services hold and delivers its messages before everything is released.
+A successful run has its services commit, and delivers its messages, before everything is released.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _BATCH_ROWS = 256
 
 
 class RunState(StrEnum):
-    """The states of a run, in their order. Only a run that ended well passes COMMITTING and DELIVERING."""
+    """The states of a run, in order. Only a successful run passes COMMITTING and DELIVERING."""
 
     NOT_STARTED = "not started"
     RUNNING = "running"
     STOPPING = "stopping"  # its tasks are cancelled, if any are left
     COMMITTING = "committing"  # its writes and messages become durable
     DELIVERING = "delivering"  # the commit is certain; messages leave
-    CLOSING = "closing"  # its services release what they hold
+    CLOSING = "closing"  # its services release their resources
     CLOSED = "closed"
 
 
@@ -73,7 +73,7 @@ class Feed:
 
     @property
     def rows(self) -> int:
-        """How many were taken."""
+        """The number of rows that were taken."""
         return self._outlet.sent
 
     def start(self) -> None:
@@ -163,17 +163,17 @@ class RunsUnderWay:
         await asyncio.gather(*(run.stop() for run in tuple(self._runs)), return_exceptions=True)
 
     def have(self, task: asyncio.Task[Any] | None) -> bool:
-        """Whether a task is one of a run's."""
+        """Return whether a task belongs to one of the runs."""
         return any(task in run.session.tasks for run in self._runs)
 
 
 async def wait_through(
     ending: asyncio.Task[None], is_ours: bool, *, if_cancelled: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait for something to end, also when this is cancelled, which is passed on in the end.
+    """Wait for a task to end even if this is cancelled; the cancellation is raised afterwards.
 
-    Then `if_cancelled` is called, which may hasten the end. A task that is `ours` is one that the ending
-    itself waits for: it goes when it is cancelled.
+    When cancelled, `if_cancelled` is called, which may hasten the end. If the caller `is_ours`, the ending
+    waits for it, so it stops at once when it is cancelled.
     """
     interrupted: asyncio.CancelledError | None = None
     while not ending.done():
@@ -189,7 +189,7 @@ async def wait_through(
 
 
 class Run:
-    """One run of a program; `output` is the only one that is wanted, if not all are."""
+    """One run of a program; `output` names the only output that is read, None if all are."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Run:
         self._was_interrupted = False
         self._ended_well = False
         self._commit_points = CommitPoints(session)
-        self._checkpoints: Checkpoints | None = None  # of a plan that commits as it streams
+        self._checkpoints: Checkpoints | None = None  # for a plan that commits as it streams
 
     @property
     def has_started(self) -> bool:
@@ -234,7 +234,7 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended well, and its reader has had everything."""
+        """True if the run has ended successfully, and its reader got all rows."""
         session = self.session
         return (
             self.is_over
@@ -294,12 +294,12 @@ class Run:
         return [port]
 
     def schema_of(self, output: str) -> Schema | None:
-        """Return the attributes of an output; None as long as nothing told them."""
+        """Return the attributes of an output; None as long as they are unknown."""
         ports = (*self._ports, *self._emitted.values())
         return next((port.schema for port in ports if port.name == output), None)
 
     def _left_out(self) -> frozenset[int]:
-        """The outputs that nobody wants, because one of the others was picked."""
+        """Return the outputs that are not read, because another was picked."""
         if self.output not in self.outputs:
             return frozenset()
         return frozenset(number for number, name in enumerate(self.outputs) if name != self.output)
@@ -324,9 +324,10 @@ class Run:
     # --- ending ---------------------------------------------------------------------------------
 
     async def stop(self, *, interrupted: bool = False) -> None:
-        """End what is still under way and release everything that the run holds.
+        """End all statements that are under way, and release everything that the run holds.
 
-        If the reader is `interrupted`, or this is cancelled, services leave for later what can be done later.
+        If the reader is `interrupted`, or this is cancelled, services leave work for later if it can be done
+        later.
         """
         self._begin_stop()
         interrupt = self.session.services.interrupt
@@ -346,14 +347,14 @@ class Run:
             self.session.tasks.fail(error)
 
     def _bury(self) -> None:
-        """Release what can be released of a run that was never begun, or whose loop was closed before it."""
+        """Release a run that never began, or whose loop was closed before it, as far as possible."""
         self.state = RunState.CLOSED
         self.output_queue.close(discard=True)
         self._under_way.discard(self)
         self.session.memory.close()
 
     def _failed(self) -> None:
-        """A run that failed stops at once, not when somebody reads on."""
+        """Stop a run that failed at once, not when its reader reads on."""
         self.output_queue.close(discard=True)
         assert self._loop is not None
         self._loop.call_soon(self._begin_stop)
@@ -371,7 +372,7 @@ class Run:
             self._stopping = self._loop.create_task(self._stop())
 
     def _completed(self) -> None:
-        """Every statement has ended."""
+        """Take note that every statement has ended."""
         self._ended_well = self.session.tasks.failure is None
         self.output_queue.close()
 
@@ -430,7 +431,7 @@ class Run:
         self._release()
 
     def _warn_of_marks(self) -> None:
-        """Warn of outputs that lack rows, or have wrong ones."""
+        """Warn about outputs that may lack rows, or have wrong ones."""
         names: dict[str, list[str]] = {}
         for port in self._ports:
             if port.marks.doubtful:
@@ -446,7 +447,7 @@ class Run:
         if self.is_over or self._loop is None or self._loop.is_closed() or self._stopping is not None:
             return
         with suppress(RuntimeError):  # the loop was closed in this moment
-            self._loop.call_soon_threadsafe(self._begin_stop)  # objects are forgotten in any thread
+            self._loop.call_soon_threadsafe(self._begin_stop)  # objects are garbage-collected in any thread
 
     def raise_failure(self) -> None:
         """Raise the error that the run failed with, if it did."""
@@ -475,7 +476,7 @@ class Run:
             place = (self._ended_at, session.info.run_id, session.graph.program.name)
             session.events.publish(RunEnded(*place, message, self._outcome))
 
-    # --- looking at it --------------------------------------------------------------------------
+    # --- statistics --------------------------------------------------------------------------
 
     @property
     def _outcome(self) -> Outcome:

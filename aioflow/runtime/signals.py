@@ -1,4 +1,4 @@
-"""Signals between the statements of one call, and counters of what is still under way."""
+"""Signals between the statements of one call, and the counters of steps that have not ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aioflow.wholeness import WHOLE, Marks
 
 
 class Signal:
-    """Something that statements wait for: it is sent once, or can no longer come.
+    """An event that statements wait for: it is sent once, or can no longer come.
 
-    `marks` say why it might have come if nothing had been missing.
+    `marks` are reasons why it might have come if nothing had been missing.
     """
 
     __slots__ = ("_waiting", "marks", "state")
@@ -31,7 +31,7 @@ class Signal:
         self._decide("sent")
 
     def give_up(self, marks: Marks = WHOLE) -> None:
-        """Say that it can no longer come, unless it has come."""
+        """Give up the signal, which can no longer come, unless it has come."""
         if self.state == "pending":
             self.marks = marks
         self._decide("never")
@@ -45,7 +45,7 @@ class Signal:
 
 
 class Watch:
-    """Reads a variable only to learn of its first row: what a WAIT on data needs."""
+    """Reads a variable only for its first row, for a WAIT on data."""
 
     only_watches = True
     __slots__ = ("_marks", "_producers", "_signal", "_sources")

@@ -62,7 +62,7 @@ class SqliteWorker:
             raise self._failure
 
     def _connector(self) -> sqlite3.Connection:
-        """Return the connection, or one to nothing in its place.
+        """Return the connection, or an empty one if `connect` fails.
 
         When a connector fails, aiosqlite does not wait for the end of its thread. The thread would report
         to a loop that may be closed by then.
@@ -107,7 +107,7 @@ class SqliteWorker:
                 await self._on_thread(_do_nothing)
                 break
             except asyncio.CancelledError:
-                continue  # the call raises the first one; further ones say nothing new
+                continue  # the call raises the first cancellation; further ones add nothing
         self._is_interrupted = False
 
     def check_interrupted(self) -> None:
@@ -129,4 +129,4 @@ class SqliteWorker:
 
 
 def _do_nothing() -> None:
-    """Let the thread say that it has come so far."""
+    """Let the thread show that it has reached this function."""

@@ -1,4 +1,4 @@
-"""What a run did so far, as frozen values."""
+"""The statistics of a run so far, as frozen values."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class RunStatistics:
     steps: tuple[StepStatistics, ...]
     channels: tuple[ChannelStatistics, ...]
     warnings: tuple[str, ...] = ()
-    marks: Mapping[str, Marks] = field(default_factory=dict)  # of the outputs that have any
-    nothing_found: tuple[str, ...] = ()  # sources that ended well and brought nothing, in words
-    notes: tuple[str, ...] = ()  # what is worth knowing, and nothing is wrong with
+    marks: Mapping[str, Marks] = field(default_factory=dict)  # by output, if it has any
+    nothing_found: tuple[str, ...] = ()  # messages about sources that ended successfully and found nothing
+    notes: tuple[str, ...] = ()  # remarks that are no warnings
 
 
 def step_statistics(run: RunTotals) -> tuple[StepStatistics, ...]:
-    """Every statement that has begun, in the order of the text."""
+    """Return every statement that has begun, in the order of the text."""
     active: dict[tuple[str, int], list[Active]] = {}
     for gate in run.active:
         active.setdefault(gate.step.statement_key, []).append(gate)
@@ -100,7 +100,7 @@ def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
 
 
 def channel_statistics(run: RunTotals) -> tuple[ChannelStatistics, ...]:
-    """The queues of the steps that are under way."""
+    """Return the queues of the steps that are under way."""
     return tuple(
         ChannelStatistics(
             gate.step.plan.name,

@@ -1,4 +1,4 @@
-"""The context of a step: answers what its operator asks of the run."""
+"""The context of a step, which gives its operator access to the run."""
 
 from __future__ import annotations
 

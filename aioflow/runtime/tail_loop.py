@@ -1,7 +1,7 @@
-"""The further levels of a tail recursion whose steps keep nothing: one work list instead of a call each.
+"""The further levels of a tail recursion whose steps keep no state: one work list instead of many calls.
 
 When every step of a plan maps batches to batches, a level is a function from the rows of its input to
-rows for the plan's outputs and rows for the next levels. Nothing is to be connected then, and a level
+rows for the plan's outputs and rows for the next levels. No steps have to be connected then, and a level
 costs a few microseconds.
 """
 
@@ -63,7 +63,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Level:
-    """What a level does with rows of a certain schema."""
+    """The work of a level on rows of a certain schema."""
 
     works: tuple[_Work, ...]
     outlets: tuple[tuple[int, Outlet], ...]  # variables that are outputs
@@ -80,7 +80,7 @@ class _Entry:
 
 
 class TailLoop:
-    """All levels of a recursion from the second on; it reads what its first call was to read."""
+    """All levels of a recursion from the second on; it reads the input of its first call."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class TailLoop:
         self._ended = False
         self._levels: dict[Schema, _Level] = {}
         self._queue: deque[_Entry] = deque()
-        self._early: dict[int, list[_Entry]] = {}  # by level: what came before its turn
+        self._early: dict[int, list[_Entry]] = {}  # by level: rows that arrived before its turn
         self._scheduled = False
         self._room = Room()
         # These hold the readers while levels of other schemas may still come.
@@ -167,13 +167,13 @@ class TailLoop:
             self.session.tasks.call_soon(self._run)
 
     def _run(self) -> None:
-        """Work on some levels, then let others run."""
+        """Work on some levels, then let other tasks run."""
         self._scheduled = False
         if self._ended or self.session.tasks.stopping:
             return
         checkpoints = self.session.checkpoints
         if checkpoints is not None and not checkpoints.is_open:
-            checkpoints.when_open(self._schedule)  # what waits here rests as it would before a call
+            checkpoints.when_open(self._schedule)  # rows that wait here rest as they would before a call
             return
         full: list[Room] = []
         self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
@@ -214,7 +214,7 @@ class TailLoop:
     def _run_level(self, full: list[Room]) -> None:
         entry = self._queue.popleft()
         rows = entry.rows
-        if entry.level > self._level:  # what the first call reads was looked at on its way here
+        if entry.level > self._level:  # the rows of the first call were inspected on their way here
             rows = self._entering(entry)
         if rows:
             self._work(entry.schema, rows, entry.level, full)
@@ -222,7 +222,7 @@ class TailLoop:
             self._levels_in_turn.leave(entry.level)
 
     def _entering(self, entry: _Entry) -> Sequence[Row]:
-        """The rows that a level works on: values that are new, and none past MAX_DEPTH."""
+        """Return the rows that a level works on: values that are new, and none past MAX_DEPTH."""
         plan, rows = self._routine.plan, entry.rows
         if self._once is not None:
             rows = self._once.fresh(entry.schema, rows)
@@ -267,7 +267,7 @@ class TailLoop:
                 self._add(_Entry(next_schema, values[variable], number + 1))
 
     def _begin(self) -> None:
-        """Count the loop's statements from now on, and tell listeners that they have begun."""
+        """Count the loop's statements from now on, and notify listeners that they have begun."""
         totals, events = self.session.totals, self.session.events
         self._iteration = totals.calls
         for number in self._routine.order:
@@ -328,7 +328,8 @@ class TailLoop:
             for _, outlet in level.outlets:
                 outlet.end()
         for anchor in self._anchors:
-            anchor.end(dead=True)  # as the last call, which does not unfold; what levels gave ended above
+            # Like the last call, which does not unfold; the results of levels ended above.
+            anchor.end(dead=True)
         for step in self._routine.steps:
             if not step.is_call:
                 totals = self.session.totals.of(step)
@@ -353,14 +354,14 @@ class TailLoop:
             events.publish(CallEnded(*events.stamp(), self._routine.plan.name, self._iteration))
 
     def mark_left(self, outlets: Sequence[Outlet]) -> None:
-        """Readers may have left between the call's beginning and its unfolding."""
+        """Take note of readers that left between the beginning of the call and its unfolding."""
         for anchor, outlet in zip(self._anchors, outlets, strict=True):
             anchor.was_read, anchor.was_needed = outlet.was_read, outlet.was_needed
         if any(anchor.unread for anchor in self._anchors):
             self._unread()
 
     def _unread(self) -> None:
-        """If nobody reads any output any more, nobody needs the input."""
+        """Close the input if all outputs have lost their readers."""
         if self._ended or not nobody_needs(self._anchors):
             return
         self._forget()
@@ -369,7 +370,7 @@ class TailLoop:
         self._finish()
 
     def _forget(self) -> None:
-        """Let go of what nobody needs; other work lists of the recursion may wait for its level."""
+        """Release rows that are not needed; other work lists of the recursion may wait for its level."""
         waiting = [*self._queue, *(entry for entries in self._early.values() for entry in entries)]
         self._queue.clear()
         self._early.clear()

@@ -1,7 +1,7 @@
 """The threads of an engine, in which blocking functions are called.
 
-A thread cannot be interrupted. A function whose caller has been cancelled works on, and keeps its permit
-until it returns. anyio's `to_thread` was considered: it does not tell when such a function returns.
+A thread cannot be interrupted. A function whose caller has been cancelled goes on, and keeps its permit until
+it returns. anyio's `to_thread` was considered: it does not report when such a function returns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class BlockingCall(Generic[T]):
-    """One call of a blocking function. It knows when the function returns, also when nobody waits for it."""
+    """One call of a blocking function, which notices its return even if no task waits for it."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -29,7 +29,7 @@ class BlockingCall(Generic[T]):
     def run(self) -> T | None:
         """Call the function, in a thread."""
         with self._lock:
-            if self._is_over:  # it was given up before a thread came to it
+            if self._is_over:  # it was given up before a thread got to it
                 return None
             self._has_begun = True
         try:
@@ -43,7 +43,7 @@ class BlockingCall(Generic[T]):
                 self._then()
 
     def give_up(self, then: Callable[[], None]) -> bool:
-        """Have `then` called, in the thread, when the function returns; whether it is at work at all."""
+        """Have `then` called, in the thread, when the function returns; return whether it is running."""
         with self._lock:
             if self._has_begun and not self._is_over:
                 self._then = then
@@ -60,12 +60,12 @@ class WorkerThreads:
         self._pool: ThreadPoolExecutor | None = None
 
     async def call(self, call: BlockingCall[T]) -> T:
-        """Return what the function returns; the context of the caller is that of the function."""
+        """Return the result of the function, which runs in the caller's context."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._count, "aioflow-worker")
         context = copy_context()
         loop = asyncio.get_running_loop()
-        # Without a result there is only a call that was given up, which nobody waits for.
+        # Only a call that was given up has no result, and no task waits for it.
         return cast(T, await loop.run_in_executor(self._pool, context.run, call.run))
 
     def close(self) -> None:

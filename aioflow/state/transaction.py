@@ -113,7 +113,7 @@ class Transaction:
         write.close()
 
     def may_write_to(self, database: str | None) -> bool:
-        """Whether the run writes to this database, as far as it is known already."""
+        """Return whether the run writes to this database, as far as it is known already."""
         return self._address is None or self._address.url == self.database_of(database).url
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a run must not leave behind: tasks, permits, files, memory, generators that nobody closed."""
+"""Finds tasks, permits, files, memory and open generators that a run has left."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from aioflow.testing.virtual_loop import VirtualLoop, describe_task
 def assert_nothing_left(engine: Engine | None = None, result: Result | None = None) -> None:
     """Fail unless everything has been released; to be called where the run has just ended.
 
-    Looks at the tasks of the running loop, on a VirtualLoop also at exceptions that nobody took and
-    async generators that nobody closed, and at the permits, memory and files of an engine. Embedded
-    relations in a result that is still alive may keep memory and files, and a blocking function that was
-    cancelled its permit.
+    Checks the tasks of the running loop, and the permits, memory and files of an engine; on a VirtualLoop
+    also unhandled exceptions and async generators that were not closed. Embedded relations in a result that
+    is still alive may keep memory and files. A blocking function that was cancelled may keep its permit.
     """
     found = [*_on_the_loop(), *(_in_the_engine(engine, result) if engine is not None else ())]
     if found:

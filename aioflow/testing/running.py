@@ -1,4 +1,4 @@
-"""Runs one operator, or a plan given as text, and returns what comes out."""
+"""Runs one operator, or a plan given as text, and returns the results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def run_operator(
     mode: Mode = "D+S+",
     **settings: Any,
 ) -> Any:
-    """The rows that an operator gives for these inputs, as a list of tuples; by output if it has several.
+    """Return the rows of an operator for these inputs as a list of tuples; by output if it has several.
 
     Settings are constants as in a plan, or values that the function gets as they are. Fails if the
     operator leaves anything behind.
@@ -111,7 +111,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _with_values(described: Operator, values: Mapping[str, Any]) -> Operator:
-    """The operator with some settings fixed to values that no plan could write."""
+    """Return the operator with some settings fixed to values that a plan cannot express."""
     if not values:
         return described
     function, rule = described.function, described.schema

@@ -1,4 +1,4 @@
-"""A scripted network: the answers of web sites as a test makes them up, with the real client over them."""
+"""A scripted network: made-up responses of web sites for tests, with the real client in front of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HTML = (("Content-Type", "text/html; charset=utf-8"),)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer with all that a site can say; `seconds` are in place of the site's own."""
+    """A response with all its parts; `seconds` replace those of the site."""
 
     body: str | bytes | BodyStream = b""
     status: int = 200
@@ -36,11 +36,12 @@ _Given: TypeAlias = AnyAnswer | Answering
 
 
 class ScriptedSite:
-    """Answers requests by their URLs, whatever the host, and keeps what was asked.
+    """Answers requests by their URLs, whatever the host, and records the requests.
 
-    Each URL has a text, bytes, a status, an exception, an `Answer`, a function of the request that gives one
-    of these, or a list of them for one request after the other, whose last goes on for ever. Any other URL
-    is 404. In place of all URLs stands one function. `seconds` of the loop's clock pass before each answer.
+    Each URL has a text, bytes, a status, an exception, an `Answer`, a function of the request that returns
+    one of these, or a list of them for one request after the other, whose last item is repeated. Any other
+    URL is 404. One function may take the place of all URLs. `seconds` of the loop's clock pass before each
+    answer.
 
         site = ScriptedSite({"http://a.example/": [503, "<h1>Here</h1>"]})
         result = run_plan(plan, network=site)
@@ -63,18 +64,18 @@ class ScriptedSite:
 
     @property
     def urls(self) -> list[str]:
-        """What was asked for, in order."""
+        """The URLs of the requests, in order."""
         return [request.url for request in self.requests]
 
     def client(self, configuration: Mapping[str, Any] | None = None) -> Client:
-        """A client over this site, to be closed, for an engine's `services`.
+        """Return a client over this site, to be closed, for an engine's `services`.
 
-        The configuration is as an engine takes it. No robots.txt is asked for unless it says so.
+        The configuration has the form that an engine takes. robots.txt is not fetched unless it says so.
         """
         return client_over(self, configuration)
 
     async def fetch(self, request: Request) -> Response:
-        """The answer to a request."""
+        """Return the answer to a request."""
         self.requests.append(request)
         self.times.append(asyncio.get_running_loop().time())
         self._in_flight += 1
@@ -85,7 +86,7 @@ class ScriptedSite:
             self._in_flight -= 1
 
     async def close(self) -> None:
-        """Nothing is open: a site can be used again."""
+        """Do nothing: nothing is open, and a site can be used again."""
 
     def _next(self, url: str) -> _Given:
         if self._function is not None:
@@ -106,7 +107,7 @@ class ScriptedSite:
 
 
 def client_over(network: Fetcher, configuration: Mapping[str, Any] | None = None) -> Client:
-    """The real client, with the network at its bottom."""
+    """Return the real client over this network."""
     from aioflow.web.client import Client
     from aioflow.web.settings import web_settings
 
@@ -114,7 +115,7 @@ def client_over(network: Fetcher, configuration: Mapping[str, Any] | None = None
     settings = web_settings(tables)
     if "robots" not in tables.get("http", {}):
         settings = replace(settings, http=replace(settings.http, robots=False))
-    # Pauses before retries are of random length: here the same ones each time.
+    # Pauses before retries are random; here they are the same each time.
     return Client.open(settings, network=network, random=Random(0))
 
 
@@ -128,7 +129,7 @@ def _in_order(answers: Any) -> list[_Given]:
 
 def _response(request: Request, found: Any) -> Response:
     if isinstance(found, Response):
-        # The layers of the client write into it, and it may be asked for again.
+        # A copy, since the layers of the client write into it, and it may be returned again.
         return replace(found, url=found.url or request.url, headers=_headers(found.headers))
     if isinstance(found, str | bytes):
         found = Answer(found)

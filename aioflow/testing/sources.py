@@ -12,7 +12,7 @@ from aioflow.relation import Relation, Row, Schema
 
 
 def rows(*tuples: Row, schema: Schema | str | None = None) -> Relation:
-    """A relation of these tuples; `schema` as names in one text ("city price"), by default a, b, c, …
+    """Return a relation of these tuples; `schema` as names in one text ("city price"), by default a, b, c, …
 
     Without tuples and schema the relation has one attribute, `a`.
     """
@@ -49,8 +49,8 @@ _Act: TypeAlias = Mapping[str, Any] | _Wait | _Until | _Fail | _Hang
 class Script:
     """An input of a plan that plays a script: `Script().row(n=1).wait(2.5).row(n=2).fail(OSError("gone"))`.
 
-    `given` counts the rows that were taken from it, `closed` says whether its reader has left or
-    seen its end. A script can be played many times, `given` then counts all of them.
+    `given` counts the rows that were taken from it. `closed` is true once its reader has left or seen its
+    end. A script can be played many times; `given` then counts the rows of all.
     """
 
     def __init__(self, *given_at_once: Mapping[str, Any]) -> None:
@@ -68,11 +68,11 @@ class Script:
         return self
 
     def wait(self, seconds: float) -> Script:
-        """Give nothing for so long."""
+        """Give no rows for some seconds."""
         return self._then(_Wait(seconds))
 
     def at(self, time: float, /, **attributes: Any) -> Script:
-        """Give a row when the loop's clock shows this time, or at once when that is over."""
+        """Give a row when the loop's clock shows this time, or at once if it has passed."""
         return self._then(_Until(time))._then(attributes)
 
     def fail(self, error: Exception) -> Script:
@@ -80,7 +80,7 @@ class Script:
         return self._then(_Fail(error))
 
     def hang(self) -> Script:
-        """Never give anything more, and never end."""
+        """Give no more rows, and never end."""
         return self._then(_Hang())
 
     def _then(self, act: _Act) -> Script:

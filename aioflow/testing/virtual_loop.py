@@ -19,7 +19,7 @@ from anyio import lowlevel
 
 T = TypeVar("T")
 
-# Handles run before the loop looks for what threads and processes sent.
+# The number of handles that run before the loop looks for events from threads and processes.
 _STEPS_BETWEEN_POLLS = 64
 
 
@@ -30,17 +30,17 @@ class DeadlockError(Exception):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer as soon as nothing is ready.
 
-    Without a seed, what is ready runs in asyncio's order. With one, each step picks one of the ready
-    tasks at random; the same seed always picks the same, also in another process. Callbacks that are
-    no tasks keep their order, since transports rely on it.
+    Without a seed, ready tasks run in asyncio's order. With a seed, each step picks one of the ready tasks at
+    random; the same seed always makes the same choices, even in another process. Callbacks that are not tasks
+    keep their order, since transports rely on it.
 
     It runs one step of one task at a time: `steps` counts them, `before_step` is called with the
     number of each before it runs, `trace` lists them when it is a list. While a thread or process
-    works, time stands still. When nothing is ready, no timer runs and nobody works elsewhere, it
-    raises DeadlockError.
+    works, time stands still. When nothing is ready, no timer runs and no thread or process works, it raises a
+    DeadlockError.
     """
 
-    # What BaseEventLoop keeps, under the names it has had since Python 3.5.
+    # Attributes of BaseEventLoop, under the names that they have had since Python 3.5.
     _ready: deque[Handle]
     _scheduled: list[TimerHandle]
     _selector: selectors.BaseSelector
@@ -107,7 +107,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return handle
 
     def _wake_sleepers(self) -> None:
-        """Make the timers ready whose time has come, and forget those that were cancelled."""
+        """Make timers ready whose time has come, and drop those that were cancelled."""
         timers = self._scheduled
         while timers and (timers[0]._cancelled or timers[0].when() <= self._now):
             handle = heapq.heappop(timers)
@@ -139,7 +139,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, function: Callable[..., T], *arguments: Any
     ) -> asyncio.Future[T]:
-        """Run a function in a thread; time stands still until it returns, also when nobody waits for it."""
+        """Run a function in a thread; time stands still until it returns, even if no task waits for it."""
         if executor is None:
             executor = self._default_executor
         if executor is None:
@@ -158,7 +158,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         """Return a new future. Time stands still until one that aiosqlite made is done: its thread works."""
         future = super().create_future()
-        # aiosqlite has threads of its own, and no public way to ask whether they work.
+        # aiosqlite has threads of its own, and no public way to ask whether they are busy.
         if sys._getframe(1).f_globals.get("__name__") == "aiosqlite.core":
             self._on_aiosqlite.add(future)
             future.add_done_callback(self._on_aiosqlite.discard)
@@ -167,7 +167,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _working_elsewhere(self) -> bool:
         if self._in_executor or self._on_aiosqlite:
             return True
-        # anyio keeps its threads here, and has no public way to ask whether they work.
+        # anyio keeps its threads here, and has no public way to ask whether they are busy.
         variables = getattr(lowlevel, "_run_vars", {}).get(self, {})
         pools = {variable._name: pool for variable, pool in variables.items()}
         return len(pools.get("_threadpool_workers", ())) > len(pools.get("_threadpool_idle_workers", ()))
@@ -177,7 +177,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if self._default_executor is not None:
             self._default_executor.shutdown(wait=True)
 
-    # --- what tests ask about ---
+    # --- for tests ---
 
     def create_task(  # type: ignore[override]
         self, coroutine: Coroutine[Any, Any, T], **keywords: Any
@@ -193,7 +193,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers.get(task, 0))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep what asyncio would only log: an exception that nobody took, a task that was forgotten."""
+        """Keep problems that asyncio would only log: an unhandled exception, a task that was dropped."""
         self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
 
     def _asyncgen_finalizer_hook(self, agen: Any) -> None:
@@ -246,7 +246,7 @@ def run(
 
 
 def close(loop: VirtualLoop) -> None:
-    """Cancel what is left on a loop, let it end, and close the loop."""
+    """Cancel the tasks that are left on a loop, let them end, and close the loop."""
     loop.before_step = None
     try:
         left = loop.tasks()

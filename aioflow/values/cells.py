@@ -1,8 +1,8 @@
-"""Values as text and back, for files: JSON, and cells of CSV.
+"""Values as text and back, for JSON files and cells of CSV.
 
 Decimals keep their digits, dates are in ISO 8601, NaN and the infinities are the texts "NaN", "Infinity"
 and "-Infinity", which JSON has no numbers for. Relations are arrays of objects, lists arrays of values; JSON
-documents stand as the JSON they are, other documents as text.
+documents are written as JSON, other documents as text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def json_text(value: Value) -> str:
-    """A value as JSON."""
+    """Return a value as JSON."""
     encode = _ENCODERS.get(value.__class__)
     if encode is None:
         encode = next((each for kind, each in _ENCODERS.items() if isinstance(value, kind)), json.dumps)
@@ -45,19 +45,19 @@ def json_text(value: Value) -> str:
 
 
 def json_object(names: Sequence[str], row: Row) -> str:
-    """A tuple as a JSON object; the names are JSON texts already."""
+    """Return a tuple as a JSON object; the names are JSON texts already."""
     return (
         "{" + ", ".join([f"{name}: {json_text(value)}" for name, value in zip(names, row, strict=True)]) + "}"
     )
 
 
 def json_names(names: Sequence[str]) -> list[str]:
-    """Names as JSON texts."""
+    """Return names as JSON texts."""
     return [encode_basestring(name) for name in names]
 
 
 def cell(value: Value) -> str:
-    """A value in CSV: null is empty, a relation JSON, everything else as in JSON without quotes."""
+    """Return a value for CSV: null is empty, a relation is JSON, all else is as in JSON without quotes."""
     if value.__class__ is str:
         return str(value)
     if value is None:
@@ -69,7 +69,7 @@ def cell(value: Value) -> str:
 
 
 def neutral_cell(value: Value) -> str:
-    """A value in CSV as `cell` has it, but for a text that a spreadsheet would take for a formula."""
+    """Return `cell` of a value, with an apostrophe before a text that a spreadsheet would compute."""
     if value.__class__ is str:
         return neutral(value)
     return neutral(cell(value)) if isinstance(value, str | Document) else cell(value)
@@ -101,7 +101,7 @@ def _document(value: Document) -> str:
         try:
             return json.dumps(json.loads(value.text), ensure_ascii=False)
         except (ValueError, RecursionError):
-            pass  # it only claims to be JSON: a text then
+            pass  # not JSON after all, so it is written as text
     return encode_basestring(value.text)
 
 
@@ -123,7 +123,7 @@ _ENCODERS: dict[type, Callable[[Any], str]] = {
 
 
 def read_value(value: Value, kind: Type) -> Value:
-    """A value of a file read as that type; a SettingError when it cannot be."""
+    """Return a value of a file as that type; raise a SettingError if it cannot be converted."""
     if value is None or (type_of_value(value) is kind and kind is not Type.CHAR):
         return value
     text = cell(value)
@@ -143,7 +143,7 @@ def _read_number(text: str) -> Value:
         return None
     if text.lstrip("+-").isdigit():
         return int(text)
-    # A Decimal only where a float would lose digits.
+    # A Decimal only if a float would lose digits.
     exact, rounded = Decimal(text), float(text)
     return rounded if Decimal(repr(rounded)) == exact else exact
 

@@ -1,4 +1,4 @@
-"""Rows from outside: mappings made into tuples, and values made to fit their declared types."""
+"""Rows from outside: mappings become tuples, and values are fitted to their declared types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RowsIn: TypeAlias = (
 
 _BATCH_ROWS = 256
 _READY = frozenset({str, int, float, bool, type(None), date, datetime, Decimal, Relation, Document})
-# The classes of the values of a type: where all are of these, none needs to be looked at by itself.
+# The classes of the values of a type: if all values are of these, none needs to be checked by itself.
 _CLASSES: Mapping[Type, frozenset[type]] = {
     Type.CHAR: frozenset({str, type(None)}),
     Type.NUMBER: frozenset({int, float, Decimal, type(None)}),
@@ -32,7 +32,7 @@ _CLASSES: Mapping[Type, frozenset[type]] = {
 
 
 def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
-    """The tuple of a mapping; a missing attribute is null, one too many a SettingError."""
+    """Return the tuple of a mapping; a missing attribute is null, an additional one is a SettingError."""
     row = tuple([mapping.get(name) for name in schema.names])
     if len(mapping) > len(row) or any(name not in schema for name in mapping):
         extra = next(name for name in mapping if name not in schema)
@@ -44,21 +44,21 @@ def row_of_mapping(schema: Schema, mapping: Mapping[str, Any]) -> Row:
 
 
 class Declaration:
-    """Reads rows as a schema declares them: a text where it says number becomes one."""
+    """Converts rows to the types of a schema: for a number, a text is read as one."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._typed = [(place, kind) for place, kind in enumerate(schema.types) if kind is not None]
 
     def fits(self, rows: Batch) -> bool:
-        """Whether all rows are as declared already."""
+        """Return whether all rows are as declared already."""
         if not self._typed or not rows:
             return True
         columns = list(zip(*rows, strict=True))
         return all(set(map(type, columns[place])) <= _CLASSES[kind] for place, kind in self._typed)
 
     def row(self, row: Row) -> Row:
-        """A row as declared; a SettingError for a value that cannot be read so."""
+        """Return a row as declared; raise a SettingError for a value that cannot be converted."""
         values = list(row)
         for place, kind in self._typed:
             value = row[place]
@@ -71,14 +71,14 @@ class Declaration:
         return tuple(values)
 
     def rows(self, rows: Batch) -> Batch:
-        """Rows as declared; a SettingError for the first value that cannot be read so."""
+        """Return the rows as declared; raise a SettingError for the first value that cannot be converted."""
         return rows if self.fits(rows) else [self.row(row) for row in rows]
 
 
 class Intake:
-    """Makes tuples of the mappings given for one input of a plan.
+    """Makes tuples of the mappings for one input of a plan.
 
-    The declaration fixes the attributes, else the first batch does.
+    The declaration determines the attributes; without one, the first batch does.
     """
 
     def __init__(self, name: str, declared: Schema | None) -> None:
@@ -90,21 +90,21 @@ class Intake:
         self._getter: Callable[[Mapping[str, Any]], Any] | None = None
 
     def peek(self, rows: RowsIn) -> Schema | None:
-        """The schema, if it can be told without asking a source that might be slow."""
+        """Return the schema, if it is known without reading from a source that may be slow."""
         if self.schema is None and isinstance(rows, Relation):
-            # One without attributes and rows, such as `from_mappings([])`, tells nothing.
+            # A relation without attributes and rows, such as `from_mappings([])`, has no schema to offer.
             self.schema = rows.schema if rows.schema.names or len(rows) else None
         elif self.schema is None and isinstance(rows, Sequence) and rows:
             self.schema = self._first_schema(rows[:_BATCH_ROWS])
         return self.schema
 
     def whole(self, rows: RowsIn) -> Relation | None:
-        """A relation whose rows can be taken as they are."""
+        """Return a relation whose rows can be taken as they are."""
         plain = isinstance(rows, Relation) and (self.declared is None or not any(self.declared.types))
         return rows if plain and isinstance(rows, Relation) and rows.schema == self.schema else None
 
     def batch(self, mappings: Sequence[Mapping[str, Any]]) -> Batch:
-        """The tuples of some mappings; an InputError names the first bad row."""
+        """Return the tuples of some mappings; an InputError names the first bad row."""
         if self.schema is None:
             self.schema = self._first_schema(mappings)
         rows = self._rows(mappings)
@@ -175,7 +175,7 @@ def relation_of(content: Any) -> Relation | None:
 
 
 def value_of(value: Any) -> Value:
-    """A value as relations carry it: lists of mappings embed, other lists and mappings are JSON documents."""
+    """Return a value for a relation: lists of mappings embed, other lists and mappings are documents."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
         relation = Relation.from_mappings(value)
         rows = [tuple([value_of(each) for each in row]) for row in relation.rows]
@@ -189,7 +189,7 @@ def value_of(value: Any) -> Value:
 
 
 def read_as(value: Value, kind: Type) -> Value:
-    """A text read as a number, date or boolean; None when it cannot be."""
+    """Return a text as a number, date or boolean; None if it is none."""
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -209,7 +209,7 @@ def read_as(value: Value, kind: Type) -> Value:
 
 
 async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
-    """The rows given for an input, in batches; a lazy source may be slow, so it begins with one row."""
+    """Yield the rows given for an input, in batches; a lazy source may be slow, so it begins with one row."""
     if isinstance(rows, AsyncIterable):
         source = aiter(rows)  # often an async generator although `rows` itself is none
         try:
@@ -232,11 +232,11 @@ async def batches_of(rows: RowsIn) -> AsyncGenerator[Sequence[Mapping[str, Any]]
         size = min(2 * size, _BATCH_ROWS)
 
 
-# The name, the value and the type that does not fit it -> what is raised.
+# The name, the value and the type that does not fit it -> the error to raise.
 Misfit: TypeAlias = Callable[[str, Value, Type], Exception]
 _Row = TypeVar("_Row", bound=Sequence[Value])
 
-# Where a value is of one of these classes it need not be looked at.
+# A value of one of these classes need not be checked.
 _SHOWN_CHARACTERS = 80
 
 
@@ -252,11 +252,11 @@ class Coercion:
         ]
 
     def __bool__(self) -> bool:
-        """Whether any type is declared."""
+        """Return whether any type is declared."""
         return bool(self._typed)
 
     def fitted(self, row: _Row) -> _Row | tuple[Value, ...]:
-        """The row itself if it fits, else one with values read or written as declared."""
+        """Return the row itself if it fits, else one with values read or written as declared."""
         for place, classes, _, _ in self._typed:
             if row[place].__class__ not in classes:
                 return self._read(row)
@@ -274,7 +274,7 @@ class Coercion:
 
 
 def can_fit(known: Type, wanted: Type) -> bool:
-    """Whether values of one type may be read, or written, as those of another."""
+    """Return whether values of one type may be read, or written, as those of another."""
     if known is wanted:
         return True
     if known is Type.CHAR:
@@ -283,7 +283,7 @@ def can_fit(known: Type, wanted: Type) -> bool:
 
 
 def _read_as(value: Value, kind: Type) -> Value:
-    """None when it cannot be."""
+    """Return the value as this type; None if it cannot be converted."""
     if kind is Type.CHAR:
         return to_text(value)
     if not isinstance(value, str):
@@ -298,7 +298,7 @@ def _read_as(value: Value, kind: Type) -> Value:
 
 
 def shown(value: Value) -> str:
-    """A value as a message shows it."""
+    """Return a value as a message shows it."""
     if isinstance(value, Relation | Document):
         return f"a {type_of_value(value)}"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Counts of problems met while rows were evaluated, by name; the row gets null in that place."""
+"""Counts of problems in the evaluation of rows, by name; the value in the row is null."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BAD_PATTERN = "bad pattern"
 
 
 class Counters(dict[str, int]):
-    """Counts by name; one that never happened is not in it."""
+    """Counts by name, without zeros."""
 
     def __missing__(self, key: str) -> int:
         return 0
 
     def take(self) -> dict[str, int]:
-        """The counts so far, which start again from nothing."""
+        """Return the counts so far, and start again from zero."""
         taken = dict(self)
         self.clear()
         return taken

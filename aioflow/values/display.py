@@ -1,4 +1,4 @@
-"""Foreign texts made safe for a terminal: no control character is obeyed, and all of them show."""
+"""Makes foreign texts safe for a terminal: control characters are shown, and have no effect."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _LINE_END = re.compile("\r\n?")
 
 
 def visible(text: str) -> str:
-    """Return a text on one line: line ends and tabs are blanks, what a terminal would obey an escape."""
+    """Return a text on one line, with blanks for line ends and tabs, and escapes for control characters."""
     return _OBEYED.sub(_escape, _BLANKS.sub(" ", text))
 
 
 def visible_lines(text: str) -> str:
-    """Return a text that keeps its lines and tabs, with escapes for everything else a terminal would obey."""
+    """Return a text with its lines and tabs, and with escapes for all other control characters."""
     return _OBEYED.sub(_escape_within, _LINE_END.sub("\n", text))
 
 
 def visible_json(text: str) -> str:
-    """Return a JSON text that means the same, with escapes of JSON for what a terminal would obey."""
+    """Return a JSON text with the same meaning, with JSON escapes for control characters."""
     return _OBEYED.sub(_escape_json, text)
 
 
@@ -36,5 +36,5 @@ def _escape_within(found: re.Match[str]) -> str:
 
 
 def _escape_json(found: re.Match[str]) -> str:
-    # Between values these are blanks; within texts JSON has escapes for them already.
+    # Between values these are blanks; within texts JSON escapes them anyway.
     return found[0] if found[0] in "\t\n\r" else f"\\u{ord(found[0]):04x}"

@@ -32,13 +32,15 @@ _MOST_DECIMAL_BITS = 12_000
 
 
 def encode_json(value: Value) -> str:
-    """A value as JSON text, which `decode_json` reads as an equal one; a SettingError if it is no value."""
+    """Return a value as JSON text, from which `decode_json` makes an equal one; raise a SettingError for
+    others.
+    """
     if type(value) not in KNOWN:
         type_of_value(value)
     try:
         text = _dumps(value)
         text.encode()
-    except ValueError:  # NaN, a very long integer, or what UTF-8 cannot carry: alone or in a relation
+    except ValueError:  # NaN, a very long integer, or text that is no UTF-8, alone or in a relation
         text = _dumps(_spelled_out(value))
     return text
 
@@ -48,7 +50,7 @@ def _dumps(value: Any) -> str:
 
 
 def _tagged(value: Value) -> dict[str, Any]:
-    """The object that stands for a value which JSON does not know."""
+    """Return the object that represents a value for which JSON has no form."""
     match value:
         case Decimal():
             return {"$decimal": str(value)}
@@ -71,7 +73,7 @@ def _relation_fields(relation: Relation) -> dict[str, Any]:
 
 
 def _known_rows(relation: Relation) -> list[Row]:
-    """Return the rows; a SettingError if there is something in them that is no value."""
+    """Return the rows; raise a SettingError if one has something other than values."""
     rows = list(relation.rows)
     for kind in set(map(type, chain.from_iterable(rows))) - KNOWN:
         base_class(kind)
@@ -79,7 +81,7 @@ def _known_rows(relation: Relation) -> list[Row]:
 
 
 def _spelled_out(value: Any) -> Any:
-    """A value with everything replaced that JSON can write only in some cases."""
+    """Return a value with all parts replaced that JSON cannot always write."""
     match value:
         case bool() | None:
             return value
@@ -108,7 +110,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def encode_date(value: date) -> str:
-    """A date or datetime in ISO 8601. The zone follows in brackets where the offset does not say everything.
+    """Return a date or datetime in ISO 8601, followed by the zone in brackets if the offset is not enough.
 
     In the hours that a change of clocks repeats or skips, Python holds times of different zones for unequal.
     """
@@ -127,7 +129,7 @@ def encode_date(value: date) -> str:
 
 
 def decode_json(text: str | bytes) -> Value:
-    """The value that a text of `encode_json` stands for; a ValueError when it is no such text."""
+    """Return the value of a text of `encode_json`; raise a ValueError for any other text."""
     try:
         value = json.loads(text, object_hook=_untagged)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
@@ -150,7 +152,7 @@ def _untagged(found: dict[str, Any]) -> Any:
 
 
 def decode_date(text: str) -> date:
-    """Read the text that `encode_date` wrote; a ValueError when it is no date."""
+    """Return the date of a text of `encode_date`; raise a ValueError for any other text."""
     if len(text) == 10:
         return date.fromisoformat(text)
     moment, _, zone = text.partition("[")
@@ -161,7 +163,10 @@ def decode_date(text: str) -> date:
 def _in_zone(moment: datetime, key: str) -> datetime:
     try:
         zone = ZoneInfo(key)
-    except (LookupError, ValueError):  # this machine does not know it: the instant is right nevertheless
+    except (
+        LookupError,
+        ValueError,
+    ):  # this machine does not know the zone; the instant is right nevertheless
         return moment
     candidates = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     return next((each for each in candidates if each.utcoffset() == moment.utcoffset()), moment)
@@ -189,7 +194,7 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 
 
 def base_class(kind: type[Any]) -> type[Any]:
-    """The class of the language's values that a class belongs to; a SettingError when there is none."""
+    """Return the class of values that a class belongs to; raise a SettingError if there is none."""
     for base in _BASES:
         if issubclass(kind, base):
             return base
@@ -200,12 +205,12 @@ def base_class(kind: type[Any]) -> type[Any]:
 
 
 def has_wide(column: Sequence[Value], classes: Set[type[Any]]) -> bool:
-    """Whether some int among values of these classes takes more than 64 bits."""
+    """Return whether some int among values of these classes takes more than 64 bits."""
     least, most = ends(column, classes)
     return least < SMALLEST_INTEGER or most > LARGEST_INTEGER
 
 
 def ends(column: Sequence[Any], classes: Set[type[Any]]) -> tuple[int, int]:
-    """The least and the greatest int among values of these classes."""
+    """Return the least and the greatest int among values of these classes."""
     integers = column if len(classes) == 1 else [value for value in column if type(value) is int]
     return min(integers), max(integers)

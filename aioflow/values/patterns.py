@@ -38,18 +38,18 @@ class Pattern:
         self._size: int = max(1, self.regexp.programsize)
 
     def search(self, text: str) -> Any:
-        """The first match, or None."""
+        """Return the first match, or None."""
         return self.regexp.search(self.checked(text))
 
     def found(self, text: str) -> bool:
         return self.regexp.search(self.checked(text)) is not None
 
     def steps(self, text: str) -> int:
-        """The greatest number of steps that matching takes."""
+        """Return the greatest number of steps that matching takes."""
         return len(text) * self._size
 
     def checked(self, text: str) -> str:
-        """The text as re2 can read it, if it is not too long for this pattern."""
+        """Return the text as re2 can read it, if it is not too long for this pattern."""
         if self.steps(text) > MOST_STEPS:
             raise UncomputableError(TEXT_TOO_LONG)
         return text if text.isascii() else well_formed(text)
@@ -68,7 +68,7 @@ def _reason(error: Exception) -> str:
 
 
 def well_formed(text: str) -> str:
-    """The text without lone surrogates, which JSON can carry and UTF-8 cannot."""
+    """Return the text without lone surrogates, which JSON can carry and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -78,13 +78,13 @@ def well_formed(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, ignore_case: bool = False) -> Pattern:
-    """A pattern, compiled once however often it is used; a SettingError when it is bad."""
+    """Return a pattern, compiled once however often it is used; raise a SettingError when it is bad."""
     _check_length(pattern)
     return Pattern(pattern, ignore_case)
 
 
 def pattern_of(text: str) -> Pattern:
-    """A pattern that only a row knows; null and counted when it is bad."""
+    """Return a pattern that comes from a row; a bad one makes the result null, and is counted."""
     try:
         return compiled(text)
     except SettingError:
@@ -101,7 +101,7 @@ class _Wildcard(Enum):
 
 @lru_cache(maxsize=256)
 def like_test(pattern: str, escape: str = "", ignore_case: bool = False) -> Test:
-    """The test that a `like` pattern makes: `%` is any text, `_` any one character."""
+    """Return the test that a `like` pattern makes: `%` is any text, `_` any one character."""
     _check_length(pattern)
     pieces = _pieces(pattern, escape)
     texts = [piece for piece in pieces if isinstance(piece, str)]
@@ -117,7 +117,7 @@ def like_test(pattern: str, escape: str = "", ignore_case: bool = False) -> Test
 
 
 def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
-    """Literal texts and the wildcards between them."""
+    """Return the literal texts and the wildcards between them."""
     pieces: list[str | _Wildcard] = []
     literal = ""
     characters = iter(pattern)

@@ -13,7 +13,7 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]*)")
 
 
 def seconds(text: str) -> float:
-    """`5m`, `1h30m`, `500ms`, or a plain number of seconds."""
+    """Return the seconds of a text such as `5m`, `1h30m`, `500ms`, or a plain number of seconds."""
     written = text.strip().lower()
     try:
         total = float(written)
@@ -28,7 +28,7 @@ def seconds(text: str) -> float:
 
 
 def byte_count(text: str) -> int:
-    """`64MB`, `1GiB`, or a plain number of bytes."""
+    """Return the bytes of a text such as `64MB`, `1GiB`, or a plain number of bytes."""
     match = _AMOUNT.fullmatch(text.strip().lower())
     unit = match and (match[2] or "b")
     if not match or unit not in _BYTES:
@@ -37,7 +37,7 @@ def byte_count(text: str) -> int:
 
 
 def byte_text(count: int) -> str:
-    """An amount of memory for people: `32 MiB`, `64 MB`, `1,500 bytes`."""
+    """Return an amount of memory for people: `32 MiB`, `64 MB`, `1,500 bytes`."""
     for unit, name in ((2**30, "GiB"), (10**9, "GB"), (2**20, "MiB"), (10**6, "MB"), (2**10, "KiB")):
         if count >= unit and count % unit == 0:
             return f"{count // unit:,} {name}"
@@ -45,7 +45,7 @@ def byte_text(count: int) -> str:
 
 
 def size_text(count: int) -> str:
-    """About how many bytes, for people: `1.2 MB`, `310 kB`, `1 byte`."""
+    """Return a rounded number of bytes for people: `1.2 MB`, `310 kB`, `1 byte`."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= unit * 0.9995:
             return f"{count / unit:.3g} {name}" if count < 999.5 * unit else f"{count / unit:,.0f} {name}"
@@ -53,7 +53,7 @@ def size_text(count: int) -> str:
 
 
 def duration_text(elapsed: float) -> str:
-    """A time span for people: `0.42 s`, `12.3 s`, `4m 05s`, `2h 07m`."""
+    """Return a time span for people: `0.42 s`, `12.3 s`, `4m 05s`, `2h 07m`."""
     if elapsed < 10:
         return f"{elapsed:.2f} s"
     if elapsed < 60:
@@ -65,5 +65,5 @@ def duration_text(elapsed: float) -> str:
 
 
 def count_text(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 row`, `1,200 rows`."""
+    """Return a number with its noun: `1 row`, `1,200 rows`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from aioflow.relation import Document, Relation, Value
 
-# No result of an expression is longer.
+# The greatest length of a result of an expression.
 LONGEST_TEXT = 1 << 25
-# Longer texts are hardly meant as numbers; Python itself refuses integers past 4,300 digits.
+# Longer texts are hardly numbers; Python itself refuses integers past 4,300 digits.
 LONGEST_NUMBER = 1000
 _INTEGER = re.compile(r"\s*([+-]?[0-9]+)\s*", re.ASCII)
 _DECIMAL = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)\s*", re.ASCII)
@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(
 
 
 def read_number(text: str) -> int | float | Decimal | None:
-    """The number that a text is, with white space around it allowed; None when it is none.
+    """Return the number in a text, which may have white space around it; None if it is not a number.
 
     Numbers with more digits than a float keeps become Decimals.
     """
@@ -38,7 +38,7 @@ def read_number(text: str) -> int | float | Decimal | None:
 
 
 def exact_number(text: str) -> float | Decimal:
-    """A float when it keeps all digits of the text, else a Decimal."""
+    """Return a float when it keeps all digits of the text, else a Decimal."""
     rounded = float(text)
     if len(text) <= 15 and "e" not in text and "E" not in text:
         return rounded
@@ -47,7 +47,7 @@ def exact_number(text: str) -> float | Decimal:
 
 
 def read_date(text: str) -> date | None:
-    """The date or timestamp that a text is, in ISO 8601's form; None when it is none."""
+    """Return the date or timestamp in a text in ISO 8601; None if it is neither."""
     text = text.strip()
     try:
         if _DATE.fullmatch(text):
@@ -60,12 +60,12 @@ def read_date(text: str) -> date | None:
 
 
 def midnight(day: date) -> datetime:
-    """The timestamp that a date stands for beside a timestamp; a timestamp itself."""
+    """Return a date as a timestamp, to be compared with timestamps; a timestamp stays as it is."""
     return day if isinstance(day, datetime) else datetime.combine(day, time())
 
 
 def to_text(value: Value) -> str | None:
-    """A value as text, as `||`, `char` and `%s` write it; None for null and for relations."""
+    """Return a value as text, as `||`, `char` and `%s` write it; None for null and for relations."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -82,5 +82,5 @@ def to_text(value: Value) -> str | None:
 
 
 def plain_decimal(value: Decimal) -> str:
-    """A Decimal without an exponent, unless that would be long."""
+    """Return a Decimal without an exponent, unless that would be long."""
     return format(value, "f") if value.is_finite() and -30 < value.adjusted() < 60 else str(value)

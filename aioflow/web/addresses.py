@@ -92,7 +92,7 @@ class AddressGuard:
         self._let_in: set[tuple[str, int]] = set()
 
     def is_allowed(self, host: str, port: int) -> bool:
-        """Whether the configuration allows this host, as it is written in the URL."""
+        """Return whether the configuration allows this host, as it is written in the URL."""
         return f"{host}:{port}" in self._allow
 
     def check_host(self, host: str, port: int) -> None:
@@ -122,7 +122,7 @@ class AddressGuard:
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that a host is, None for a name; unusual notations of addresses are refused."""
+    """Return the address that a host is, None for a name; unusual notations of addresses are refused."""
     if ":" in host:
         try:
             return IPv6Address(host)

@@ -69,7 +69,7 @@ class Body:
         return piece
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         pieces = []
         while piece := await self._next_piece():
             pieces.append(piece)

@@ -37,11 +37,11 @@ from aioflow.web.urls import has_host, host_key, origin, resolve, without_userin
 
 _LOG = masked_logger("aioflow.web")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-# Whoever asks like this wants an answer from the server, about what it has itself.
+# Requests with these headers ask the server about a copy of their own.
 _CONDITIONAL = frozenset(
     {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range"}
 )
-_CONFIGURED = ":configured"  # no header is called so: what the settings add for a host
+_CONFIGURED = ":configured"  # no header has this name: for headers that the settings add for a host
 _COOKIES = frozenset({"cookie"})
 _OVERLAP_BYTES = 1024
 
@@ -50,7 +50,7 @@ _OVERLAP_BYTES = 1024
 class CacheStatistics:
     """Counts of the GETs that the cache could answer or store, by outcome."""
 
-    hits: int = 0  # nobody was asked
+    hits: int = 0  # without a request
     revalidated: int = 0  # confirmed by the server
     misses: int = 0
     failures: int = 0  # times that the store could not be used
@@ -68,7 +68,7 @@ class _Question:
 
 
 class CacheFetcher:
-    """Answers GETs from the store where RFC 9111 lets it."""
+    """Answers GETs from the store where RFC 9111 allows it."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class CacheFetcher:
     async def _get(self, request: Request) -> Response:
         question = self._question(request)
         is_offline = self._settings.http.offline
-        # Offline nobody sets the cookies again that the answers were once asked for with.
+        # Offline, the cookies of the original requests are not set again.
         leaving_out = _COOKIES if is_offline else frozenset()
         try:
             entry = await self._store.find(
@@ -151,7 +151,7 @@ class CacheFetcher:
     async def _renewed(
         self, request: Request, question: _Question, entry: CacheEntry, response: Response
     ) -> Response | None:
-        """The stored answer that a 304 confirms; None if it speaks of another, or is no longer there."""
+        """Return the stored response that a 304 confirms; None if it is about another, or was removed."""
         if not confirms(entry.kept, response.headers.get("ETag")):
             return None
         news = self._kept(response)
@@ -209,7 +209,7 @@ class CacheFetcher:
     def _kept(self, response: Response) -> StoredHead:
         now = self._clock()
         timing = response.timing
-        # What was waited for before it was sent did not make the answer older.
+        # Waits before it was sent did not make the response older.
         delay = max(0.0, timing.first_byte_seconds - timing.waited_seconds)
         return StoredHead(response.status, to_keep(response.headers.items()), now - delay, now)
 
@@ -231,7 +231,7 @@ class CacheFetcher:
                 self._not_stored(error)
 
     def _not_stored(self, error: CacheError) -> None:
-        """An answer that cannot be stored is still an answer; only a damaged file needs somebody."""
+        """Count a failure of the store, and go on without it; raise the error of a damaged file."""
         if error.is_damaged:
             raise error
         if not self.statistics.failures:
@@ -239,7 +239,7 @@ class CacheFetcher:
         self._count(failures=1)
 
     async def _invalidate(self, request: Request, response: Response) -> None:
-        """What an unsafe request has changed is not given from the store any more."""
+        """Drop the stored responses that an unsafe request has changed."""
         own = origin(request.url)
         links = (response.headers.get(name) for name in ("Location", "Content-Location"))
         also = {resolve(request.url, link) for link in links if link}
@@ -257,7 +257,7 @@ class CacheFetcher:
 
 
 class _PassingBody:
-    """A body that is stored while somebody reads it, and found by others only once it was read to its end."""
+    """A body that is stored while it is read; other requests find it only once it was read to its end."""
 
     def __init__(
         self,
@@ -332,7 +332,7 @@ class _PassingBody:
             self._failed(error)
 
     async def _give_up(self) -> None:
-        """Store nothing of it; what was written is dropped, at the latest when the file is next opened."""
+        """Store nothing of the body; written parts are dropped at the latest when the file is next opened."""
         if not self._is_storing:
             return
         self._is_storing = False
@@ -370,13 +370,13 @@ class _StoredBody:
 
 
 def cache_path(settings: HttpSettings) -> Path:
-    """The file of the cache: the one that is configured, or that in the configured or the user's folder."""
+    """Return the file of the cache: the configured file, or that in the configured or the user's folder."""
     path = settings.cache if isinstance(settings.cache, Path) else cache_folder()
     return path if path.is_file() or (path.suffix == SUFFIX and not path.is_dir()) else path / FILE_NAME
 
 
 def _can_be_stored(request: Request) -> bool:
-    # What is wrong with a URL without host is for those below to say.
+    # Lower layers report a URL without host.
     if request.body is not None or not has_host(request.url) or "@" in urlsplit(request.url).netloc:
         return False
     return not request.headers or all(name.lower() not in _CONDITIONAL for name in request.headers)

@@ -44,7 +44,7 @@ class UrlParts:
 
 
 def url_parts(url: str) -> UrlParts:
-    """The parts of an absolute URL; a ValueError for anything else."""
+    """Return the parts of an absolute URL; raise a ValueError for anything else."""
     split = urlsplit(_cleaned(url))
     if not split.scheme or not split.hostname or split.port == 0:
         raise ValueError("no URL with a host")
@@ -95,7 +95,7 @@ def canonical(url: str) -> str:
 
 
 def query_value(query: str, name: str) -> str | None:
-    """The first value of a parameter, as it was before it was escaped; None if there is none."""
+    """Return the first value of a parameter, as it was before it was escaped; None if there is none."""
     for each in query.split("&"):
         key, _, value = each.partition("=")
         if each and _unescaped(key).decode(errors="replace") == name:
@@ -109,7 +109,7 @@ def _cleaned(url: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """A text in which all is escaped that must be, in one way, and nothing else."""
+    """Return a text in which all is escaped that must be, in one way, and nothing else."""
 
     def unreserved(found: re.Match[str]) -> str:
         letter = chr(int(found[0][1:], 16))
@@ -119,7 +119,7 @@ def _normal(text: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """The path without `.` and `..` (RFC 3986, section 5.2.4)."""
+    """Return the path without `.` and `..` (RFC 3986, section 5.2.4)."""
     kept: list[str] = []
     segments = path.split("/")[1:] or [""]
     for segment in segments:

@@ -28,7 +28,7 @@ from aioflow.web.settings import WebSettings, web_settings
 from aioflow.web.statistics import SourceStatistics, Statistics
 from aioflow.web.urls import without_userinfo
 
-# What few programs need, and aiohttp, which takes its time to load, is imported when it is.
+# aiohttp, which takes long to load, and modules that few programs need are imported on use.
 if TYPE_CHECKING:
     from aioflow.web.cache import CacheFetcher, CacheStatistics
 
@@ -45,7 +45,7 @@ class ClientStatistics:
 
 
 class Client:
-    """Answers requests with all manners and guards. It is a service of an engine, and an `async with`."""
+    """Answers requests with all policies and guards. It is a service of an engine, and an `async with`."""
 
     scope: ClassVar[Scope] = "engine"
 
@@ -63,7 +63,7 @@ class Client:
         random: Random | None = None,
         network: Fetcher | None = None,
     ) -> Client:
-        """A client that is to be closed. `network` stands in for aiohttp, at the bottom of all layers."""
+        """Return a client, to be closed. `network` takes the place of aiohttp, below all layers."""
         settings = _in_force(settings)
         hosts = Hosts(settings)
         fetcher: Fetcher = (
@@ -85,7 +85,7 @@ class Client:
         return cls.open(web_settings(host.configuration))
 
     def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
-        """The answer to a request, whatever its status; failures are WebErrors."""
+        """Return the response to a request, whatever its status; failures are WebErrors."""
         return self._shared.fetch(request)
 
     def statistics(self) -> ClientStatistics:
@@ -93,7 +93,7 @@ class Client:
         return ClientStatistics(self._statistics.sources(), self._shared.shared, cache)
 
     async def close(self) -> None:
-        """Give up everything that is open; who still waits for an answer fails."""
+        """Close everything; requests that are under way fail."""
         await self._shared.close()
 
     async def __aenter__(self) -> Client:
@@ -112,11 +112,11 @@ class _Offline:
         raise NotRecordedError(f"{without_userinfo(request.url)}: the network is not to be used")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def _in_force(settings: WebSettings) -> WebSettings:
-    """The settings as the ways to do without the network have them."""
+    """Return the settings in force, which are different for replays and recordings."""
     http = settings.http
     if http.record is not None and http.replay is not None:
         raise InputError(
@@ -125,12 +125,12 @@ def _in_force(settings: WebSettings) -> WebSettings:
     if http.record is not None and http.offline:
         raise InputError(f"a run cannot record to {shown_path(http.record)} without using the network")
     if http.replay is not None:
-        # There is nobody to be polite to or to wait for, and nothing else may answer.
+        # There is no host to be polite to, and nothing but the recording may answer.
         http = replace(http, cache=False, offline=False, robots=False, rate=None, breaker_failures=0)
         hosts = {name: replace(own, robots=False, rate=0.0) for name, own in settings.hosts.items()}
         return replace(settings, http=http, hosts=hosts)
     if http.record is not None:
-        # What the cache answers would be missing from the recording.
+        # Responses from the cache would be missing from the recording.
         if http.cache:
             _LOG.warning(
                 "the HTTP cache is neither used nor filled while answers are recorded to %s",
@@ -149,7 +149,7 @@ def _polite(
     random: Random | None,
     network: Fetcher | None,
 ) -> Fetcher:
-    """The network with manners; layers that would have nothing to do are left out."""
+    """Return the network with its layers of policies, without those that would have nothing to do."""
     http = settings.http
     turns = HostQueueFetcher(_network(settings, secrets, network), hosts)
     fetcher: Fetcher = HoldingFetcher(turns)

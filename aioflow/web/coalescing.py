@@ -16,12 +16,12 @@ from aioflow.web.cookies import CookieStore
 from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import MEBIBYTE
 
-# How much of a streamed answer is read for those who wait; a larger one is asked for by each.
+# The part of a streamed response that is read for waiting requests; each fetches a larger one itself.
 READ_AHEAD_BYTES = MEBIBYTE
 
 
 class _Word(Enum):
-    """What a leader can say to a follower in place of an answer."""
+    """A leader's word to a follower in place of a response."""
 
     LEAD = "be the leader"
     ALONE = "make a request of your own"
@@ -29,17 +29,17 @@ class _Word(Enum):
 
 E = TypeVar("E", bound=Exception)
 _Outcome: TypeAlias = Response | Exception | _Word
-_Flight: TypeAlias = list[Future[_Outcome]]  # who waits for the leader
+_Flight: TypeAlias = list[Future[_Outcome]]  # the requests that wait for the leader
 _Key: TypeAlias = tuple[
     str, tuple[tuple[str, str], ...], CookieStore | None, bool, Hold | None, bool, float | None
 ]
 
 
 class CoalescingFetcher:
-    """Makes equal GETs once. `shared` counts the answers that took no request of their own.
+    """Sends equal GETs once. `shared` counts the responses that took no request of their own.
 
-    A streamed answer is shared only with those who came before it began: who comes later would depend
-    on how fast its reader is, and the reader may be waiting for just that newcomer.
+    A streamed response is shared only with requests that came before it began. A later request would depend
+    on the speed of its reader, and the reader may be waiting for just that request.
     """
 
     def __init__(self, inner: Fetcher) -> None:
@@ -82,14 +82,14 @@ class CoalescingFetcher:
         await self._inner.close()
 
     async def _follow(self, key: _Key, flight: _Flight, request: Request) -> Response | None:
-        """The answer that the leader got; None where this one is to lead."""
+        """Return the leader's response; None if this request is to lead."""
         waiting: Future[_Outcome] = asyncio.get_running_loop().create_future()
         flight.append(waiting)
         try:
             outcome = await waiting
         except BaseException:
             if not waiting.cancelled() and waiting.done() and waiting.result() is _Word.LEAD:
-                self._hand_over(key, flight)  # it was to lead in the very moment that it was cancelled
+                self._hand_over(key, flight)  # it was cancelled at the moment at which it was to lead
             elif waiting in flight:
                 flight.remove(waiting)
             raise
@@ -104,14 +104,14 @@ class CoalescingFetcher:
         return replace(outcome, timing=replace(outcome.timing))
 
     def _land(self, key: _Key, flight: _Flight, outcome: _Outcome) -> None:
-        """Tell everyone who waits."""
+        """Pass the outcome to all waiting requests."""
         del self._flights[key]
         for waiting in flight:
             if not waiting.done():
                 waiting.set_result(outcome)
 
     def _hand_over(self, key: _Key, flight: _Flight) -> None:
-        """Let the next one lead; without one the flight is over."""
+        """Let the next request lead; without one the flight is over."""
         while flight:
             waiting = flight.pop(0)
             if not waiting.done():
@@ -142,7 +142,7 @@ class _Continued:
 
 
 async def _read_ahead(response: Response, body: BodyStream) -> None:
-    """Read a streamed answer to its end if that is near, so that it can be shared."""
+    """Read a streamed response to its end if that is near, so that it can be shared."""
     chunks: list[bytes] = []
     size = 0
     rest = aiter(body)
@@ -161,7 +161,7 @@ async def _read_ahead(response: Response, body: BodyStream) -> None:
 
 
 def _again(error: E) -> E:
-    """The same error for somebody else: one that two raise would have the tracebacks of both."""
+    """Return a copy of an error for another request, since a shared one would collect both tracebacks."""
     kind = type(error)
     other = kind.__new__(kind, *error.args)
     other.args = error.args

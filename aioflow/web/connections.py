@@ -252,7 +252,7 @@ class Origin:
     proxy: URL | None = field(repr=False)
 
     def headers_for(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """The configured headers under those of a request."""
+        """Return the configured headers under those of a request."""
         if self.headers is None:
             return headers
         merged = CIMultiDict(self.headers)
@@ -329,5 +329,5 @@ def _check_encryption(shown: str, settings: HostSettings, host: str) -> None:
 
 
 def basic(user: str, password: str) -> str:
-    """The value of Authorization for a user."""
+    """Return the value of Authorization for a user."""
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"

@@ -26,8 +26,8 @@ _PATH = re.compile(r";\s*path\s*=\s*([^;]*)", re.IGNORECASE)
 _SECURE = re.compile(r";\s*secure\s*(?:;|$)", re.IGNORECASE)
 # The way to delete a cookie; aiohttp takes second 0 of the epoch for no date at all.
 _EPOCH = re.compile(r";\s*expires\s*=[^;]*\b1970\b[^;]*", re.IGNORECASE)
-# Second levels that registries sell names under. There is no list of public suffixes here, so this is a
-# caution: whoever sets a cookie for all of `co.uk` is refused.
+# Second levels under which registries sell names. There is no list of public suffixes here, so this is a
+# caution: a cookie for all of `co.uk` is refused.
 _REGISTRY_LABELS = frozenset(
     {
         "ac",
@@ -54,7 +54,7 @@ _REGISTRY_LABELS = frozenset(
 class CookieStore:
     """The cookies of one run.
 
-    Each site has a jar of its own, so that none can crowd out another; sites long unused are let go of.
+    Each site has a jar of its own, so that none can crowd out another; jars that are long unused are dropped.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class CookieStore:
         return sum(map(len, self._jars.values()))
 
     def header(self, url: str) -> str | None:
-        """The Cookie header of a request, if there is one."""
+        """Return the Cookie header of a request, if there is one."""
         if not self._jars:
             return None
         key = site(host_key(url))
@@ -78,7 +78,7 @@ class CookieStore:
         return "; ".join(f"{each.key}={each.coded_value}" for each in cookies) or None
 
     def take(self, url: str, set_cookies: tuple[str, ...]) -> None:
-        """Keep what the Set-Cookie headers of an answer from `url` set, as far as they may."""
+        """Keep the cookies that the Set-Cookie headers of a response from `url` may set."""
         host = host_key(url)
         accepted = [text for each in set_cookies if (text := _admitted(each, url)) is not None]
         if not accepted:
@@ -110,7 +110,7 @@ class CookieFetcher:
 
     async def fetch(self, request: Request) -> Response:
         store = request.cookies
-        if store is None or not has_host(request.url):  # those below say what is wrong with it
+        if store is None or not has_host(request.url):  # lower layers report the mistake
             return await self._inner.fetch(request)
         header = store.header(request.url)
         if header is not None and find_header(request.headers, "cookie") is None:
@@ -126,7 +126,9 @@ class CookieFetcher:
 
 @lru_cache(maxsize=4096)
 def site(host: str) -> str:
-    """Who shares cookies: hosts under one name. An address or a bare name is on its own, with its port."""
+    """Return the site that shares cookies: all hosts under one name, or an address or bare name with its
+    port.
+    """
     name, _, _ = host.rpartition(":")
     if _is_address(host) or "." not in name:
         return host
@@ -135,7 +137,7 @@ def site(host: str) -> str:
 
 
 def is_public_suffix(domain: str) -> bool:
-    """Whether names under a domain belong to strangers, as far as can be told without a list."""
+    """Return whether names under a domain belong to different owners, as far as is known without a list."""
     labels = domain.split(".")
     if len(labels) == 1:
         return True
@@ -152,7 +154,7 @@ def _is_address(host: str) -> bool:
 
 
 def _admitted(text: str, url: str) -> str | None:
-    """A Set-Cookie header that may be kept, changed to the host alone where its domain is too wide."""
+    """Return a Set-Cookie header that may be kept, for the host alone if its domain is too wide."""
     if len(text) > COOKIE_BYTES:
         return None
     wide = [domain for domain in _DOMAIN.findall(text.lower()) if _is_too_wide(domain)]
@@ -170,7 +172,7 @@ def _is_too_wide(domain: str) -> bool:
 
 
 def _keeps_its_prefix(text: str, url: str) -> bool:
-    """`__Secure-` and `__Host-` in a name promise what the attributes must say too (RFC 6265bis)."""
+    """Return whether the attributes keep the promise of `__Secure-` or `__Host-` (RFC 6265bis)."""
     name = text.lstrip()[:9].lower()
     if not name.startswith(("__secure-", "__host-")):
         return True

@@ -122,7 +122,7 @@ def _formats() -> dict[str, Callable[[bytes], _Decompressor]]:
 
 
 def accepted_encodings() -> str:
-    """The value of Accept-Encoding."""
+    """Return the value of Accept-Encoding."""
     return ", ".join(_formats())
 
 
@@ -216,7 +216,7 @@ class _Stage:
 
     @property
     def is_open(self) -> bool:
-        """Whether a member has begun and not ended."""
+        """True if a member has begun and not ended."""
         return self._member is not None or self._offset < len(self._held)
 
     @property
@@ -229,7 +229,7 @@ class _Stage:
         self._offset = 0
 
     def take(self) -> bytes:
-        """The next piece, empty when it has to be fed."""
+        """Return the next piece, empty when it has to be fed."""
         while True:
             member = self._member
             if member is None:

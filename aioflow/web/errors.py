@@ -1,4 +1,4 @@
-"""What can go wrong between a request and its answer; each becomes the `error-kind` of an error tuple.
+"""The errors between a request and its response; each is an `error-kind` of error tuples.
 
 WebError
 ├── RequestRefusedError      aioflow does not send this request
@@ -12,8 +12,8 @@ WebError
 ├── BadResponseError         framing, headers, encoding or redirects that make no sense
 ├── ResponseTooLargeError    body, headers or decoding ratio over the limit
 ├── HttpStatusError          an answer with an error status
-├── BinaryPageError          the page is no text, but a PDF document, an image, an archive or the like
-└── ExtractionError          the page was fetched, but a required field is missing or it cannot be read
+├── BinaryPageError the page is not text, but a PDF document, an image, an archive or the like └──
+ExtractionError the page was fetched, but a required field is missing or it cannot be read
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ABSENT = frozenset({404, 410})
 
 
 class WebError(AioflowError):
-    """A request failed; `attempts` counts how often it was sent.
+    """A request failed; `attempts` is the number of times that it was sent.
 
-    `sent` is False where certainly nothing of it reached the host: then even an effect may be tried again.
+    `sent` is False if certainly nothing of it reached the host: then even an effect may be tried again.
     """
 
     attempts: int = 1
@@ -51,9 +51,9 @@ class RobotsRefusedError(RequestRefusedError):
 
 
 class SiteDownError(RequestRefusedError):
-    """The site could not even be asked for its robots.txt, so that nothing may be fetched from it.
+    """The robots.txt of the site could not be fetched, so that nothing may be fetched from it.
 
-    `status` is what it answered, None if it did not.
+    `status` is the status of its response, None if there was none.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -95,7 +95,7 @@ class HttpStatusError(WebError):
 
 
 def status_text(status: int) -> str:
-    """A status with its name, where it has one: `404 Not Found`."""
+    """Return a status with its name, where it has one: `404 Not Found`."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -103,7 +103,7 @@ def status_text(status: int) -> str:
 
 
 class BinaryPageError(WebError):
-    """The page is no text, so that no wrapper can read it."""
+    """The page is not text, so that no wrapper can read it."""
 
 
 class ExtractionError(WebError):

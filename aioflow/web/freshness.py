@@ -19,10 +19,10 @@ Directives: TypeAlias = Mapping[str, str]
 STATUSES = frozenset({200, 203, 204, 300, 301, 308, 404, 410})
 MOST_HEURISTIC_SECONDS = 24 * 3600.0
 _HEURISTIC_SHARE = 0.1
-_MOST_SECONDS = 2.0**31  # what RFC 9111 has for "too large"
+_MOST_SECONDS = 2.0**31  # the value for "too large" in RFC 9111
 
 _DIRECTIVE = re.compile(r"([A-Za-z0-9_-]+)(?:\s*=\s*(?:\"([^\"]*)\"|([^\s,]*)))?")
-# Said by one connection, or for this time only: neither kept nor taken from a 304.
+# Headers of one connection, or for one response only: neither kept nor taken from a 304.
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -53,12 +53,12 @@ class StoredHead:
     received_at: float
 
     def header(self, name: str) -> str | None:
-        """The value of a header, which `name` says in lower case; several are joined."""
+        """Return the value of a header by its name in lower case; several are joined."""
         return ", ".join(value for key, value in self.headers if key.lower() == name) or None
 
 
 def directives(text: str | None) -> Directives:
-    """What a Cache-Control header says; of a directive that stands twice, the first."""
+    """Return the directives of a Cache-Control header; of a repeated directive, the first."""
     found: dict[str, str] = {}
     for name, quoted, plain in _DIRECTIVE.findall(text or ""):
         found.setdefault(name.lower(), quoted or plain)
@@ -66,7 +66,7 @@ def directives(text: str | None) -> Directives:
 
 
 def asked(headers: Mapping[str, str]) -> Directives:
-    """What a request says about caches."""
+    """Return the cache directives of a request."""
     if not headers:
         return {}
     control = find_header(headers, "cache-control")
@@ -76,7 +76,7 @@ def asked(headers: Mapping[str, str]) -> Directives:
 
 
 def may_keep(request_says: Directives, has_authorization: bool, kept: StoredHead) -> bool:
-    """Whether the answer to a GET may be kept by a cache that nobody else uses."""
+    """Return whether a private cache may keep the response to a GET."""
     says = directives(kept.header("cache-control"))
     if kept.status not in STATUSES or "no-store" in request_says or "no-store" in says:
         return False
@@ -86,7 +86,7 @@ def may_keep(request_says: Directives, has_authorization: bool, kept: StoredHead
 
 
 def may_use(request_says: Directives, kept: StoredHead, now: float) -> bool:
-    """Whether a kept answer may be given without asking its server."""
+    """Return whether a kept response may be used without asking its server."""
     says = directives(kept.header("cache-control"))
     if "no-cache" in request_says or "no-cache" in says:
         return False
@@ -103,7 +103,7 @@ def may_use(request_says: Directives, kept: StoredHead, now: float) -> bool:
 
 
 def lifetime(kept: StoredHead) -> float:
-    """For how many seconds an answer is fresh."""
+    """Return the number of seconds for which a response is fresh."""
     says = directives(kept.header("cache-control"))
     if "max-age" in says:
         return _seconds(says["max-age"])
@@ -121,7 +121,7 @@ def lifetime(kept: StoredHead) -> float:
 
 
 def age(kept: StoredHead, now: float) -> float:
-    """How many seconds ago the server made an answer, as far as can be told."""
+    """Return the age of a response in seconds, as far as it is known."""
     date = _date(kept.header("date"))
     apparent = 0.0 if date is None else max(0.0, kept.received_at - date)
     said = _seconds((kept.header("age") or "0").partition(",")[0])
@@ -130,25 +130,25 @@ def age(kept: StoredHead, now: float) -> float:
 
 
 def varying(kept: StoredHead) -> set[str]:
-    """The names of the request headers that chose this answer, in lower case."""
+    """Return the names of the request headers that select this response, in lower case."""
     return {name.strip().lower() for name in (kept.header("vary") or "").split(",")} - {""}
 
 
 def conditions(kept: StoredHead) -> dict[str, str]:
-    """The headers of a request that asks whether a kept answer is still the right one."""
+    """Return the headers of a request that asks whether a kept response is still valid."""
     etag, modified = kept.header("etag"), kept.header("last-modified")
     found = {"If-None-Match": etag, "If-Modified-Since": modified}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def confirms(kept: StoredHead, etag: str | None) -> bool:
-    """Whether a 304 with this ETag speaks of the kept answer."""
+    """Return whether a 304 with this ETag is about the kept response."""
     own = kept.header("etag")
     return etag is None or own is None or etag.removeprefix("W/") == own.removeprefix("W/")
 
 
 def to_keep(headers: Iterable[tuple[str, str]]) -> Pairs:
-    """The headers of an answer that are kept with it."""
+    """Return the headers of a response that are kept with it."""
     pairs = tuple(headers)
     connection = ",".join(value for name, value in pairs if name.lower() == "connection")
     dropped = _HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
@@ -156,14 +156,14 @@ def to_keep(headers: Iterable[tuple[str, str]]) -> Pairs:
 
 
 def merged(kept: Pairs, news: Iterable[tuple[str, str]]) -> Pairs:
-    """Kept headers with those of a 304 in their place."""
+    """Return the kept headers, with those of a 304 in their place."""
     fresh = [(name, value) for name, value in to_keep(news) if name.lower() not in _ABOUT_THE_BODY]
     replaced = {name.lower() for name, _ in fresh}
     return (*((name, value) for name, value in kept if name.lower() not in replaced), *fresh)
 
 
 def _seconds(text: str) -> float:
-    """A number of seconds; what is none counts as 0: nothing is fresh by mistake."""
+    """Return a number of seconds; anything else counts as 0, so that nothing is fresh by mistake."""
     text = text.strip()
     return min(float(text), _MOST_SECONDS) if text.isascii() and text.isdigit() else 0.0
 

@@ -14,17 +14,17 @@ from aioflow.web.retry_after import retry_after_seconds
 from aioflow.web.traffic import ShownUrl, note_attempt
 from aioflow.web.urls import without_userinfo
 
-# Statuses whose `Retry-After` speaks of the host, not of this one request.
+# Statuses whose `Retry-After` applies to the host, not only to this request.
 PAUSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-# Some hosts ask for centuries; they are asked again after an hour, or later if pauses may be longer.
+# Some hosts ask for centuries. They get requests again after an hour, or later if pauses may be longer.
 LEFT_ALONE_AT_MOST_SECONDS = 3600.0
 _LOG = masked_logger("aioflow.web")
 
 
 class HostQueueFetcher:
-    """Sends a request when its host may be sent to; holds a slot and the permit only while it is answered.
+    """Sends a request when its host allows it; holds a slot and the permit only until it is answered.
 
-    Slots are taken before permits by everyone, so that nobody can wait for another in a circle.
+    All requests take slots before permits, so that they cannot wait for each other in a circle.
     """
 
     def __init__(self, inner: Fetcher, hosts: Hosts) -> None:
@@ -53,7 +53,7 @@ class HostQueueFetcher:
             host.inside -= 1
 
     async def _try(self, host: Host, request: Request, asked: float) -> Response | None:
-        """The answer, or None if the moment had passed when everything that sending needs was there."""
+        """Return the response, or None if the turn had passed when slot and permit were available."""
         pace, time = host.pace, asyncio.get_running_loop().time
         sent = False
         response: Response | None = None
@@ -113,7 +113,7 @@ class HostQueueFetcher:
         return response
 
     def _pause(self, host: Host, response: Response, now: float) -> None:
-        """Leave the host alone as it asks; whoever would have to wait too long is refused meanwhile."""
+        """Leave the host alone as it asks; requests that would have to wait too long are refused."""
         seconds = retry_after_seconds(response.headers)
         if not seconds:
             return
@@ -153,14 +153,14 @@ def _refusal(host: Host, request: Request, now: float) -> CircuitOpenError:
 
 
 def _shift(timing: Timing, seconds: float) -> None:
-    """Count from when the request was handed over here."""
+    """Count times from the moment at which this layer got the request."""
     timing.waited_seconds += seconds
     timing.first_byte_seconds += seconds
     timing.total_seconds += seconds
 
 
 class _TurnBody:
-    """A body whose reader may take its time: slot and permit are held while the next piece is waited for."""
+    """A body whose reader may be slow: slot and permit are held only during waits for the next piece."""
 
     def __init__(
         self, body: BodyStream, host: Host, request: Request, response: Response, sent: float, asked: float
@@ -201,7 +201,7 @@ class _TurnBody:
     async def _read(self, host: Host) -> bytes | None:
         time = asyncio.get_running_loop().time
         asked = time()
-        # What has begun goes first: an open connection that nobody reads from helps no one.
+        # Responses that have begun go first: an open connection that is not read is of no use.
         await host.slots.acquire(urgent=True)
         try:
             async with self._request.permit(host.name, mask(without_userinfo(self._request.url))):
@@ -232,6 +232,6 @@ class _TurnBody:
             stored=self._stored,
             error=error,
         )
-        # By now all layers have had the first byte count from when the request was handed over to them.
+        # By now all layers count the first byte from the moment at which they got the request.
         reading = now - self._began
         self._timing.total_seconds = self._timing.first_byte_seconds + reading

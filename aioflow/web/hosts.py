@@ -1,7 +1,7 @@
 """The state of each host: slots, rate limiter, pauses, circuit breaker, robots.txt. Idle hosts are forgotten.
 
-The rate limiter knows nothing of slots and permits: other waits may lie between its answer and the request.
-The circuit breaker refuses requests to a host that failed several times in a row, for a while.
+The rate limiter knows nothing of slots and permits: there may be other waits between its turn and the
+request. The circuit breaker refuses requests to a host that failed several times in a row, for a while.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LONGER_AT_MOST = 10  # times the first opening
 
 
 class Breaker:
-    """Opens after `failures` in a row; one probe at a time says whether it may close again.
+    """Opens after `failures` in a row; then one probe at a time decides whether it closes again.
 
-    What was under way when it opened changes nothing: only a probe closes it or keeps it open. Who comes
-    while it is open waits for the next probe, if that is no further off than `seconds`.
+    Requests that were under way when it opened change nothing: only a probe closes it or keeps it open. A
+    request that comes while it is open waits for the next probe, if that is no further off than `seconds`.
     """
 
     __slots__ = (
@@ -56,8 +56,8 @@ class Breaker:
         self._opened = 0.0
         self._until = 0.0
         self._why = ""
-        self._probe: asyncio.Event | None = None  # set when the one under way has ended
-        self.answered = 0  # requests, so that one can see whether there were any meanwhile
+        self._probe: asyncio.Event | None = None  # set when the probe under way has ended
+        self.answered = 0  # responses so far, to see whether there were any meanwhile
         self.is_open = False  # or half open
 
     def state(self, now: float) -> str:
@@ -67,15 +67,15 @@ class Breaker:
         return "half-open" if now >= self._until else "open"
 
     def until(self) -> float | None:
-        """When the next probe may be sent, on the loop's clock; None while closed."""
+        """The time of the loop's clock at which the next probe may be sent; None while closed."""
         return self._until if self.is_open else None
 
     def refuses(self) -> bool:
-        """Whether the next probe is too far off to be waited for."""
+        """Return whether the next probe is too far off to be waited for."""
         return self.is_open and self._until - asyncio.get_running_loop().time() > self._seconds
 
     async def enter(self, host: str, url: str) -> bool:
-        """Wait until a request may be sent, and say whether it is a probe; or raise CircuitOpenError."""
+        """Wait until a request may be sent; return whether it is a probe, or raise a CircuitOpenError."""
         time = asyncio.get_running_loop().time
         while self.is_open:
             if self._probe is not None:
@@ -90,12 +90,12 @@ class Breaker:
         return False
 
     def leave(self, probe: bool) -> None:
-        """The request ended without saying anything about the host: refused, or cancelled."""
+        """Take note of a request that says nothing about the host, because it was refused or cancelled."""
         if probe:
             self._end_probe()
 
     def succeeded(self, probe: bool) -> None:
-        """The host answered."""
+        """Take note that the host answered."""
         self.answered += 1
         if probe:
             self.is_open = False
@@ -105,7 +105,7 @@ class Breaker:
             self._failed = 0
 
     def failed(self, why: str) -> bool:
-        """A request failed for good: no answer, or an error of the host's own. Whether that opens it."""
+        """Take note of a request that failed for good by the host's fault; return whether that opens it."""
         if self.is_open:
             return False
         self._failed += 1
@@ -118,7 +118,7 @@ class Breaker:
         return True
 
     def probe_failed(self, why: str) -> None:
-        """The host is in trouble still."""
+        """Take note that the host is still in trouble."""
         self._failed += 1
         self._why = why
         self._wider = min(2 * self._wider, LONGER_AT_MOST)
@@ -148,11 +148,11 @@ Place: TypeAlias = tuple[bool, int]
 class RateLimiter:
     """At most `burst` requests at once and `rate` a second after that, and none during a pause.
 
-    Some pauses are too long to be waited for: while it `refuses`, nobody should ask for a turn.
+    Some pauses are too long to wait for: while it `refuses`, no request should ask for a turn.
 
-    Two clocks say when the bucket would be full again. The one of requests sent is the limit itself: in
-    any second there are at most rate + burst. The one of turns given only spaces those who go on to ask
-    for slots and permits, so that no more ask than may be sent; where it is wrong, somebody asks twice.
+    Two clocks say when the bucket would be full again. The clock of requests sent is the limit itself: in any
+    second there are at most rate + burst. The clock of turns given only spaces the requests that go on to ask
+    for slots and permits, so that no more ask than may be sent. If it is wrong, a request asks twice.
     """
 
     __slots__ = (
@@ -180,7 +180,7 @@ class RateLimiter:
 
     @property
     def rate(self) -> float | None:
-        """Requests a second; None: as many as there are."""
+        """The requests per second; None if there is no limit."""
         return 1 / self._interval if self._interval else None
 
     @property
@@ -188,18 +188,18 @@ class RateLimiter:
         return len(self._waiting)
 
     def is_free(self, now: float) -> bool:
-        """Whether nobody has to wait at all, so that there is no need to ask for a turn."""
+        """Return whether no request has to wait, so that there is no need to ask for a turn."""
         return not self._interval and now >= self.paused_until and not self._waiting
 
     def is_idle(self, now: float) -> bool:
-        """Whether what happened so far makes no difference to what may be sent."""
+        """Return whether past requests and pauses make no difference any more."""
         return not self._waiting and now >= self.paused_until and now >= self._sent_until
 
     def may_send(self, now: float) -> bool:
         return now >= self.paused_until and now >= self._sent_until - self._tolerance
 
     def send(self, now: float) -> bool:
-        """Count a request that is sent at this moment; False if it may not be."""
+        """Count a request that is sent at this moment; return False if it may not be sent."""
         if not self.may_send(now):
             return False
         self._sent_until = max(self._sent_until, now) + self._interval
@@ -223,7 +223,7 @@ class RateLimiter:
         return now < self.refusing_until
 
     def change(self, interval_seconds: float, burst: int, now: float) -> None:
-        """Another pace from now on; what was sent last counts for it."""
+        """Change the pace from now on; the latest requests count for it."""
         old, new = self._interval, interval_seconds
         if self._sent_until > -inf:
             owed = max(self._sent_until - now, 0.0) / old * new if old else 0.0
@@ -234,11 +234,11 @@ class RateLimiter:
         self._admit()
 
     def place(self, urgent: bool) -> Place:
-        """A place in the line, to be kept if the turn has to be waited for again."""
+        """Return a place in the queue, to be kept if the request has to wait for a turn again."""
         return (not urgent, next(self._numbers))
 
     async def turn(self, place: Place) -> None:
-        """Wait until it makes sense to ask for what sending needs; then send, or give the turn back."""
+        """Wait until it makes sense to ask for a slot and a permit; then send, or give the turn back."""
         loop = asyncio.get_running_loop()
         if not self._waiting and self._give(loop.time()):
             return
@@ -273,7 +273,7 @@ class RateLimiter:
         return True
 
     def _admit(self) -> None:
-        """Give turns to those whose time has come, and look again when the next one's will."""
+        """Give turns to the requests whose time has come, and look again at the time of the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -292,14 +292,14 @@ class RateLimiter:
 
 
 IDLE_HOSTS = 1000
-# Hosts that nobody uses but that are paused, throttled or failing are kept longer, yet not without end.
+# Unused hosts that are paused, throttled or failing are kept longer, but not without limit.
 LEFT_ALONE_HOSTS = 10 * IDLE_HOSTS
 _RETRY_RESERVE = 10.0  # retries that a host starts with
 _RETRIES_SAVED = 100.0  # retries that requests without trouble can save up
 
 
 class Host:
-    """One host's state, which is not forgotten while anybody is `inside` a turn or among its `users`."""
+    """The state of one host, which is kept while a request is `inside` a turn or among its `users`."""
 
     __slots__ = (
         "_burst",
@@ -337,7 +337,7 @@ class Host:
         self.slots = Permits(max(http.concurrency if own.concurrency is None else own.concurrency, 1))
         self.breaker = Breaker(http.breaker_failures, http.breaker_seconds)
         self.counters = HostCounters()
-        self.has_paused = False  # which is told once
+        self.has_paused = False  # logged once
         self.heeds_robots = http.robots if own.robots is None else own.robots
         self.robots: dict[str, RobotsRules] = {}  # by scheme
         self.reading_robots = 0
@@ -356,12 +356,12 @@ class Host:
             self.pace.change(self._interval, self._burst, now)
 
     def save_retry(self) -> None:
-        """A new request adds to what may be spent on repeating."""
+        """Add to the retry budget for a new request."""
         if self._retry_tokens < _RETRIES_SAVED:
             self._retry_tokens += self._retry_budget
 
     def spend_retry(self) -> bool:
-        """Whether a request may be repeated; then it is counted."""
+        """Return whether the budget allows a retry, and count it."""
         if self._retry_tokens < 1:
             return False
         self._retry_tokens -= 1
@@ -369,7 +369,7 @@ class Host:
         return True
 
     def robots_state(self) -> str:
-        """`off`, `unknown`, `reading`, `rules`, `absent` or `unreachable`."""
+        """The state of robots.txt: `off`, `unknown`, `reading`, `rules`, `absent` or `unreachable`."""
         if not self.heeds_robots:
             return "off"
         if self.reading_robots:
@@ -381,12 +381,12 @@ class Host:
         return bool(self.inside or self.users)
 
     def is_left_alone(self, now: float) -> bool:
-        """Whether something is remembered that the next request would have to heed."""
+        """Return whether the next request would have to wait or be refused."""
         return not self.pace.is_idle(now) or self.breaker.state(now) == "open"
 
 
 class Hosts:
-    """The hosts that are or were lately used."""
+    """The hosts in use and those used lately."""
 
     def __init__(
         self, settings: WebSettings, *, idle_hosts: int = IDLE_HOSTS, left_alone_hosts: int = LEFT_ALONE_HOSTS
@@ -412,11 +412,11 @@ class Hosts:
         return iter(tuple(self._hosts.values()))
 
     def known(self, key: str) -> Host | None:
-        """A host by `host:port`, if anything is remembered of it."""
+        """Return a host by `host:port`, if it is known."""
         return self._hosts.get(key)
 
     def at(self, url: str) -> Host:
-        """The host of a URL; its state begins here if there is none."""
+        """Return the host of a URL, with a new state if there is none."""
         if url is self._last_url:  # each layer asks, with the same string
             return self._last
         try:
@@ -436,7 +436,7 @@ class Hosts:
         return host
 
     def _forget(self, now: float) -> None:
-        """Forget those that were not used for longest: a quarter, so that this is seldom done."""
+        """Forget the quarter of the hosts that were unused for longest, so that this is seldom done."""
         unused = sorted((host for host in self._hosts.values() if not host.is_used), key=_last_use)
         idle = [host for host in unused if not host.is_left_alone(now)]
         self._drop(idle[: max(len(idle) - self._idle_hosts * 3 // 4, 0)])

@@ -1,6 +1,6 @@
 """Requests, responses and the protocol `Fetcher`: the values that all layers of the client exchange.
 
-Headers are found in any case. Those that any host may see are told apart from the rest.
+Headers are found in any case. Headers that any host may see are distinguished from the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aioflow.web.traffic import RequestWatch
 
 
-# A host's name and what the firing is about -> what to hold while the network is used, and only then.
+# A host's name and the label of the firing -> the permit to hold while the network is used, and only then.
 Permit: TypeAlias = Callable[[str, str], AbstractAsyncContextManager[None]]
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -36,12 +36,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: method, URL, headers and body, and how the client is to treat it.
+    """A request: its method, URL, headers and body, and its treatment by the client.
 
-    `is_safe` says that it may be sent again. A `streamed` answer is read by whoever asked, chunk by chunk;
-    any other comes with its whole body. With a `hold` a streamed answer comes when its body is whole too, so
-    that one that breaks off is asked for again, unless the body is larger than that. `robots` is False where
-    its author says that robots.txt does not apply. `watch` is told when an attempt at it has ended.
+    `is_safe` says that it may be sent again. The caller reads a `streamed` response chunk by chunk; any other
+    response comes with its whole body. With a `hold`, a streamed response also comes when its body is whole,
+    so that a response that breaks off is requested again, unless the body is larger than the hold. `robots`
+    is False if the author says that robots.txt does not apply. `watch` is notified when an attempt has ended.
     """
 
     url: str
@@ -56,7 +56,7 @@ class Request:
     cookies: CookieStore | None = None
     timeout_seconds: float | None = None  # in place of the configured total
     permit: Permit = field(default=no_permit, repr=False, compare=False)
-    # For its `watch`: a page that is not there, such as a robots.txt, is no trouble.
+    # For its `watch`: a missing page, such as a robots.txt, is no trouble.
     may_be_absent: bool = field(default=False, compare=False)
     watch: RequestWatch | None = field(default=None, repr=False, compare=False)
     attempt: int = field(default=1, compare=False)
@@ -80,12 +80,11 @@ class Timing:
 
 @dataclass(slots=True)
 class Response:
-    """An answer. Its body is whole, or a stream that has to be read to its end or closed.
+    """A response. Its body is whole, or a stream that has to be read to its end or closed.
 
-    `url` is where it came from after redirects, `hops` the addresses that led there. `headers` are
-    case-insensitive. `stored` says that no body crossed the network: "cache" (fresh, or offline at any
-    age), "revalidated" or "replay". A body that `overflows` is larger than what its request has held, and
-    may still break off.
+    `url` is its address after redirects, `hops` the addresses that led there. `headers` are case-insensitive.
+    `stored` is set if no body crossed the network: "cache" (fresh, or offline at any age), "revalidated" or
+    "replay". A body that `overflows` is larger than the hold of its request, and may still break off.
     """
 
     url: str
@@ -100,7 +99,7 @@ class Response:
     timing: Timing = field(default_factory=Timing)
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         if isinstance(self.body, bytes):
             return self.body
         async with self:
@@ -108,14 +107,14 @@ class Response:
         return self.body
 
     def held(self) -> bytes | None:
-        """The whole body, also of one that was taken piece by piece; None where it was not held."""
+        """Return the whole body, even if it was read piece by piece; None if it was not held."""
         if isinstance(self.body, bytes):
             return self.body
         whole = getattr(self.body, "whole", None)
         return None if whole is None or self.overflows else whole()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body piece by piece; a body that is whole is one piece."""
+        """Yield the body piece by piece; a body that is whole is one piece."""
         if isinstance(self.body, bytes):
             yield self.body
             return
@@ -123,7 +122,7 @@ class Response:
             yield chunk
 
     async def close(self) -> None:
-        """Let go of a body that nobody reads on."""
+        """Release a body that is not read to its end."""
         if not isinstance(self.body, bytes):
             await self.body.close()
 
@@ -137,16 +136,16 @@ class Response:
 
 
 class Fetcher(Protocol):
-    """Anything that answers requests: the network, or a layer of manners around another fetcher.
+    """Anything that answers requests: the network, or a layer around another fetcher.
 
-    An error status is an answer, not an exception. Failures are WebErrors.
+    An error status is a response, not an exception. Failures are WebErrors.
     """
 
     async def fetch(self, request: Request) -> Response: ...
     async def close(self) -> None: ...
 
 
-# What says nothing about who asks. Any other header may carry a credential, whatever it is called.
+# Headers that say nothing about the user. Any other header may carry a credential, whatever its name.
 HARMLESS = frozenset(
     {
         "accept",
@@ -165,12 +164,12 @@ HARMLESS = frozenset(
         "user-agent",
     }
 )
-# What says where a request ends and whom it is for; a wrong word here is another request for the server.
+# Headers for the end and the receiver of a request. A wrong value here would smuggle a second request.
 FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str | None:
-    """The value of a header, which `name` says in lower case."""
+    """Return the value of a header by its name in lower case."""
     for key, value in headers.items():
         if key.lower() == name:
             return value
@@ -178,17 +177,17 @@ def find_header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def framing(headers: Mapping[str, str]) -> str | None:
-    """The name of a header that only the client itself may set, if there is one."""
+    """Return the name of a header that only the client itself may set, if there is one."""
     if FRAMING.isdisjoint(map(str.lower, headers)):
         return None
     return next(name for name in headers if name.lower() in FRAMING)
 
 
 def harmless(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be shown to anyone, and sent to anyone."""
+    """Return the headers that may be shown to anyone, and sent to anyone."""
     return {name: value for name, value in headers.items() if name.lower() in HARMLESS}
 
 
 def personal(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be meant for one host, and one user, only; their names in lower case."""
+    """Return the headers that may be meant for one host and one user only, with names in lower case."""
     return {name.lower(): value for name, value in headers.items() if name.lower() not in HARMLESS}

@@ -256,7 +256,7 @@ def _recorded_request(request: Request) -> dict[str, Any]:
 
 
 def _exchange(line: bytes) -> _Key:
-    """The key of a recorded exchange; raises a ValueError that says why a line is none."""
+    """Return the key of a recorded exchange; raises a ValueError that says why a line is none."""
     try:
         recorded = json.loads(line.rstrip(b"\r\n"))
         int(recorded["response"]["status"])
@@ -280,7 +280,7 @@ def _shown_url(request: Request) -> str:
 
 
 def _recorded_body(body: bytes) -> dict[str, str]:
-    """A body as text where it is one, which is read and compared more easily."""
+    """Return a body as text where it is one, which is read and compared more easily."""
     try:
         return {"text": mask_values(body.decode())}
     except UnicodeDecodeError:
@@ -308,7 +308,7 @@ def _secret_headers(settings: WebSettings) -> frozenset[str]:
 
 
 def _open(path: Path) -> FileIO:
-    """The file to append to: a recording or a new file."""
+    """Return the file to append to: a recording or a new file."""
     shown = shown_path(path)
     try:
         _check_is_recording(path)

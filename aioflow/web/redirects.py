@@ -1,4 +1,4 @@
-"""Redirects, hop by hop: each hop passes all layers below, and takes no credentials to another origin."""
+"""Redirects, hop by hop. Each hop passes all layers below, and takes no credentials to another origin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RedirectFetcher:
 
     async def _follow(self, request: Request, response: Response) -> Response:
         passed = [response]
-        # The first answer may have set cookies since its request was sent; then nothing is known of that one.
+        # The first response may have set cookies, so its own request may now get another response.
         seen = set() if response.set_cookies else {_state(request)}
         first = request.url
         hops: tuple[str, ...] = (first,)
@@ -61,7 +61,7 @@ class RedirectFetcher:
         return _told(response, passed[:-1], hops)
 
     def _next(self, request: Request, response: Response) -> Request:
-        """The request that a redirect asks for."""
+        """Return the request that a redirect asks for."""
         url = _target(request, response)
         method, body, headers = request.method, request.body, request.headers
         if response.status == 303 or (response.status in (301, 302) and method == "POST"):
@@ -76,7 +76,7 @@ class RedirectFetcher:
         return replace(following, headers=harmless(headers))
 
     def _check_leave(self, request: Request, response: Response, following: Request) -> None:
-        """What has effects, or a body that was meant for one origin, goes to another by leave only."""
+        """Refuse to send effects, or a body for one origin, to another origin without permission."""
         shown = _shown((request.url, following.url))
         if following.body is not None and shows_secret(following.body):
             raise BadResponseError(f"{shown}: the redirect would send a secret in the body to another host")
@@ -99,7 +99,7 @@ def _target(request: Request, response: Response) -> str:
     if not location:
         raise BadResponseError(f"{shown}: status {response.status} without a Location to go to")
     if not location.isprintable():
-        # Bytes that are no UTF-8 are sent back as they are, which is what browsers do.
+        # Bytes that are not UTF-8 are sent back as they are, as browsers do.
         location = quote(location.encode("utf-8", "surrogateescape"), safe=printable)
     url = resolve(request.url, location)
     if url is None:
@@ -111,13 +111,13 @@ def _target(request: Request, response: Response) -> str:
 
 
 def _state(request: Request) -> tuple[str, str, str | None]:
-    """What an answer can depend on: the same state again is a circle."""
+    """Return the state that a response can depend on; the same state again is a circle."""
     cookies = None if request.cookies is None else request.cookies.header(request.url)
     return request.method, request.url, cookies
 
 
 def _told(response: Response, passed: list[Response], hops: tuple[str, ...]) -> Response:
-    """The last answer, with what it took to come to it."""
+    """Return the last response, with the hops and attempts that led to it."""
     earlier_seconds = sum(each.timing.total_seconds for each in passed)
     response.hops = hops
     response.attempts += sum(each.attempts - 1 for each in passed)

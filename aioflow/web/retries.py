@@ -1,4 +1,4 @@
-"""Retries of requests that are safe to repeat: with a budget, Retry-After and the circuit breaker."""
+"""Retries of requests that are safe to repeat, with a budget, Retry-After and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from aioflow.web.traffic import ShownUrl
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LOG = masked_logger("aioflow.web")
 _TROUBLE = (ConnectionFailedError, ResponseTimeoutError)
-# Server errors that say something about the request, not that the host is in trouble.
+# Server errors that concern the request, and do not mean that the host is in trouble.
 _NO_TROUBLE = frozenset({501, 505})
 
 
 class RetryFetcher:
     """Repeats requests that failed for a reason that may pass.
 
-    The last answer is returned whatever its status is; `attempts` of the answer or the error says how
-    often the request was sent. During a wait nothing is held. `beneath` another one, it leaves that one
-    the circuit breaker, and what could not be sent at all.
+    The last response is returned whatever its status is; `attempts` of the response or the error is the
+    number of times that the request was sent. During a wait nothing is held. `beneath` another RetryFetcher,
+    it leaves to that one the circuit breaker, and requests that could not be sent at all.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RetryFetcher:
         started = last = time()
         waited = 0.0
         attempt = 1
-        answered: int | None = None  # how many requests were, when this one first failed
+        answered: int | None = None  # the number of answered requests when this one first failed
         host.users += 1
         try:
             while True:
@@ -79,7 +79,7 @@ class RetryFetcher:
         await self._inner.close()
 
     async def _attempt(self, host: Host, request: Request) -> Response:
-        """One try, of which the circuit breaker learns if it is an answer or a probe."""
+        """Make one attempt; report it to the circuit breaker if it is answered or a probe."""
         if self._beneath:
             return await self._inner.fetch(request)
         breaker = host.breaker
@@ -106,7 +106,7 @@ class RetryFetcher:
         return response
 
     async def _enter(self, host: Host, request: Request) -> bool:
-        """Wait for the circuit breaker, holding nothing; whether this is its probe."""
+        """Wait for the circuit breaker, holding nothing; return whether this is its probe."""
         host.aside += 1
         try:
             return await host.breaker.enter(host.name, request.url)
@@ -119,7 +119,7 @@ class RetryFetcher:
     def _count_failure(self, host: Host, why: str, answered: int | None) -> None:
         """Have the circuit breaker count a request that failed for good.
 
-        If the host has answered others since it first failed, then it is the page that is bad.
+        If the host has answered others since the request first failed, the fault is with the page.
         """
         if self._beneath or (answered is not None and answered != host.breaker.answered):
             return
@@ -133,7 +133,7 @@ class RetryFetcher:
     def _seconds_after_error(
         self, host: Host, request: Request, error: WebError, answered: int | None
     ) -> float | None:
-        """How long to wait before the next attempt; None: there is none."""
+        """Return the wait before the next attempt; None if there is to be none."""
         if not isinstance(error, _TROUBLE):
             return None
         seconds = None
@@ -161,7 +161,9 @@ class RetryFetcher:
         return seconds if seconds is None or response.stored is None else 0.0
 
     def _backoff(self, host: Host, attempts: int) -> float | None:
-        """A random part of a time that doubles with each attempt: who failed together, returns apart."""
+        """Return a random part of a time that doubles with each attempt, to spread requests that failed
+        together.
+        """
         http = self._hosts.http
         if attempts > http.retries or (host.breaker.refuses() and not self._beneath):
             return None

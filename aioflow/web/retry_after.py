@@ -25,10 +25,10 @@ _CHARACTERS_AT_MOST = 200
 
 
 def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float | None = None) -> float | None:
-    """How long the host wants to be left alone: 0 if that is over, None if it says nothing that makes sense.
+    """Return how long the host wants to be left alone: 0 if the time is over, None without a valid value.
 
-    A date is compared with the answer's own `Date`, so that it does not matter whether both clocks agree;
-    without one, with ours, or with `wall_seconds`. Of several values the longest counts.
+    A date is compared with the `Date` of the response, so that the clocks need not agree; without that, with
+    our clock or `wall_seconds`. Of several values the longest counts.
     """
     value = _value(headers)
     if value is None:
@@ -40,7 +40,7 @@ def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float | None =
 
 
 def _value(headers: Mapping[str, str]) -> str | None:
-    """The header; several of them are a list (RFC 9110, section 5.3)."""
+    """Return the header; several of them are a list (RFC 9110, section 5.3)."""
     getall = getattr(headers, "getall", None)
     if getall is None:
         return headers.get("Retry-After")
@@ -49,7 +49,7 @@ def _value(headers: Mapping[str, str]) -> str | None:
 
 
 def parse_date(text: str, wall_seconds: float | None = None) -> float | None:
-    """An HTTP date as seconds since 1970; None if it is none."""
+    """Return an HTTP date as seconds since 1970; None if it is not a date."""
     for pattern in _DATES:
         if (found := pattern.fullmatch(text.strip())) is not None:
             return _timestamp(found, time.time() if wall_seconds is None else wall_seconds)
@@ -57,7 +57,7 @@ def parse_date(text: str, wall_seconds: float | None = None) -> float | None:
 
 
 def _longest(value: str, now: float) -> float | None:
-    """The longest of a list; a list with anything that makes no sense makes none."""
+    """Return the longest time of a list; None if any of them is malformed."""
     if len(value) > _CHARACTERS_AT_MOST:
         return None
     longest: float | None = None
@@ -91,7 +91,7 @@ def _timestamp(found: re.Match[str], now: float) -> float | None:
         if year > this_year + 50:
             year -= 100
     month = _MONTHS.index(found["month"].capitalize()) + 1
-    # A leap second is the last one of its minute here.
+    # A leap second counts as the last second of its minute.
     clock = (int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59))
     try:
         return datetime(year, month, int(found["day"]), *clock, tzinfo=UTC).timestamp()

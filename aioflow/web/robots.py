@@ -25,12 +25,12 @@ from aioflow.web.urls import origin, resolve, without_userinfo
 KEPT_SECONDS = 24 * 3600.0
 UNREACHABLE_SECONDS = 60.0  # until a robots.txt that could not be read is asked for again
 REDIRECTS_AT_MOST = 5
-# Of hosts that nobody uses, as text; parsed, rules take up to 70 times as much.
+# The limit for rules of unused hosts, as text; parsed rules take up to 70 times as much.
 RULES_BYTES_KEPT = 2 * 1024 * 1024
 _BYTES_OF_A_HOST = 256
 _PARSED_ON_THE_LOOP_BYTES = 32 * 1024
 _COMPARED_ON_THE_LOOP = 4_000_000  # bytes of rules times those of a URL, some 20 milliseconds
-_FOR_NOW = frozenset({408, 425, 429})  # client errors that say nothing about whether there is a robots.txt
+_FOR_NOW = frozenset({408, 425, 429})  # client errors after which a robots.txt may still exist
 _AGENT_LINE = re.compile(r"user(?:-|\s+)?agent(?:\s*:\s*|\s+|$)(.*)", re.IGNORECASE)
 _SITE_LINE = re.compile(r"(?:site-?maps?|host)(?:\s*:|\s)", re.IGNORECASE)
 # A line without a colon is a rule only if it begins like one.
@@ -46,17 +46,17 @@ _TOKEN = re.compile(r"[^\s/*(;,]+")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of a robots.txt until it expires. Without rules, everything is allowed or nothing is."""
+    """The rules of a robots.txt until it expires. Without rules, everything or nothing is allowed."""
 
     state: str  # rules, absent or unreachable
     until: float
     rules: Rules | None = None
     why: str = ""
     status: int | None = None  # of a server error
-    is_down: bool = False  # the whole site, as it seems
+    is_down: bool = False  # the whole site seems to be down
 
     def is_slow(self, url: str) -> bool:
-        """Whether it takes long to find out if a URL is allowed: each rule is compared with all of it."""
+        """Return whether the check of a URL takes long, since each rule is compared with all of it."""
         return self.rules is not None and self.rules.text_bytes * len(url) > _COMPARED_ON_THE_LOOP
 
     def allows(self, url: str) -> bool:
@@ -85,8 +85,8 @@ class Rules:
             self.crawl_delay_seconds = max(self.crawl_delay_seconds, seconds)
 
     def allow(self, url: str) -> bool:
-        # Most URLs bear no sign of any rule, which is found out ten times faster than which rule is the
-        # longest. Escapes, and characters that are left out of URLs, could hide it.
+        # Most URLs have no sign of any rule. This test is ten times faster than the search for the longest
+        # rule. Escapes, and characters that are removed from URLs, could hide a sign.
         path = url.find("/", 8)
         if path > 0 and "%" not in url and url.isprintable() and not url.startswith(self._starts, path):
             for piece in self._pieces:
@@ -98,9 +98,9 @@ class Rules:
 
 
 class RobotsFetcher:
-    """Refuses what the host's robots.txt forbids, and has the host's pace follow its crawl-delay.
+    """Refuses requests that the host's robots.txt forbids, and sets the host's pace to its crawl-delay.
 
-    `reader` is who asks for robots.txt itself, in place of `inner`; it has nothing to close of its own.
+    `reader` fetches robots.txt itself, in place of `inner`; it has nothing of its own to close.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class RobotsFetcher:
         host.counters.failed(error)
         raise error
 
-    # --- asked for once, whoever waits for it ---
+    # --- fetched once for all that wait ---
 
     async def _rules(self, host: Host, request: Request) -> RobotsRules:
         asked = origin(request.url)
@@ -170,7 +170,7 @@ class RobotsFetcher:
                     raise _failure_of(request.url, reading.failure)
                 if reading.rules is not None:
                     return reading.rules
-                # Its reader was cancelled: the first of us takes over.
+                # Its reader was cancelled: the first that waits takes over.
             return await self._lead(host, asked, request)
         finally:
             host.aside -= 1
@@ -195,7 +195,7 @@ class RobotsFetcher:
     def _keep(self, host: Host, scheme: str, rules: RobotsRules) -> None:
         host.robots[scheme] = rules
         if rules.state != "unreachable":
-            limit = self._hosts.http.retry_after_seconds  # what is waited for at most
+            limit = self._hosts.http.retry_after_seconds  # the longest wait
             host.follow_crawl_delay(min(rules.rules.crawl_delay_seconds if rules.rules else 0.0, limit))
         size = _BYTES_OF_A_HOST + (rules.rules.text_bytes if rules.rules else 0)
         self._bytes += size - self._sizes.pop(host.key, 0)
@@ -204,7 +204,7 @@ class RobotsFetcher:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget the oldest rules; those of hosts in use stay, or they would be asked for each time."""
+        """Forget the oldest rules; those of hosts in use stay, or they would be fetched each time."""
         for key in tuple(self._sizes):
             host = self._hosts.known(key)
             if host is None or not host.is_used:
@@ -234,7 +234,7 @@ class RobotsFetcher:
             return RobotsRules("absent", _now() + UNREACHABLE_SECONDS)
         except WebError as error:
             if not error.sent and url == _robots_url(request.url):
-                raise  # the host itself could not be asked, for whatever it was
+                raise  # the host itself could not be reached, whatever the reason
             is_down = isinstance(error, ConnectionFailedError | ResponseTimeoutError)
             return _unreachable(str(error), is_down=is_down)
         return RobotsRules("absent", _now() + KEPT_SECONDS)
@@ -253,7 +253,7 @@ class RobotsFetcher:
         return RobotsRules("rules", _now() + KEPT_SECONDS, rules)
 
     async def _beginning(self, response: Response) -> bytes:
-        """The body, or as much of it as is read at most, without the line that is cut there."""
+        """Return the body up to the limit, without a line that is cut there."""
         if isinstance(response.body, bytes):
             body, whole = response.body, True
         else:
@@ -277,7 +277,7 @@ def _unreachable(why: str, status: int | None = None, *, is_down: bool) -> Robot
 
 
 class _Reading:
-    """A robots.txt under way, for those who wait for it; neither rules nor failure if it was given up."""
+    """A robots.txt that is being fetched; it has neither rules nor failure if it was given up."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -286,7 +286,7 @@ class _Reading:
 
 
 def _failure_of(url: str, failure: WebError) -> WebError:
-    """What kept us from asking for robots.txt at all, said of the page that it was asked for."""
+    """Return the failure of the request for robots.txt as an error of the page."""
     text = str(failure.args[0])
     robots_url = _robots_url(url)
     if text.startswith(robots_url):
@@ -297,31 +297,31 @@ def _failure_of(url: str, failure: WebError) -> WebError:
 
 
 def product_token(user_agent: str) -> str:
-    """What a robots.txt calls us: the name of the first product in the user agent."""
+    """Return the name of the first product in the user agent, which rules in a robots.txt use."""
     found = _TOKEN.match(user_agent.strip())
     return found[0].lower() if found is not None else "*"
 
 
 def parse(body: bytes, agent: str) -> Rules | None:
-    """The rules for an agent; None if there are none."""
+    """Return the rules for an agent; None if there are none."""
     lines = lines_for(body.decode("utf-8-sig", "replace"), agent)
     return Rules(lines) if lines else None
 
 
 class _Sign(NamedTuple):
-    """A text that every URL has which a rule may forbid: at the start of its path, or somewhere."""
+    """A text in every URL that a rule may forbid: at the start of its path, or anywhere."""
 
     text: str
     at_start: bool
 
 
 def _sign(line: str) -> _Sign | None:
-    """None if a line forbids nothing."""
+    """Return the sign of a line; None if the line forbids nothing."""
     start = _START.search(line)
     if start is None or line[:5].lower() == "allow":
         return None
     if "%" in line or "://" in line:
-        return _Sign("/", True)  # that is for the parser to say
+        return _Sign("/", True)  # the parser decides
     pieces = _PIECE.findall(line.partition("*")[2])
     if start[0] in ("/", "*") and pieces:
         return _Sign(max(pieces, key=len), False)
@@ -329,7 +329,7 @@ def _sign(line: str) -> _Sign | None:
 
 
 def lines_for(text: str, agent: str) -> list[str]:
-    """The rules in the groups that name the agent, or else in those for all.
+    """Return the rules in the groups that name the agent, or else in those for all.
 
     Only these are parsed: with thousands of agents sharing thousands of rules, a parser of all groups
     takes minutes and gigabytes. And a group applies to the agent that it names, not to longer names.
@@ -343,7 +343,7 @@ def lines_for(text: str, agent: str) -> list[str]:
         found = _AGENT_LINE.fullmatch(line)
         if found is None:
             if _SITE_LINE.match(line) or not _RULE_LINE.match(line):
-                continue  # what ends no list of agents
+                continue  # lines that do not end a list of agents
             after_agent = False
             if is_own:
                 own.append(line)
@@ -361,7 +361,7 @@ def lines_for(text: str, agent: str) -> list[str]:
 
 
 def _robots_url(url: str) -> str:
-    """As one writes it: without the port that the scheme means anyway."""
+    """Return the URL of robots.txt, without the default port."""
     root = origin(url)
     return f"{root.removesuffix(':443' if root.startswith('https:') else ':80')}/robots.txt"
 

@@ -1,6 +1,6 @@
-"""The settings `[http]` and `[host."…"]`: their defaults, and which values are valid.
+"""The settings `[http]` and `[host."…"]`, with their defaults and the checks of their values.
 
-`aioflow.config.configuration` says where the values come from.
+`aioflow.config.configuration` reads the values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """`[http]`: limits and manners for every host."""
+    """`[http]`: limits and policies for every host."""
 
     allow: tuple[str, ...] = ()  # host:port that may be private
     user_agent: str = f"aioflow/{__version__}"
@@ -66,10 +66,10 @@ class HttpSettings:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """`[host."example.org"]` or `[host."127.0.0.1:8080"]`; None leaves it to `[http]`.
+    """`[host."example.org"]` or `[host."127.0.0.1:8080"]`; None leaves a value to `[http]`.
 
-    Rate 0 is none. `auth` is `bearer secret:TOKEN` or `basic USER secret:PASSWORD`. `resend_to` has the hosts
-    to which a redirect may send a request with effects or a body again.
+    A rate of 0 is no limit. `auth` is `bearer secret:TOKEN` or `basic USER secret:PASSWORD`. `resend_to` has
+    the hosts to which a redirect may send a request with effects or a body again.
     """
 
     rate: float | None = None
@@ -84,13 +84,13 @@ class HostSettings:
 
 @dataclass(frozen=True)
 class WebSettings:
-    """Everything that the client is opened with."""
+    """All settings of a client."""
 
     http: HttpSettings = HttpSettings()
     hosts: Mapping[str, HostSettings] = field(default_factory=dict)
 
     def host(self, name: str, port: int | None) -> HostSettings:
-        """The settings of a host: with its port before those without."""
+        """Return the settings of a host; those with its port come before those without."""
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or _PLAIN_HOST
 
 
@@ -103,7 +103,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
-    """What the client is opened with; takes a Configuration, or plain tables."""
+    """Return the settings of a client from a Configuration, or from plain tables."""
     whole = as_configuration(configuration)
     http = whole.section(HTTP)
     if http.record is not None and http.replay is not None:
@@ -113,7 +113,7 @@ def web_settings(configuration: Mapping[str, Any]) -> WebSettings:
     if http.rate == 0:
         http = replace(http, rate=None)
     if http.offline and http.cache is False:
-        # Without a network the answers of the cache are all there is.
+        # Without a network, all responses come from the cache.
         http = replace(http, cache=True)
     hosts = whole.sections(HOST)
     for host, settings in hosts.items():
@@ -134,11 +134,11 @@ def _exclusive(whole: Configuration, one: str, other: str) -> InputError:
     return InputError(f"{places} exclude each other")
 
 
-# --- what values must be ------------------------------------------------------------------------
+# --- checks of values ------------------------------------------------------------------------
 
 
 def host_name(text: str) -> str:
-    """`example.org` or `example.org:8080`, in lower case."""
+    """Return `example.org` or `example.org:8080` in lower case."""
     found = _HOST.fullmatch(text)
     if found is None or not _is_port(found[2]):
         raise InputError("a host is written as example.org, example.org:8080 or [::1]:8080")
@@ -165,7 +165,7 @@ def _is_port(digits: str | None) -> bool:
 
 
 def _auth(text: str) -> str:
-    # A credential itself would stand in a file that others read, and be shown.
+    # A literal credential would be in a file that others read, and would be shown.
     if not _AUTH.fullmatch(text):
         raise InputError("'bearer secret:NAME' or 'basic USER secret:NAME', with the NAME of a secret")
     return text

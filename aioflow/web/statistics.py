@@ -1,4 +1,4 @@
-"""Statistics of requests for each host: cheap counters, and frozen values to read."""
+"""Statistics of requests by host: cheap counters, and frozen values to read."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class LatencyStatistics:
 
 @dataclass(frozen=True)
 class SourceStatistics:
-    """One host, as it stands.
+    """The present figures of one host.
 
     `requests` are those that were sent, repeated ones and robots.txt included: each is answered, fails, is
-    cancelled, is refused on its way out, or is in flight. `refused` also counts what robots.txt and the
-    circuit breaker did not let that far. `waiting` requests wait for their turn, for robots.txt or
-    to be repeated. Failures and refusals go by the name of their error.
+    cancelled, is refused on its way out, or is in flight. `refused` also counts requests that robots.txt and
+    the circuit breaker stopped before. `waiting` requests wait for their turn, for robots.txt or to be
+    repeated. Failures and refusals are counted by the name of their error.
     """
 
     host: str
@@ -102,7 +102,7 @@ class HostCounters:
         kinds[type(error).__name__] += 1
 
     def add(self, other: HostCounters) -> None:
-        """Add what another counted; its latencies are left out."""
+        """Add the counts of another; its latencies are left out."""
         self.requests += other.requests
         self.retries += other.retries
         self.cancelled += other.cancelled
@@ -116,23 +116,23 @@ class HostCounters:
         return {f"{digit}xx": number for digit, number in enumerate(self._answers) if number}
 
     def recent_latencies(self) -> tuple[float, ...]:
-        """The latest last."""
+        """Return the recent latencies, the latest last."""
         return (*self._latencies[self._oldest :], *self._latencies[: self._oldest])
 
 
 class Statistics:
-    """Reads what the hosts counted."""
+    """Reads the counters of hosts."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
 
     def source(self, key: str) -> SourceStatistics | None:
-        """One host, by `host:port`; None if nothing is known of it."""
+        """Return one host by `host:port`; None if it is unknown."""
         host = self._hosts.known(key)
         return None if host is None else _of_host(host, _now())
 
     def sources(self) -> tuple[SourceStatistics, ...]:
-        """All that are kept, then the sum of those that were forgotten, if any were."""
+        """Return all hosts that are kept, then the sum of those that were forgotten, if any."""
         now = _now()
         kept = tuple(_of_host(host, now) for host in self._hosts)
         if not self._hosts.forgotten_hosts:
@@ -142,7 +142,7 @@ class Statistics:
 
 
 def summarize(latencies: Sequence[float]) -> LatencyStatistics:
-    """Quantiles by nearest rank."""
+    """Return quantiles by nearest rank."""
     if not latencies:
         return LatencyStatistics()
     ordered = sorted(latencies)

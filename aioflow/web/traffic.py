@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from aioflow.web.http import Request
 
 
-# A logger of its own: one line a request is more than most who listen to `aioflow.web` want.
+# A logger of its own, since one line per request is too much for most listeners of `aioflow.web`.
 _LOG = logging.getLogger("aioflow.web.requests")
 
 
 @dataclass(frozen=True)
 class HttpAttempt:
-    """One attempt at a request, as it ended; of an answer that the cache gave, that.
+    """One attempt at a request that has ended, or a response from the cache.
 
-    `url` is as it may be shown. `seconds` are those from sending to the end of the body.
+    `url` has no secrets. `seconds` are those from sending to the end of the body.
     """
 
     method: str
     url: str
     host: str
     attempt: int = 1
-    status: int | None = None  # None where there was no answer
-    body_bytes: int | None = 0  # None where it is not known
+    status: int | None = None  # None if there was no response
+    body_bytes: int | None = 0  # None if it is unknown
     seconds: float = 0.0
     waited_seconds: float = 0.0  # for its turn
     stored: str | None = None  # "cache", "revalidated" or "replay"
     error_kind: str | None = None  # the name of the WebError
     error: str = ""
-    refused: bool = False  # nobody was asked: aioflow does not send such a request
+    refused: bool = False  # aioflow does not send such a request
 
     def __str__(self) -> str:
-        """`GET http://a.example/ 200, 1.2 kB, 34 ms, attempt 2`."""
+        """Return `GET http://a.example/ 200, 1.2 kB, 34 ms, attempt 2`."""
         took = f"{self.seconds * 1000:.0f} ms"
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         if self.error_kind is not None:
@@ -59,7 +59,7 @@ class HttpAttempt:
 
 
 class ShownUrl:
-    """A URL as it may be shown, written when somebody shows it."""
+    """A URL without secrets; its text is made when it is shown."""
 
     __slots__ = ("_url",)
 
@@ -73,7 +73,7 @@ class ShownUrl:
 class RequestWatch(Protocol):
     """An observer of the attempts at a request. Most observers only count, so no value is built for them.
 
-    An error status that is no trouble, but an answer like another, is counted as such.
+    An error status that is no trouble is counted like any other response.
     """
 
     @property
@@ -103,7 +103,7 @@ def note_attempt(
     stored: str | None = None,
     error: WebError | None = None,
 ) -> None:
-    """Log an attempt, and tell whoever watches its request."""
+    """Log an attempt, and notify the watch of its request."""
     watch = request.watch
     if watch is not None:
         is_trouble = not (request.may_be_absent and status is not None and 400 <= status < 500)
@@ -155,7 +155,7 @@ class Traffic:
         self._body_bytes = 0
         self._hosts: set[str] = set()
         self._statuses: Counter[int] = Counter()  # by their first digit
-        self._untroubled: Counter[int] = Counter()  # of those, what is as it should be
+        self._untroubled: Counter[int] = Counter()  # error statuses among them that are no trouble
         self._unanswered: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._stored: Counter[str] = Counter()
@@ -179,7 +179,7 @@ class Traffic:
         return response
 
     def watch(self, context: Context) -> StatementWatch:
-        """Return what watches the requests of a statement."""
+        """Return a watch for the requests of a statement."""
         return StatementWatch(self, context)
 
     def count(
@@ -229,7 +229,7 @@ class Traffic:
         return AccountEntry("web", figures, (self._line(),))
 
     def _line(self) -> str:
-        """`40 pages, 1.2 MB from 2 hosts; 43 requests, 2 repeated, 2 answered 5xx`."""
+        """Return `40 pages, 1.2 MB from 2 hosts; 43 requests, 2 repeated, 2 answered 5xx`."""
         pages = count_text(self._pages, "page") if self._pages else "no pages"
         if not self._requests:
             refused = count_text(self._refused.total(), "request")
@@ -248,7 +248,7 @@ class Traffic:
         return count_text(self._requests, "request")
 
     def _trouble(self) -> str:
-        """What makes more requests than pages, beside redirects and robots.txt."""
+        """Return the reasons for more requests than pages, other than redirects and robots.txt."""
         told = [(self._repeated, "repeated")]
         statuses = self._statuses - self._untroubled
         told += [(statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
@@ -257,7 +257,7 @@ class Traffic:
 
 
 class StatementWatch:
-    """Watches the requests of one statement: counts them, and tells listeners of the run."""
+    """Watches the requests of one statement: counts them, and notifies listeners of the run."""
 
     __slots__ = ("_context", "count")
 

@@ -66,7 +66,7 @@ class Transport:
         self._is_closed = False
 
     async def fetch(self, request: Request) -> Response:
-        """The answer to a request that is sent once."""
+        """Return the answer to a request that is sent once."""
         url, shown = parsed(request.url)
         origin = self._origins.find(url)
         headers = origin.headers_for(request.headers)
@@ -98,7 +98,7 @@ class Transport:
     async def _ask(
         self, request: Request, url: URL, headers: Mapping[str, str], origin: Origin, exchange: HttpExchange
     ) -> ClientResponse:
-        """An answer as far as its headers."""
+        """Return an answer as far as its headers."""
         deadline, body = exchange.deadline, request.body
         if exchange.total_seconds <= self._http.connect_seconds:
             # aiohttp has no limit of its own on the whole.
@@ -130,7 +130,7 @@ class Transport:
             raise
 
     def _open_body(self, request: Request, answer: ClientResponse, exchange: HttpExchange) -> bytes | Body:
-        """The whole body if that is there already, or what reads it."""
+        """Return the whole body if that is there already, or what reads it."""
         _check_head(answer, exchange)
         timing, headers, content = exchange.timing, answer.headers, answer.content
         timing.first_byte_seconds = asyncio.get_running_loop().time() - exchange.started
@@ -169,7 +169,7 @@ class Transport:
 
 
 def parsed(text: str) -> tuple[URL, str]:
-    """A URL as it is sent, and how it is shown and told in the answer."""
+    """Return a URL as it is sent, and how it is shown and told in the answer."""
     try:
         url = URL(text)
         if "#" in text or not text.endswith(url.raw_path_qs):

@@ -1,4 +1,4 @@
-"""URLs as text, at little cost: links are resolved, and hosts and origins taken out.
+"""URLs as text, at little cost: resolves links, and extracts hosts and origins.
 
 Common forms are cut and joined as text. Unusual forms go through urllib.parse, with the same result.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
-# What browsers strip from both ends of a link, and what they leave out of it.
+# The characters that browsers strip from both ends of a link, and those that they remove inside it.
 BLANK = "".join(map(chr, range(0x21)))
 LEFT_OUT = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -25,7 +25,7 @@ _PLAIN_ORIGIN = re.compile(
 # In a page's own URL: a fragment, parameters, an empty query, empty or dotted parts of the path.
 _ODD_PATH = re.compile(r"[^?]*(?://|/\.)|.*(?:[#;]|\?$)")
 _QUERY = re.compile("[?#]")
-# Links of one page, each on a line of its own, that need only be put behind the origin.
+# Links of one page, each on a line of its own, that need only be put after the origin.
 _ROOTED_LINKS = re.compile(r"(?:/(?![/.])(?:[A-Za-z0-9_~%=&+,:@!$*()'?.-]++|/(?!\.))*+(?<!\?)\n)+", re.ASCII)
 _END_OF_HOST = re.compile("[/?#]|$")
 _DOTTED = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
@@ -35,7 +35,7 @@ _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?(//)[^/?#]*@")
 
 
 class PortError(ValueError):
-    """The text in the place of a port is no port number."""
+    """The text in place of a port is not a port number."""
 
 
 class Base:
@@ -65,7 +65,7 @@ class Base:
         self._directory = urljoin(url, "x")[:-1]
 
     def resolve(self, link: str) -> str | None:  # noqa: C901  # one call for each link of a page
-        """The absolute http(s) URL that a link leads to, without fragment; None where it leads elsewhere."""
+        """Return the absolute http(s) URL of a link, without fragment; None if it leads elsewhere."""
         text = link
         if "#" in text:
             text = text[: text.index("#")]
@@ -73,7 +73,7 @@ class Base:
             return self.url
         if len(text) > _LONGEST_LINK:  # an embedded picture, or a trap
             return None
-        # Not printable: what browsers leave out. At an end: what they strip, or what urllib drops.
+        # Browsers remove unprintable characters, and strip some at the ends; urllib drops others there.
         if not text.isprintable() or text[-1] in " ?" or ";" in text:
             return self._resolve_slowly(link)
         first = text[0]
@@ -95,7 +95,7 @@ class Base:
         return self._resolve_slowly(link)
 
     def resolve_all(self, links: Sequence[str]) -> list[str | None]:
-        """`resolve` of each; fast where all begin at the root of the site and hold nothing unusual."""
+        """Return `resolve` of each link; fast if all begin at the root of the site and are ordinary."""
         lines = "\n".join(links) + "\n"
         if _ROOTED_LINKS.fullmatch(lines) and lines.count("\n") == len(links):
             origin = self._origin
@@ -103,7 +103,7 @@ class Base:
         return [self.resolve(link) for link in links]
 
     def rebased(self, href: str) -> Base:
-        """The base of a page that has a <base href>; one that makes no sense changes nothing."""
+        """Return the base of a page that has a <base href>; an invalid one changes nothing."""
         url = self.resolve(href)
         return self if url is None else Base(url)
 
@@ -121,38 +121,38 @@ class Base:
             if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.port == 0:
                 return None
             joined.encode()
-            _known_parts(_head(joined))  # so that whoever gets the URL can ask for its host
+            _known_parts(_head(joined))  # so that later code can ask for the host of the URL
         except ValueError:  # a port, a bracket or a character that no URL has
             return None
         return urlunsplit(parts._replace(fragment=""))
 
 
 def resolve(base: str, link: str) -> str | None:
-    """The absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
+    """Return the absolute http(s) URL that a link on the page `base` leads to; see `Base` for many links."""
     return (_base(base) if len(base) <= _LONGEST_PAGE else Base(base)).resolve(link)
 
 
 def host_key(url: str) -> str:
-    """The host that manners are kept towards: `host:port`, in lower case and ASCII.
+    """Return the host as the key of its limits: `host:port`, in lower case and ASCII.
 
-    Raises ValueError for what is no http(s) URL with a host.
+    Raises a ValueError for anything but an http(s) URL with a host.
     """
     return _known_parts(_head(url))[1]
 
 
 def shown_host(key: str) -> str:
-    """A host key as one writes it: without a port that goes without saying."""
+    """Return a host key for people, without a default port."""
     name, _, port = key.rpartition(":")
     return name if port in ("80", "443") else key
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port: whom credentials were meant for. Raises ValueError as `host_key` does."""
+    """Return scheme, host and port, for which credentials are meant; raises as `host_key` does."""
     return _known_parts(_head(url))[0]
 
 
 def has_host(url: str) -> bool:
-    """Whether this is an http(s) URL with a host: then `host_key` and `origin` tell it."""
+    """Return whether this is an http(s) URL with a host, so that `host_key` and `origin` work."""
     try:
         _known_parts(_head(url))
     except ValueError:
@@ -161,14 +161,14 @@ def has_host(url: str) -> bool:
 
 
 def without_userinfo(url: str) -> str:
-    """The URL as it may be shown: a user and password before the host are left out."""
+    """Return the URL without a user and password before the host, to be shown."""
     return _USERINFO.sub(r"\1\2", url) if "@" in url else url
 
 
 def target(url: str) -> tuple[str | None, str]:
-    """Path and query as they were written, with escapes for what cannot be sent.
+    """Return path and query as written, with escapes for characters that cannot be sent.
 
-    The path is None where it has to be shortened first, as in `/a/../b`.
+    The path is None if it has to be normalized first, as in `/a/../b`.
     """
     text = url.strip(BLANK).translate(LEFT_OUT).partition("#")[0]
     found = _END_OF_HOST.search(text, text.find("//") + 2)
@@ -181,7 +181,7 @@ def _escaped(text: str) -> str:
 
 
 def _head(url: str) -> str:
-    """The URL up to its path: few differ, so that what is made of it can be kept."""
+    """Return the URL up to its path; there are few different ones, so results for them can be cached."""
     end = url.find("/", 8)
     head = url if end < 0 else url[:end]
     if "?" in head or "#" in head:
@@ -194,7 +194,7 @@ def _known_parts(head: str) -> tuple[str, str]:
 
 
 def _parts(head: str) -> tuple[str, str]:
-    """Origin and host key."""
+    """Return the origin and the host key."""
     parts = urlsplit(head)
     host, scheme = parts.hostname, parts.scheme
     if scheme not in _DEFAULT_PORTS or not host:
@@ -202,7 +202,7 @@ def _parts(head: str) -> tuple[str, str]:
     if not host.isascii() or "%" in host:
         host = _ascii_host(head)
     if len(host) > _LONGEST_HOST:
-        # Much is remembered by host, which a page must not be able to fill our memory with.
+        # Much is stored by host, and a page must not be able to fill the memory with hosts.
         raise ValueError(f"a host has at most {_LONGEST_HOST} characters")
     if ":" in host:
         host = f"[{host}]"

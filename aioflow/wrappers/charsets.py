@@ -119,7 +119,7 @@ def check_charset(label: str) -> str:
 def detect(
     start: bytes, content_type: str = "", charset: str | None = None, *, markup: bool = True
 ) -> Charset:
-    """The charset of a page that begins so; `said_by` nobody where only its bytes can tell.
+    """Return the charset of a page that begins so; `said_by` nobody where only its bytes can tell.
 
     `charset` is what the wrapper says. With `markup` a <meta> or an XML declaration counts.
     """
@@ -146,7 +146,7 @@ def decode(body: bytes, content_type: str = "", charset: str | None = None, *, m
 
 
 def decode_as(body: bytes, charset: Charset) -> str:
-    """The text of a page whose charset was detected."""
+    """Return the text of a page whose charset was detected."""
     if charset.said_by == "nobody":
         try:
             return body.decode(UTF8)
@@ -171,7 +171,7 @@ def _joined(notes: list[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def says_utf8(content_type: str) -> bool:
-    """Whether the header says UTF-8, which all but a byte order mark believe."""
+    """Return whether the header says UTF-8, which all but a byte order mark believe."""
     label = _of_header(content_type)
     return label is not None and codec_of(label) == UTF8
 
@@ -198,7 +198,7 @@ def _of_markup(start: bytes) -> str | None:
 
 
 def _of_meta(text: bytes) -> str | None:
-    """The charset that a <meta> with these attributes says."""
+    """Return the charset that a <meta> with these attributes says."""
     attributes: dict[bytes, str] = {
         name.lower(): (double or single or bare).decode("latin-1")
         for name, double, single, bare in reversed(_ATTRIBUTE.findall(text))
@@ -236,7 +236,7 @@ class TextDecoder:
         return self._begin(final=False)
 
     def end(self) -> str:
-        """The rest."""
+        """Return the rest."""
         if self._decoder is not None:
             return self._decoder.decode(b"", True)
         if self.charset is None:
@@ -270,7 +270,7 @@ _LONGEST_SEQUENCE = 4
 
 
 def _begins_utf8(data: bytes) -> bool:
-    """Whether the first character, which is not ASCII, is one of UTF-8."""
+    """Return whether the first character, which is not ASCII, is one of UTF-8."""
     for length in range(2, _LONGEST_SEQUENCE + 1):
         try:
             data[:length].decode(UTF8)

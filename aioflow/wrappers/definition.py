@@ -56,7 +56,7 @@ class Field:
 
     @property
     def counts(self) -> bool:
-        """Whether its value is a number of matches, of which 0 means that nothing was found."""
+        """True if its value is a number of matches, of which 0 means that nothing was found."""
         return any(word.name.lower() == "count" for word in self.processing)
 
 
@@ -139,6 +139,6 @@ class Wrapper:
 
 
 def whole_path(name: str) -> str:
-    """The path of a file, the same however the file is named; "" if it is none, as `<plan>`."""
+    """Return the path of a file, the same however the file is named; "" if it is none, as `<plan>`."""
     path = Path(name)
     return str(path.resolve()) if path.is_file() else ""

@@ -32,7 +32,7 @@ _RESPONSE_TYPES = {"url": Type.CHAR, "status": Type.NUMBER, "date": Type.DATE, "
 
 
 def resolve(name: str, program: Program) -> Wrapper:
-    """The wrapper of that name, whole; a SettingError with a suggestion when there is none."""
+    """Return the wrapper of that name, whole; raise a SettingError with a suggestion when there is none."""
     known = _wrappers_of(program)
     key = name.lower()
     if key not in known:
@@ -52,7 +52,7 @@ _wrappers_of = IdentityCache[Program, dict[str, Wrapper]](_nothing_yet)
 
 
 def text_named(name: str, program: Program) -> WrapperText:
-    """The text of a wrapper of the program."""
+    """Return the text of a wrapper of the program."""
     item = program.item("wrapper", name)
     if item is None:
         known = [each.name for each in program.items if each.kind.lower() == "wrapper"]
@@ -101,7 +101,7 @@ def like_chain(text: WrapperText, program: Program) -> Iterator[WrapperText]:
 
 
 def merge(text: WrapperText, program: Program) -> MergedWrapper:
-    """The wrapper with all that it does not say itself."""
+    """Return the wrapper with all that it does not say itself."""
     directives: dict[str, Directive] = {}
     fields: dict[str, Field] = {}
     inputs: tuple[WrapperInput, ...] = ()
@@ -132,7 +132,7 @@ def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
 
 
 def build(merged: MergedWrapper) -> Wrapper:
-    """The wrapper that its texts say. What is wrong with it is for `checking` to find."""
+    """Return the wrapper that its texts say. What is wrong with it is for `checking` to find."""
     extraction = extraction_of(merged)
     return Wrapper(
         merged.text.name,
@@ -198,7 +198,7 @@ def _proofs(given: Directive | None) -> list[tuple[str, Span | None]]:
 
 
 def options_of(choice: ReaderChoice) -> dict[str, Any]:
-    """The words behind a reader's name.
+    """Return the words behind a reader's name.
 
     One without argument is True, one with one is that argument; one with two, which may stand more than
     once, is a mapping from the first to the second.

@@ -60,7 +60,7 @@ def check() -> None:
 
 
 def checked(values: Iterable[T]) -> Iterator[T]:
-    """The same values, with a look at the time before each."""
+    """Yield the same values, with a look at the time before each."""
     for value in values:
         check()
         yield value
@@ -104,7 +104,7 @@ class LoopPauses:
 
     @property
     def is_on(self) -> bool:
-        """Whether it is somebody else's turn."""
+        """True if it is somebody else's turn."""
         return self._turns > 0
 
     async def end(self) -> None:

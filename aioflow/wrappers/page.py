@@ -46,7 +46,7 @@ class Page:
         self._base: Base | None = None
 
     def resolve(self, link: str) -> str | None:
-        """The http(s) address of a link; None for a blank one, and for one that leads elsewhere."""
+        """Return the http(s) address of a link; None for a blank one, and for one that leads elsewhere."""
         if self._base is None:
             self._base = self._make_base()
         return self._base.resolve(link) if link and not link.isspace() else None

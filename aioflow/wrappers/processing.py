@@ -86,7 +86,7 @@ def compile_field(
 
 
 def field_type(field: Field, default: Type | None = None) -> Type | None:
-    """The type of a field's attribute; None where only the page knows it."""
+    """Return the type of a field's attribute; None where only the page knows it."""
     if field.fields:
         return Type.RELATION
     return compile_field(field, default).type
@@ -101,7 +101,7 @@ def check_processing(field: Field) -> None:
 def processing_mistakes(
     field: Field, default: Type | None = None, *, document: DocumentKind = "html"
 ) -> Iterator[tuple[Processing | None, SettingError]]:
-    """Every mistake in a field's words, each with the word (None: the field as a whole)."""
+    """Yield every mistake in a field's words, each with the word (None: the field as a whole)."""
     sound = True
     for word in field.processing:
         try:
@@ -180,7 +180,7 @@ class _Compiled:
             self._embed()
 
     def _begins_with_many(self, field: Field) -> bool:
-        """Whether every match is wanted: for `all`, and for what works on several before any split."""
+        """Return whether every match is wanted: for `all`, and for what works on several before any split."""
         for word in field.processing:
             name = word.name.lower()
             if name in ("all", "relation"):
@@ -266,12 +266,12 @@ _REDUCERS = frozenset({"join", "count", "first", "last"})
 
 
 def _splits(word: Processing) -> bool:
-    """Whether the word makes several values of one."""
+    """Return whether the word makes several values of one."""
     return word.name.lower() == "split" and len(word.arguments) < 2
 
 
 def _each(step: Step, name: str) -> Step:
-    """The step on each of several values; those that cannot be read are left out, and noted."""
+    """Return the step on each of several values; those that cannot be read are left out, and noted."""
 
     def on_each(values: Value, page: Page) -> Value:
         kept = []
@@ -291,7 +291,7 @@ def _each(step: Step, name: str) -> Step:
 
 
 def collapsed(text: str) -> str | None:
-    """The text with one space for each run of whitespace; None when nothing is left."""
+    """Return the text with one space for each run of whitespace; None when nothing is left."""
     return " ".join(text.split()) or None
 
 
@@ -360,7 +360,7 @@ def _converter_of_many(conversion: Conversion, steps: tuple[Step, ...]) -> Conve
 
 
 def is_only_url(conversion: Conversion) -> bool:
-    """Whether a conversion does nothing but resolve one link."""
+    """Return whether a conversion does nothing but resolve one link."""
     return conversion.convert is _url
 
 

@@ -42,7 +42,7 @@ class Web:
         self._tally = tally
 
     async def get(self, url: str, **request: Any) -> Response:
-        """The answer to a GET; an error status is an HttpStatusError."""
+        """Return the answer to a GET; an error status is an HttpStatusError."""
         return await self._answer(Request(url, **{**self._defaults, **request}))
 
     async def post(self, url: str, body: bytes, **request: Any) -> Response:
@@ -128,7 +128,7 @@ _wrappers: dict[str, PythonWrapper] = {}
 
 
 def python_wrapper(name: str) -> PythonWrapper | None:
-    """The wrapper registered under a name; names are case-insensitive."""
+    """Return the wrapper registered under a name; names are case-insensitive."""
     return _wrappers.get(name.lower())
 
 
@@ -169,7 +169,7 @@ def wrapper(
 
 
 def _attributes(wrapper: str, what: str, text: str) -> Schema:
-    """The attributes that a text of a registration declares."""
+    """Return the attributes that a text of a registration declares."""
     if not isinstance(text, str):
         raise TypeError(
             f"wrapper {wrapper!r}: {what} must be a text as 'city char, beds number', not {text!r}"

@@ -14,7 +14,7 @@ _readers: dict[str, Reader] = {}
 
 
 def reader(name: str) -> Reader:
-    """The reader of a name; a SettingError names those that there are when there is none."""
+    """Return the reader of a name; a SettingError names those that there are when there is none."""
     key = name.lower()
     found = _readers.get(key) or _installed(key)
     if found is None:
@@ -26,7 +26,7 @@ def reader(name: str) -> Reader:
 
 
 def compiled(extraction: Extraction) -> Extractor:
-    """The extraction, compiled by its reader; once, however often it is asked for."""
+    """Return the extraction, compiled by its reader; once, however often it is asked for."""
     return _compiled(extraction)
 
 
@@ -41,7 +41,7 @@ def forget_reader(name: str) -> None:
 
 
 def reader_names() -> list[str]:
-    """All names, those of installed packages included."""
+    """Return all names, those of installed packages included."""
     return sorted({*_readers, *(point.name.lower() for point in installed(ENTRY_POINTS))})
 
 

@@ -38,7 +38,7 @@ class Pages:
         self._first: Request | None = None
 
     def following(self, request: Request, url: str, next_page: Value, items: int) -> Request | None:
-        """The request for the page behind this one, or None behind the last.
+        """Return the request for the page behind this one, or None behind the last.
 
         `url` is where the page came from in the end, `next_page` what the extraction found for it, and
         `items` how many items the page had.
@@ -96,7 +96,7 @@ class Pages:
 
 
 def with_parameter(url: str, name: str, value: str) -> str:
-    """The URL with a parameter of its query set, in place of all that had that name."""
+    """Return the URL with a parameter of its query set, in place of all that had that name."""
     url, mark, fragment = url.partition("#")
     path, _, query = url.partition("?")
     added = f"{quote_plus(name)}={quote(value, safe='', errors='replace')}"
@@ -135,7 +135,7 @@ class RequestMaker:
         }
 
     def make(self, values: Mapping[str, Value] | Row, secret: FindSecret | None = None) -> Request | None:
-        """The request for these values, by name or in the order of the inputs.
+        """Return the request for these values, by name or in the order of the inputs.
 
         None when an input is null that is not optional. A RequestRefusedError when the values make no
         request that could be sent.

@@ -34,7 +34,7 @@ class WrapperName:
 
 
 def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
-    """The wrapper of that name; a SettingError with a suggestion when there is none."""
+    """Return the wrapper of that name; raise a SettingError with a suggestion when there is none."""
     if not isinstance(name, str):
         raise SettingError(f"must be the name of a wrapper, not {name!r}")
     if program is not None and program.item("wrapper", name) is not None:

@@ -20,7 +20,7 @@ class Colour:
         self.is_on = has_colours(sys.stdout if file is None else file)
 
     def __call__(self, style: str, text: str) -> str:
-        """A text in a style: `bold`, `dim` or a colour, or several: `bold green`."""
+        """Return a text in a style: `bold`, `dim` or a colour, or several: `bold green`."""
         if not self.is_on or not text:
             return text
         codes = ";".join(_CODES[word] for word in style.split())
@@ -35,7 +35,7 @@ def print_json(content: Any, file: TextIO | None = None) -> None:
 
 
 def shortened(text: str, most: int, *, keep_end: bool = False) -> str:
-    """A text of at most so many characters."""
+    """Return a text of at most so many characters."""
     if len(text) <= most:
         return text
     return "…" + text[len(text) - most + 1 :] if keep_end else text[: most - 1] + "…"

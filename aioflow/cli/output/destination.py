@@ -52,7 +52,7 @@ class OutputDestination:
             raise InputError(f"cannot write{named}: {os_error_text(error)}") from error
 
     def beginning(self) -> bytes:
-        """The first line of the file that is appended to; nothing for a new one."""
+        """Return the first line of the file that is appended to; nothing for a new one."""
         if self.name is None or not self._is_appended_to:
             return b""
         with open(self.name, "rb") as file:

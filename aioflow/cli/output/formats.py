@@ -94,7 +94,7 @@ def format_names() -> list[str]:
 
 
 def format_for(path: str) -> str:
-    """The format of a file by its ending, as `write` has it; JSON lines for a name without one."""
+    """Return the format of a file by its ending, as `write` has it; JSON lines for a name without one."""
     try:
         return formats.for_path(path).name
     except SettingError as error:
@@ -102,7 +102,7 @@ def format_for(path: str) -> str:
 
 
 def appends(name: str) -> bool:
-    """Whether a format can go on with a file that has rows already."""
+    """Return whether a format can go on with a file that has rows already."""
     format = formats.get(name)
     return format is None or format.appends
 

@@ -75,7 +75,7 @@ def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
 
 
 def _others(logger: logging.Logger) -> bool:
-    """Whether somebody else has given the logger handlers."""
+    """Return whether somebody else has given the logger handlers."""
     return any(not isinstance(handler, _LogFile) for handler in logger.handlers)
 
 

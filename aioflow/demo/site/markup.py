@@ -18,7 +18,7 @@ class Markup(str):
 
 
 def fill(template: str, **values: object) -> Markup:
-    """A template's file with values in it; what is no markup is escaped."""
+    """Return a template's file with values in it; what is no markup is escaped."""
     shown = {
         name: value if isinstance(value, Markup) else escape(str(value)) for name, value in values.items()
     }
@@ -32,7 +32,7 @@ def joined(pieces: Iterable[str], between: str = "\n") -> Markup:
 
 @cache
 def file_text(name: str) -> Markup:
-    """A file beside the templates, as it is."""
+    """Return a file beside the templates, as it is."""
     return Markup((_FOLDER / name).read_text(encoding="utf-8").rstrip("\n"))
 
 

@@ -27,7 +27,7 @@ class NotifySettings:
 
 
 def has_password(url: str) -> bool:
-    """Whether a password stands in a URL, instead of a reference to it."""
+    """Return whether a password stands in a URL, instead of a reference to it."""
     return bool(_PASSWORD.search(_REFERENCE.sub("", url)))
 
 

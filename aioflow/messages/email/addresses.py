@@ -49,7 +49,7 @@ class Mailbox:
 
     @property
     def is_routed(self) -> bool:
-        """Whether a server may send its mail on to another: `ann%there@here`, `there!ann@here`."""
+        """True if a server may send its mail on to another: `ann%there@here`, `there!ann@here`."""
         return not _ROUTES.isdisjoint(self.address.rpartition("@")[0])
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ def read_mailboxes(text: str) -> list[Mailbox]:
 
 
 def read_domain(text: str) -> str:
-    """A domain in lower case, one with other letters as the DNS has it (IDNA)."""
+    """Return a domain in lower case, one with other letters as the DNS has it (IDNA)."""
     import idna  # it loads large tables
 
     try:

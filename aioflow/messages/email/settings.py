@@ -48,7 +48,7 @@ class EmailSettings:
     most_bytes: int = 10 * 1024 * 1024  # of a message with all that is attached
 
     def allows(self, mailbox: Mailbox) -> bool:
-        """Whether a recipient that comes from data may get mail."""
+        """Return whether a recipient that comes from data may get mail."""
         if mailbox.is_routed:
             return mailbox.address.lower() in self.allow
         return not {_ANY_DOMAIN, mailbox.domain, mailbox.address.lower()}.isdisjoint(self.allow)
@@ -173,7 +173,7 @@ def _security(scheme: str, host: str) -> Security:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server is on this very machine, going by its name or number."""
+    """Return whether a server is on this very machine, going by its name or number."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -104,7 +104,7 @@ class OutboxTable:
     async def claimable(
         self, account: OutboxAccount, now: datetime, *, everything: bool = False
     ) -> list[str]:
-        """The keys of some messages of an account that are due, or of `everything` that waits.
+        """Return the keys of some messages of an account that are due, or of `everything` that waits.
 
         The oldest are first.
         """
@@ -274,7 +274,7 @@ class OutboxTable:
                         yield entry_of(row)
 
     async def matching(self, prefix: str) -> list[tuple[str, str]]:
-        """The keys that begin so, and their states; no more than a few."""
+        """Return the keys that begin so, and their states; no more than a few."""
         rows = await self._fetch(
             f"SELECT key, state FROM {OUTBOX} WHERE substr(key, 1, {len(prefix)}) = {{}} "
             "ORDER BY key LIMIT 3",

@@ -44,18 +44,18 @@ class PhoneSettings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is an ordinary http(s) gateway, none of apprise's."""
+        """True if it is an ordinary http(s) gateway, none of apprise's."""
         return self.url.startswith(("http://", "https://"))
 
     def allows(self, number: str) -> bool:
-        """Whether a number that comes from data may be sent to."""
+        """Return whether a number that comes from data may be sent to."""
         return any(
             number.startswith(each[:-1]) if each.endswith("*") else number == each for each in self.allow
         )
 
 
 def phone_number(text: str) -> str:
-    """A number as E.164 has it, `+4915112345678`, without what people write between digits."""
+    """Return a number as E.164 has it, `+4915112345678`, without what people write between digits."""
     number = _BETWEEN.sub("", text)
     if "(0)" in text or not _NUMBER.fullmatch(number):
         raise InputError(

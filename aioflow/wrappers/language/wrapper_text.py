@@ -28,7 +28,7 @@ PagingKind: TypeAlias = Literal["next", "number", "offset", "cursor"]
 
 
 def near_directive(name: str) -> str:
-    """The suggestion of a directive for a name in capitals that is nearly one, else nothing."""
+    """Return the suggestion of a directive for a name in capitals that is nearly one, else nothing."""
     return suggestion(name, DIRECTIVES) if len(name) >= 3 and name.isupper() else ""
 
 
@@ -148,7 +148,7 @@ class WrapperText:
         return header if header is not None and header.end > header.start else self.body_span
 
     def owns(self, span: Span | None) -> bool:
-        """Whether a place is in this text, and not in one that LIKE brings."""
+        """Return whether a place is in this text, and not in one that LIKE brings."""
         return span is not None and any(
             own is not None
             and own.source is span.source

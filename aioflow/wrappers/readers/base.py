@@ -56,12 +56,12 @@ class Slot(Generic[S]):
         self.nested = nested
 
     def found_nothing(self, row: Row) -> bool:
-        """Whether nothing of the page is in the field: it is null, empty, or counts no match."""
+        """Return whether nothing of the page is in the field: it is null, empty, or counts no match."""
         value = row[self.place]
         return is_empty(value) or (self.field.counts and value == 0)
 
     def missing(self, page: Page) -> ExtractionError:
-        """The error of a required field that has no value in the row that is being made."""
+        """Return the error of a required field that has no value in the row that is being made."""
         where = f"item {page.rows + 1}" if self.field.scope == "item" else "the page"
         selector = f" ({self.field.selector})" if self.field.selector else ""
         unread = " that can be read" if page.unreadable.get(self.name) else ""
@@ -77,7 +77,7 @@ class Finder(Protocol[S]):
         ...
 
     def each(self, slot: Slot[S], node: Any) -> Iterable[Any]:
-        """The items of an embedded relation."""
+        """Return the items of an embedded relation."""
         ...
 
 
@@ -106,13 +106,13 @@ class RowLayout(Generic[S]):
 
     @property
     def needs_page(self) -> bool:
-        """Whether a field, of this relation or of one embedded in it, is looked for in the whole page."""
+        """True if a field, of this relation or of one embedded in it, is looked for in the whole page."""
         return bool(self.page) or any(
             slot.nested is not None and slot.nested.needs_page for slot in self.slots
         )
 
     def frame(self, page: Page, root: Any, finder: Finder[S]) -> Frame:
-        """The values that are the same for all rows; `root` is the page as a node."""
+        """Return the values that are the same for all rows; `root` is the page as a node."""
         nested = {
             slot.place: slot.nested.frame(page, root, finder)
             for slot in self.slots
@@ -131,7 +131,7 @@ class RowLayout(Generic[S]):
         return frame
 
     def row(self, node: Any, frame: Frame, page: Page, finder: Finder[S]) -> Row:
-        """The row of one item; an ExtractionError when a required field has no value."""
+        """Return the row of one item; raise an ExtractionError when a required field has no value."""
         check()
         values = frame.values.copy()
         for slot in self.item:
@@ -140,7 +140,7 @@ class RowLayout(Generic[S]):
         return tuple(values)
 
     def value(self, slot: Slot[S], node: Any, frame: Frame, page: Page, finder: Finder[S]) -> Value:
-        """The value of one field in one item."""
+        """Return the value of one field in one item."""
         if slot.nested is not None:
             return self._embedded(slot, slot.nested, node, frame, page, finder)
         value = slot.convert(finder.find(slot, node), page)
@@ -170,7 +170,7 @@ class Compiled(Generic[S]):
     empty: tuple[S, ...] = ()  # what proves that a page has no items
 
     def selectors(self) -> Iterator[S]:
-        """All that is looked for, anywhere."""
+        """Yield all that is looked for, anywhere."""
         if self.each is not None:
             yield self.each
         yield from self.empty
@@ -183,7 +183,7 @@ class Compiled(Generic[S]):
 
 
 def compile_extraction(extraction: Extraction, select: Callable[[Field], S], traits: Traits) -> Compiled[S]:
-    """All selectors and words of an extraction.
+    """Return all selectors and words of an extraction.
 
     `select` compiles the selector of a field; the iterating element is given to it as a field named EACH.
     A SettingError names the field in `setting`, one of an embedded relation as `outer.inner`; what is in
@@ -202,7 +202,7 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
 
 
 def inside_items(extraction: Extraction) -> frozenset[int]:
-    """The identities of the fields that are looked for in an item, and not in the whole page."""
+    """Return the identities of the fields that are looked for in an item, and not in the whole page."""
     return frozenset(map(id, _inside(extraction.fields, extraction.each is not None)))
 
 
@@ -300,7 +300,7 @@ class _Given:
         ]
 
     def row(self, page: Page) -> Row:
-        """The row; what of the answer cannot be read is noted in the page."""
+        """Return the row; what of the answer cannot be read is noted in the page."""
         return tuple(
             None if conversion is None else self._value(field, conversion, page)
             for field, conversion in self._fields
@@ -316,7 +316,7 @@ given_row = IdentityCache[Extraction, Callable[[Page], Row]](lambda extraction: 
 
 
 def header(head: PageHead, name: str) -> str | None:
-    """A header of the answer, whatever the case of its name."""
+    """Return a header of the answer, whatever the case of its name."""
     value = head.headers.get(name)
     if value is not None:
         return value
@@ -352,7 +352,7 @@ class CompiledExtractor(Generic[S]):
         return type(self), (without_spans(self.extraction),)
 
     def is_heavy(self, body: bytes) -> bool:
-        """Whether a page is better not read on the event loop."""
+        """Return whether a page is better not read on the event loop."""
         return len(body) >= HEAVY_BYTES
 
     def note_nothing(self, page: Page) -> None:
@@ -361,7 +361,7 @@ class CompiledExtractor(Generic[S]):
             page.note_nothing(self.extraction.reader, self.content_types)
 
     def found_nothing(self, rows: Sequence[Row]) -> bool:
-        """Whether there are no rows, or a single one with nothing of the page in it."""
+        """Return whether there are no rows, or a single one with nothing of the page in it."""
         if not rows:
             return True
         looked_for = (*self.compiled.layout.item, *self.compiled.layout.page)
@@ -369,7 +369,7 @@ class CompiledExtractor(Generic[S]):
 
 
 def without_spans(extraction: Extraction) -> Extraction:
-    """The same extraction, apart from the plan that it was written in."""
+    """Return the same extraction, apart from the plan that it was written in."""
     following = extraction.next_page
     return replace(
         extraction,
@@ -411,5 +411,5 @@ def check_options(
 
 
 def is_flag(value: Any) -> bool:
-    """Whether an option stands alone."""
+    """Return whether an option stands alone."""
     return value is True

@@ -94,15 +94,15 @@ class PieceReading(PageFindings, Generic[S]):
         return [tuple(self._frame.values)]
 
     def _taken(self, text: str) -> list[Row]:
-        """The rows that are complete with this text."""
+        """Return the rows that are complete with this text."""
         raise NotImplementedError
 
     def _rest(self) -> list[Row]:
-        """The rows that were waiting for the end."""
+        """Return the rows that were waiting for the end."""
         raise NotImplementedError
 
     def _shows(self, proof: S) -> bool:
-        """Whether a page that was read to its end has what a selector of EMPTY looks for."""
+        """Return whether a page that was read to its end has what a selector of EMPTY looks for."""
         raise NotImplementedError
 
     def _know_page(self, root: Any) -> None:
@@ -132,7 +132,7 @@ class PieceReading(PageFindings, Generic[S]):
 
 
 def _steps(layout: RowLayout[S], takers: Mapping[int, Take]) -> list[tuple[int, Take, Convert | None]] | None:
-    """The short way to a row, where every field has a taker and none is required."""
+    """Return the short way to a row, where every field has a taker and none is required."""
     steps: list[tuple[int, Take, Convert | None]] = []
     for slot in layout.item:
         if slot.place not in takers or slot.required or slot.nested is not None:
@@ -149,11 +149,11 @@ class NodeLocator(Protocol[S]):
     """The locator of nodes, of a reader's own kind, in a page."""
 
     def found(self, slot: Slot[S], node: Any) -> list[tuple[str, str]]:
-        """The path and the text in the page of each match that a field's value is made of."""
+        """Return the path and the text in the page of each match that a field's value is made of."""
         ...
 
     def inner(self, slot: Slot[S], node: Any) -> Iterable[Any]:
-        """The items of an embedded relation."""
+        """Return the items of an embedded relation."""
         ...
 
     def value(self, slot: Slot[S], node: Any) -> Value:

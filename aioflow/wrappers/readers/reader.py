@@ -47,7 +47,7 @@ class Reading(Protocol):
         ...
 
     def end(self) -> list[Row]:
-        """The rest. Raises ExtractionError for a page that cannot be read."""
+        """Return the rest. Raises ExtractionError for a page that cannot be read."""
         ...
 
     @property
@@ -72,12 +72,12 @@ class Reading(Protocol):
 
     @property
     def has_items(self) -> bool:
-        """Whether the page had any item, once it has ended; a tuple that OUTER makes is none."""
+        """True if the page had any item, once it has ended; a tuple that OUTER makes is none."""
         ...
 
     @property
     def is_proven_empty(self) -> bool:
-        """Whether a page without items matches one of `Extraction.empty`, once it has ended."""
+        """True if a page without items matches one of `Extraction.empty`, once it has ended."""
         ...
 
 
