@@ -23,7 +23,7 @@ from aioflow.web.errors import HttpStatusError, status_text
 from aioflow.web.http import Hold, Request, Response
 from aioflow.wholeness import PROVEN_EMPTY, partial
 from aioflow.wrappers.definition import Wrapper, WrapperInput
-from aioflow.wrappers.health import Watching
+from aioflow.wrappers.health import HealthWatch
 from aioflow.wrappers.loop_fairness import LoopPauses
 from aioflow.wrappers.page_reader import PackedRows, PageReader, PageRows, head_of
 from aioflow.wrappers.python import PythonWrapper, Web
@@ -75,7 +75,7 @@ class WrapperSession:
         self.cookies = cookies
         self.pauses = LoopPauses()
         assert host.run is not None, "a session belongs to a run"
-        self.watching = Watching(host, host.run, is_kept=_keeps_health(settings, host, host.run))
+        self.watching = HealthWatch(host, host.run, is_kept=_keeps_health(settings, host, host.run))
         self._secrets = Secrets()
 
     @classmethod

@@ -116,7 +116,7 @@ class Tally:
         return dict(zip(self.columns, self.nulls, strict=True))
 
 
-class Usual:
+class HealthBaseline:
     """The usual figures of a baseline, from its good runs: the latest first, at most `HISTORY_RUNS`."""
 
     def __init__(self, history: Sequence[RunHealth]) -> None:
@@ -245,7 +245,7 @@ def _low(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 10]
 
 
-_NOTHING_KNOWN = Usual(())
+_NOTHING_KNOWN = HealthBaseline(())
 
 
 class WrapperWatch:
@@ -256,7 +256,7 @@ class WrapperWatch:
         self.where = where
         self.baseline = baseline
         self.tally = tally
-        self.usual: Usual | None = None  # not known yet
+        self.usual: HealthBaseline | None = None  # not known yet
         self.lack: Reason | None = None
 
     def look(self, *, more_may_come: bool, leads_on: bool) -> Reason | None:
@@ -302,7 +302,7 @@ class WrapperWatch:
         return f"try `aioflow wrapper test {file} {shlex.quote(self.wrapper.name)}{url}`"
 
 
-class Watching:
+class HealthWatch:
     """All statements of one run that use wrappers.
 
     Where figures are kept (`is_kept`), nothing that happens to them makes a run fail: it is told once, and
@@ -409,12 +409,12 @@ class Watching:
             if watch.usual is None:
                 watch.usual = await self._read(watch) if self._is_kept else _NOTHING_KNOWN
 
-    async def _read(self, watch: WrapperWatch) -> Usual:
+    async def _read(self, watch: WrapperWatch) -> HealthBaseline:
         from aioflow.state.health import good_runs
 
         try:
             databases, address = self._database()
-            return Usual(await good_runs(databases, address, watch.baseline, HISTORY_RUNS))
+            return HealthBaseline(await good_runs(databases, address, watch.baseline, HISTORY_RUNS))
         except AioflowError as error:
             self._give_up(error)
             return _NOTHING_KNOWN

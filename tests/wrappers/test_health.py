@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from aioflow.relation import Relation, Schema
 from aioflow.state.health import RunHealth
-from aioflow.wrappers.health import Tally, Usual
+from aioflow.wrappers.health import HealthBaseline, Tally
 
 HOUSES = Schema.of("price", "address")
 
@@ -18,7 +18,7 @@ def run_of(rows: int, pages: int = 1, **nulls: int) -> RunHealth:
 
 def told(history: Iterable[RunHealth], run: RunHealth) -> list[str]:
     """What is worse about a run, in words."""
-    usual = Usual(list(history))
+    usual = HealthBaseline(list(history))
     lack = usual.lack(run.rows, run.pages)
     return [*([lack] if lack else []), *usual.lost_columns(run), *usual.poorer_columns(run)]
 
@@ -123,7 +123,7 @@ def test_no_rows_at_all_are_told_once_one_run_is_known() -> None:
 
 
 def test_while_more_pages_may_come_only_rows_that_lead_on_are_missed() -> None:
-    usual = Usual(steady(5, 500, pages=100))
+    usual = HealthBaseline(steady(5, 500, pages=100))
     for rows, pages in ((0, 1), (0, 60), (1, 60)):
         assert usual.lack(rows, pages, more_may_come=True) is None
     assert usual.lack(0, 95, more_may_come=True) is not None
