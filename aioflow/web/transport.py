@@ -214,11 +214,11 @@ def _check_head(answer: ClientResponse, exchange: HttpExchange) -> None:
         raise too_much_header(exchange.url, exchange.http)
     if answer.status == 101:
         raise BadResponseError(
-            f"{exchange.url}: the answer changes to another protocol, which nobody asked for"
+            f"{exchange.url}: the answer changes to another protocol, which was not asked for"
         )
     encoding = answer.headers.get(hdrs.TRANSFER_ENCODING)
     if encoding is not None and encoding.strip().lower() != "chunked":
-        raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which nobody asked for")
+        raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which was not asked for")
 
 
 def _too_slow(exchange: HttpExchange) -> ResponseTimeoutError:
