@@ -215,7 +215,7 @@ class Transaction:
                 write.close()
 
     def _ready(self) -> dict[Write, _Staging]:
-        """What can be applied, each after what its statement got data or signals of."""
+        """Return the writes that can be applied, each after those whose statements it depends on."""
         ready = [(write, staging) for write, staging in self._complete.items() if not write.is_empty]
         for write, staging in self._under_way.items():
             if not write.whole and not write.is_empty:
@@ -327,7 +327,7 @@ class Transaction:
         _COMMITTED()
 
     def _expect_same_file(self) -> None:
-        """What is committed to a file that has no name any more is lost."""
+        """Raise an error if the file of the database was replaced: a commit to the old one would be lost."""
         assert self._address is not None
         if _file_at(self._address) != self._file:
             raise StateError(f"{self._address.shown} was removed or replaced while the run wrote to it")
@@ -386,7 +386,7 @@ class Transaction:
 
 
 def _lock(connection: Connection) -> str | None:
-    """Where a transaction does not keep other writers out, all that write take the lock of one row."""
+    """Return the statement that locks out other writers by one row; None if a transaction does so itself."""
     if connection.dialect.locks_database:
         return None
     return f"select version from {META} for update nowait"
@@ -421,7 +421,7 @@ async def _apply(write: Write, connection: Connection) -> None:
 
 
 async def _committing(work: Awaitable[None]) -> None:
-    """What fails here is no statement's own."""
+    """Await work of the commit, whose failure is not that of a statement."""
     try:
         await work
     except (BusyError, DisconnectedError):

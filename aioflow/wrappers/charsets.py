@@ -104,7 +104,7 @@ def codec_of(label: str) -> str | None:
 
 
 def check_charset(label: str) -> str:
-    """The codec that a wrapper's CHARSET means, Python's own names included; a SettingError for none."""
+    """Return the codec for a wrapper's CHARSET, by any name of Python's; raise a SettingError if unknown."""
     if (known := codec_of(label)) is not None:
         return known
     try:
@@ -141,7 +141,9 @@ def detect(
 
 
 def decode(body: bytes, content_type: str = "", charset: str | None = None, *, markup: bool = True) -> str:
-    """The text of a whole page. What says nothing of its charset is UTF-8 if it can be, else windows-1252."""
+    """Return the text of a page. Without a declared charset it is read as UTF-8 if possible, else
+    windows-1252.
+    """
     return decode_as(body, detect(body, content_type, charset, markup=markup))
 
 

@@ -59,7 +59,7 @@ class OutputDestination:
             return file.readline()
 
     def line_end(self) -> bytes:
-        """What has to stand before the first row: the end of a line that the file does not end."""
+        """Return the bytes before the first row: a line end, if the file does not end with one."""
         if self.name is None or not self._is_appended_to:
             return b""
         with open(self.name, "rb") as file:
@@ -127,7 +127,7 @@ def replace_file(path: str, text: str, what: str | None = None) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """A device or pipe, which cannot be replaced."""
+    """Return whether the path is a device or pipe, which cannot be replaced."""
     return path.exists() and not path.is_file()
 
 

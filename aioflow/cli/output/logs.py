@@ -75,7 +75,7 @@ def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
 
 
 def _others(logger: logging.Logger) -> bool:
-    """Return whether somebody else has given the logger handlers."""
+    """Return whether the logger has handlers of other origin."""
     return any(not isinstance(handler, _LogFile) for handler in logger.handlers)
 
 
@@ -136,7 +136,9 @@ class _StandardError(logging.Handler):
 
 
 def _label(record: logging.LogRecord) -> str:
-    """The level of what is wrong, `log` for what everybody sees, `web` for a detail of `aioflow.web`."""
+    """Return the level of a warning or error, `log` for an ordinary line, `web` for a detail of
+    `aioflow.web`.
+    """
     if record.levelno > logging.INFO:
         return record.levelname.lower()
     part = record.name.partition(".")[2].partition(".")[0]

@@ -89,7 +89,9 @@ class Channel(Protocol):
     """
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing in the configuration before this account (None: the default) can be used."""
+        """Return the problems of the configuration that keep this account (None for the default) from being
+        used.
+        """
         ...
 
     async def deliver(self, message: Message) -> str:
@@ -151,7 +153,7 @@ def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
 
 
 def told(cut: BaseException | None) -> DeliveryError | str | None:
-    """What a channel said of the delivery that this exception has ended, if anything."""
+    """Return the word of a channel about the delivery that this exception has ended, if there is one."""
     said = cut.args[0] if isinstance(cut, asyncio.CancelledError) and cut.args else None
     return said.said if isinstance(said, _Told) else None
 

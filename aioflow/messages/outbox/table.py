@@ -83,7 +83,7 @@ class OutboxTable:
     # --- for a courier --------------------------------------------------------------------------
 
     async def time_ahead(self) -> timedelta:
-        """How far the database's clock is ahead of ours; nothing when they agree to the second or two."""
+        """Return the lead of the database's clock over ours; zero if they agree to a second or two."""
         ((value,),) = await self._fetch("SELECT {now}")
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         there = found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -91,7 +91,7 @@ class OutboxTable:
         return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
 
     async def accounts(self, now: datetime, *, everything: bool = False) -> list[OutboxAccount]:
-        """Those with messages that can be claimed: of what is due, or of `everything` that waits."""
+        """Return the accounts with messages to claim: those that are due, or `everything` that waits."""
         rows = await self._fetch(
             f"SELECT channel, account FROM {OUTBOX} WHERE {_DUE} UNION "
             f"SELECT channel, account FROM {OUTBOX} WHERE {_LOST} ORDER BY 1, 2",
@@ -144,7 +144,7 @@ class OutboxTable:
         return await self._changes_at_once(_TAKEN, _NOTICED, owner, stamp(until), key, stamp(given))
 
     async def read(self, key: str, owner: str) -> Message | None:
-        """A message that was claimed, as it is since then; a DamageError when it is not as it was posted."""
+        """Return a claimed message in its present state; raise a DamageError if it was damaged."""
         rows = await self._fetch(
             f"SELECT {_MESSAGE} FROM {OUTBOX} WHERE key = {{}} AND leased_by = {{}}", key, owner
         )
@@ -228,7 +228,7 @@ class OutboxTable:
             await self._change("last_error = {}", condition, error, *values)
 
     async def waiting(self, now: datetime) -> list[Waiting]:
-        """What still waits, by account."""
+        """Return the messages that still wait, by account."""
         rows = await self._fetch(
             f"SELECT channel, account, count(*), min(due), max(last_error) FROM {OUTBOX} "
             f"WHERE state = 'waiting' OR ({_LOST}) GROUP BY channel, account ORDER BY 1, 2",
@@ -237,11 +237,11 @@ class OutboxTable:
         return [waiting_of(row) for row in rows]
 
     async def held(self, now: datetime, owner: str) -> list[Held]:
-        """What others than `owner` are delivering, by account."""
+        """Return the messages that others than `owner` are delivering, by account."""
         return await self._leased(now, "(leased_by IS NULL OR leased_by <> {})", owner)
 
     async def held_by(self, now: datetime, owner: str) -> list[Held]:
-        """What `owner` has claimed, by account."""
+        """Return the messages that `owner` has claimed, by account."""
         return await self._leased(now, "leased_by = {}", owner)
 
     async def _leased(self, now: datetime, condition: str, owner: str) -> list[Held]:
@@ -354,7 +354,7 @@ def as_json(content: Mapping[str, Any]) -> str:
 
 
 def _due(now: datetime, everything: bool = False) -> tuple[str, str]:
-    """What fills a `_DUE` or `_EXPIRED`: now, and what is too far ahead to be a moment that anybody set."""
+    """Return the parameters of `_DUE` or `_EXPIRED`: now, and a time too far ahead to have been set."""
     too_far = now + _TOO_FAR
     return stamp(too_far if everything else now), stamp(too_far)
 
