@@ -99,7 +99,7 @@ class Charset:
 
 @lru_cache(maxsize=256)
 def codec_of(label: str) -> str | None:
-    """Python's codec for a label as pages and headers use them; None when nobody knows it."""
+    """Return Python's codec for a label of pages and headers; None if it is unknown."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
@@ -246,7 +246,7 @@ class TextDecoder:
         return self._begin(final=True)
 
     def _begin(self, *, final: bool) -> str:
-        """Go on with what was held, once it is clear what it is."""
+        """Go on with the bytes that were held, once their charset is known."""
         assert self.charset is not None
         held = self._held
         if self.charset.said_by == "nobody":

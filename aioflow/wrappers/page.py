@@ -41,7 +41,7 @@ class Page:
         self.cuts: list[str] = []
         self.has_items = True
         self.is_proven_empty = False
-        # Asked once, before the first link: what the page itself says its links are relative to.
+        # Returns the base that the page itself declares; called once, before the first link.
         self.find_base: Callable[[], str | None] | None = None
         self._base: Base | None = None
 
@@ -114,7 +114,7 @@ class PageFindings:
 
 
 class _Nowhere(Base):
-    """The base of a page that was saved and nobody knows where from: only whole links lead anywhere."""
+    """The base of a saved page of unknown origin: only absolute links can be resolved."""
 
     __slots__ = ()
 

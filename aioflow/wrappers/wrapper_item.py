@@ -57,7 +57,7 @@ def _prepare(wrapper: Wrapper) -> None:
     from aioflow.wrappers.registry import compiled
     from aioflow.wrappers.requests import compile_request
 
-    with suppress(SettingError):  # what is wrong with the item is reported where it stands
+    with suppress(SettingError):  # mistakes in the item are reported at its own place
         compiled(wrapper.extraction)
         compile_request(wrapper)
 

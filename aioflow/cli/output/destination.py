@@ -109,7 +109,7 @@ class OutputDestination:
 def check_replaceable(path: str, what: str) -> None:
     """Find out whether `replace_file` could write now, and leave everything as it is."""
     if _is_special(Path(path)) and not os.path.isdir(path):
-        return  # who reads a pipe would see its end
+        return  # the reader of a pipe would see its end
     probe = OutputDestination(overwrite=path, what=what)
     os.close(probe.descriptor)
     probe.abandon()
@@ -131,7 +131,7 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-# Past this much that nobody has read yet, the run is held back.
+# Past this much unread output, the run is held back.
 LIMIT_BYTES = 1 << 18
 
 
@@ -221,7 +221,7 @@ class BackgroundWriter:
             self._report(self._written, len(data))
 
     def _report(self, method: Callable[..., None], argument: object) -> None:
-        # When the loop was closed meanwhile, nobody wants to know any more.
+        # If the loop was closed meanwhile, the report is not needed any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(method, argument)
 

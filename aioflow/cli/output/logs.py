@@ -33,7 +33,7 @@ _TOLD_ANYWAY: Final = (COMMAND, "aioflow.engine.warnings")
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the command line says about logs; `verbose` counts the -v, `quiet` shows warnings only."""
+    """The options of the command line for logs; `verbose` counts the -v, `quiet` shows warnings only."""
 
     verbose: int = 0
     file: str | None = None
@@ -58,7 +58,7 @@ class CommandLog:
 @contextmanager
 def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
     """Show the log meanwhile, unless a module of the user has arranged for that; -v shows it anyway."""
-    # Functions of users know secrets that nobody asked for here.
+    # Functions of users may know secrets that aioflow did not look up.
     Secrets().conceal_all()
     options = options or LogOptions()
     log = CommandLog()

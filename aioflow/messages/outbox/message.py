@@ -44,7 +44,7 @@ class Message:
 
     @property
     def summary(self) -> str:
-        """For lists: whom it goes to, and what it is about."""
+        """The receiver and the subject, for lists."""
         to, about = self.content.get("to", ""), self.content.get("subject", "")
         return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
 
@@ -140,7 +140,7 @@ class Cutoff:
 
 @contextmanager
 def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
-    """Say how a delivery has failed that is cancelled in this block; what is said furthest inside counts.
+    """Note the outcome of a delivery that is cancelled in this block; the innermost note counts.
 
     A text is the answer of a receiver that has taken the message.
     """
@@ -160,6 +160,6 @@ def told(cut: BaseException | None) -> DeliveryError | str | None:
 
 @dataclass(frozen=True)
 class _Told:
-    """Wraps what a channel said: whoever cancels may give texts of their own."""
+    """Wraps the word of a channel, since a cancellation may have a text of its own."""
 
     said: DeliveryError | str

@@ -38,13 +38,13 @@ STAGED = (
     *("key", "channel", "account", "content", "delivery", "state", "attempts", "created", "place", "due"),
     *("progress", "run_id", "statement"),
 )
-# Before every moment: a new message is due whatever the clocks of those who look at it say.
+# Before every time: a new message is due at once, whatever the clocks of the processes say.
 AT_ONCE = ""
 
 _MESSAGE = "key, channel, account, content, delivery, run_id, statement, created, attempts, progress"
 _DETAILS = "state, due, leased_by, leased_until, last_error, answer, sent_at"
 _FREE = "leased_by = NULL, leased_until = NULL"
-# What looks like no moment, or lies too far ahead to be one that anybody set, would never come.
+# A value that is not a time, or too far ahead to have been set, would never come.
 _NONE = "NOT LIKE '____-__-__T__:__:__.______Z'"
 _DUE = f"state = 'waiting' AND (due <= {{}} OR due > {{}} OR due {_NONE})"
 _EXPIRED = (
@@ -53,12 +53,12 @@ _EXPIRED = (
 )
 _TOO_FAR = timedelta(days=366)
 _LOST = f"{_EXPIRED} AND delivery = 'at-least-once'"
-# What is no number, or no sensible one, is left for who reads the message to find.
+# A value that is not a sensible number is left for the reader of the message to find.
 _TAKEN = (
     "state = 'sending', leased_by = {}, leased_until = {}, "
     "attempts = CASE WHEN attempts < 1000000 THEN attempts + 1 ELSE attempts END"
 )
-# Notices have different ends: nobody gives one before the last has ended.
+# Notices have different ends: none is given before the last has ended.
 _NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 # A message that was given up because its process seemed dead, and then turns out to be delivered after all.
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
@@ -73,7 +73,7 @@ class OutboxTable:
         self._connect = connect
         self._connection: Connection | None = None
         self._using = asyncio.Lock()
-        self.damaged = 0  # messages that were given up because nobody could even claim them
+        self.damaged = 0  # messages that were given up because they could not even be claimed
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -183,7 +183,7 @@ class OutboxTable:
         )
 
     async def bury(self, now: datetime, most_attempts: int) -> int:
-        """Give up what a process died over: what must not be sent twice, or was tried too often."""
+        """Give up messages of a dead process that must not be sent twice or were tried too often."""
         condition = f"{_EXPIRED} AND (delivery <> 'at-least-once' OR attempts >= {{}})"
         values = (*_due(now), most_attempts)
         if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", *values):
@@ -263,7 +263,7 @@ class OutboxTable:
     # --- for people -----------------------------------------------------------------------------
 
     async def entries(self, *, but: Sequence[State] = ()) -> AsyncGenerator[OutboxEntry, None]:
-        """Messages, but those in some states, the oldest first; nobody else may use this table meanwhile."""
+        """Yield messages except those in some states, the oldest first; other calls wait meanwhile."""
         excluded = f"WHERE state NOT IN ({', '.join('{}' for _ in but)}) " if but else ""
         sql = f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} {excluded}ORDER BY created, place, key"
         async with self._using:
@@ -312,7 +312,7 @@ class OutboxTable:
         return await self._run(f"UPDATE {OUTBOX} SET {changes} WHERE {condition}", *values)
 
     async def _changes_at_once(self, changes: str, condition: str, *values: Any) -> bool:
-        """As `_changes`, for who must not be faster than others that wait for the same lock."""
+        """Like `_changes`, for a caller that must not overtake others that wait for the same lock."""
         sql = f"UPDATE {OUTBOX} SET {changes} WHERE {condition}"
 
         async def work(connection: Connection) -> int:
@@ -342,7 +342,7 @@ class OutboxTable:
     async def _opened(self) -> Connection:
         if self._connection is None:
             connection = await self._connect()
-            # One row that somebody damaged must not keep all others from being read.
+            # One damaged row must not keep all others from being read.
             await connection.tolerate_damage()
             self._connection = connection
         return self._connection

@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ReaderOption:
-    """A word behind the reader's name, with its arguments: `delimiter ";"`."""
+    """A word after the reader's name, with its arguments: `delimiter ";"`."""
 
     name: str
     arguments: tuple[Scalar, ...] = ()

@@ -167,7 +167,7 @@ class Compiled(Generic[S]):
     each: S | None
     layout: RowLayout[S]
     next_page: Slot[S] | None
-    empty: tuple[S, ...] = ()  # what proves that a page has no items
+    empty: tuple[S, ...] = ()  # selectors that prove that a page has no items
 
     def selectors(self) -> Iterator[S]:
         """Yield all selectors, including those of embedded relations."""
@@ -290,7 +290,7 @@ def response_value(field: Field, head: PageHead) -> Value:
 
 
 class _Given:
-    """The row of an answer that has no page to read: what is known without one, and nulls."""
+    """The row of a response without a page to read: values that are known without one, and nulls."""
 
     def __init__(self, extraction: Extraction) -> None:
         known = ("constant", "response")
@@ -300,7 +300,7 @@ class _Given:
         ]
 
     def row(self, page: Page) -> Row:
-        """Return the row; what of the answer cannot be read is noted in the page."""
+        """Return the row; values of the response that cannot be read are noted in the page."""
         return tuple(
             None if conversion is None else self._value(field, conversion, page)
             for field, conversion in self._fields
@@ -356,7 +356,7 @@ class CompiledExtractor(Generic[S]):
         return len(body) >= HEAVY_BYTES
 
     def note_nothing(self, page: Page) -> None:
-        """Nothing was found in a page: it may not be what it is taken for."""
+        """Note that nothing was found in a page, which may be of another kind."""
         if self.content_types is not None:
             page.note_nothing(self.extraction.reader, self.content_types)
 
