@@ -150,7 +150,7 @@ class DeadlineError(RunError):
 
 # Messages for the reader of a stream, both of an operator's input and of the results of a run.
 CLOSED_EARLY = "the stream was closed before its end"
-BEING_READ = "somebody else reads this stream already: give each reader a run of its own"
+BEING_READ = "this stream already has a reader: give each reader a run of its own"
 
 
 def declared_output(name: str, plan: str) -> str:

@@ -104,7 +104,7 @@ def test_a_second_reader_is_refused_and_the_first_goes_on(reader: Callable[[Any]
             first = asyncio.create_task(read())
             await asyncio.sleep(0.5)
             for other in READERS.values():
-                with pytest.raises(InputError, match="somebody else reads this stream already"):
+                with pytest.raises(InputError, match="this stream already has a reader"):
                     await anext(other(stream))
             assert len(await first) == 2
 
@@ -154,7 +154,7 @@ async def reads_twice(rows: Stream, *, context: Context) -> AsyncGenerator[Any, 
     await rows.receive()
     reading = asyncio.create_task(rows.receive())
     await turns()
-    with pytest.raises(InputError, match="somebody else reads this stream already"):
+    with pytest.raises(InputError, match="this stream already has a reader"):
         await rows.receive()
     yield await reading
 

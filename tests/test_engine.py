@@ -788,7 +788,7 @@ def test_two_readers_of_one_stream_are_refused() -> None:
         async with Engine() as engine, engine.stream(loads(PASS), numbers=Script().hang()) as stream:
             first = asyncio.create_task(anext(stream))
             await asyncio.sleep(1)
-            with pytest.raises(InputError, match="somebody else reads this stream already"):
+            with pytest.raises(InputError, match="this stream already has a reader"):
                 await anext(stream)
             first.cancel()
 

@@ -20,7 +20,7 @@ _NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
 
 
 def engine_defaults() -> dict[str, Any]:
-    """What the engine does when nothing is set, by argument."""
+    """Return the defaults of the engine, by argument."""
     from inspect import signature
 
     from aioflow.engine import Engine
@@ -50,7 +50,7 @@ def _no_cache(place: Place) -> str:
 
 
 def web_configuration(options: Mapping[str, Any], plan_path: str | None = None) -> Configuration:
-    """The settings in force for a command that makes requests; what they name for that must be there."""
+    """Return the settings in force for a command that makes requests; files that they name must exist."""
     settings = effective_settings(options, plan_path)
     replay = settings.get("http", {}).get("replay")
     if replay is not None and not replay.is_file():

@@ -48,7 +48,7 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
             print("interrupted", file=sys.stderr)
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Who read our output has seen enough. What is still buffered must not fail again at exit.
+            # The reader of our output has seen enough. Buffered output must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(OK)
         except Exception as error:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 # What must be undone even when the user does not wait for the run to end: a temporary file, a hidden cursor.
 exit_callbacks: list[Callable[[], None]] = []
-# Signals that came since a coroutine was last begun, for those who have last words.
+# Signals since a coroutine was last begun, for code that writes a last message.
 signals_received: list[int] = []
 
 

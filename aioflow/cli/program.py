@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_modules(modules: Sequence[str]) -> Registry:
-    """Return the operators there are, with those of the user's modules."""
+    """Return all operators, including those of the user's modules."""
     from aioflow.authoring.plugins import load_operators
 
     return load_operators(modules)

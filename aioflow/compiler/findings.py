@@ -73,7 +73,7 @@ class Findings:
 
 
 def _placed(place: Location, diagnostic: Diagnostic) -> Diagnostic:
-    """A plan that was built in Python has no text to point at: the message names the statement."""
+    """Add the name of the statement to a message about a plan without text, which was built in Python."""
     if diagnostic.span is not None:
         return diagnostic
     where = place.plan.name

@@ -61,7 +61,7 @@ def errors_schema(resolved: Resolved, inputs: Sequence[Schema | None]) -> Schema
 
 
 def value_or_unknown(value: Constant, parameters: Mapping[str, Any]) -> Any:
-    """A constant with its parameters put in; UNKNOWN also where one does not exist, which `check` reports."""
+    """Return a constant with its parameters filled in; UNKNOWN if one is missing, which `check` reports."""
     try:
         return substitute(value, parameters)
     except SettingError:
@@ -204,7 +204,7 @@ def inside_literal(span: Span, offset: int) -> Span:
 
 @lru_cache(maxsize=4)
 def _escapes(span: Span) -> tuple[int, list[tuple[int, int]]]:
-    """Where the first string in a span begins, and its escapes.
+    """Return the offset of the first string in a span, and its escapes.
 
     Each as the place of its character in the value, and by how much the literal is longer up to its end.
     """

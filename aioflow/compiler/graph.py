@@ -61,7 +61,7 @@ class Routine:
     _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
 
     def schemas(self, inputs: Schemas) -> Schemas:
-        """The schemas of all variables, as far as those of the inputs tell; remembered for other calls."""
+        """Return the schemas of all variables, as far as the inputs determine them; cached for later."""
         latest, known = self._latest
         if known is not None and latest == inputs:
             return known
@@ -146,7 +146,7 @@ class Graph:
         return all(self.callee(step, routine, tail=True) is routine for step in calls)
 
     def callee(self, step: Step, caller: Routine, tail: bool) -> Routine:
-        """The routine that a call runs; as a tail call it leaves merging to what encloses the caller."""
+        """Return the routine that a call runs; a tail call leaves merging to the code around the caller."""
         routine = self._callees.get((step, caller, tail))
         if routine is None:
             scope = step.scope.enter(step.callee, step.settings, recursive=step.recursive)
@@ -207,7 +207,7 @@ class Graph:
         return self.calls.is_called_once(plan, self.program.main)
 
     def number_of(self, step: Step, setting: str) -> int:
-        """The number of a statement among those of its plan with its operator and its value of a setting."""
+        """Return the number of a statement among those with its plan, operator and value of a setting."""
         number = self._numbers.get((step, setting))
         if number is None:
             earlier = self.resolved(step.plan)[: step.index]

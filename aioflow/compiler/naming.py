@@ -53,7 +53,7 @@ class _Names:
             seen = set()
             for each in declared:
                 if each.name == NOBODY:
-                    self.mistake(HEADER, f"'_' cannot be an {noun} of a plan: nobody can name it", each.span)
+                    self.mistake(HEADER, f"'_' cannot be an {noun} of a plan: it cannot be named", each.span)
                 elif each.name in seen:
                     self.mistake(HEADER, f"the {noun} {each.name!r} is named twice", each.span)
                 seen.add(each.name)
@@ -74,7 +74,7 @@ class _Names:
     def _check_clauses(self, index: int, statement: Statement) -> None:
         for variable in (*statement.enable, *statement.done):
             if variable.name == NOBODY:
-                self.mistake(index, "'_' cannot be a signal: nobody can wait for it", variable.span)
+                self.mistake(index, "'_' cannot be a signal: no statement can wait for it", variable.span)
         errors = statement.errors
         if isinstance(errors, Variable) and errors.name == NOBODY:
             self.mistake(index, "'_' cannot carry errors; ERRORS: skip drops them", errors.span)
@@ -121,7 +121,7 @@ class _Names:
     def _report_nobody(self, uses: Iterable[NameUse]) -> None:
         for use in uses:
             if use.kind != "output":  # reported with the header
-                message = "'_' cannot be read: it stands for outputs that nobody needs"
+                message = "'_' cannot be read: it stands for outputs that are not needed"
                 self.mistake(use.statement, message, use.span)
 
     def _report_unknown(self, name: str, use: NameUse) -> None:
@@ -129,7 +129,7 @@ class _Names:
         if use.kind == "output":
             message = f"nothing produces the output {name!r}{hint}"
         elif use.kind == "wait":
-            message = f"nobody sends the signal {name!r}{hint}"
+            message = f"no statement sends the signal {name!r}{hint}"
         elif name.lower() in {parameter.name.lower() for parameter in self.plan.parameters}:
             message = f"unknown variable {name!r}; the parameter is written ${name}"
         else:

@@ -114,7 +114,7 @@ def as_text(value: Any) -> str:
 
 
 def complete(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of a plan by lower-case name: those given, else defaults; UNKNOWN where neither is."""
+    """Return all parameters of a plan by lower-case name: as given, the default, or else UNKNOWN."""
     values = {name: given.get(name, default) for name, default in BUILT_IN.items()}
     for parameter in plan.parameters:
         key = parameter.name.lower()
@@ -130,7 +130,7 @@ def complete(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _default(value: Constant, earlier: Mapping[str, Any]) -> Any:
-    """A default may use the parameters before it; a wrong one is reported where it is declared."""
+    """Return a default, which may use earlier parameters; UNKNOWN for a wrong one, which `check` reports."""
     try:
         return substitute(value, earlier)
     except SettingError:

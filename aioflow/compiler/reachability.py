@@ -19,10 +19,10 @@ from aioflow.source import Span
 _WAITS_AT_MOST: Final = 1000
 _UNUSED: Final = {
     "input": "the input {name!r} is never read",
-    "output": "{name!r} is never read; an output that nobody needs is written '_'",
+    "output": "{name!r} is never read; an output that is not needed is written '_'",
     "errors": "{name!r} is never read; ERRORS: skip drops what fails, and counts it",
-    "enable": "nobody waits for the signal {name!r}",
-    "done": "nobody waits for the signal {name!r}",
+    "enable": "no statement waits for the signal {name!r}",
+    "done": "no statement waits for the signal {name!r}",
 }
 
 
@@ -85,7 +85,7 @@ def warn_of_unused(subject: CheckedPlan, has_effects: Callable[[Plan], bool], fi
         if any(output.name != "_" for output in statement.outputs):
             message = f"nothing that {statement.operator} gives here reaches an output or an effect"
         else:
-            message = f"{statement.operator} has no effect, and nobody reads what it gives"
+            message = f"{statement.operator} has no effect, and its results are not read"
         _warn(subject, findings, index, message, statement.name_span)
 
 

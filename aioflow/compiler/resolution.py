@@ -215,7 +215,7 @@ class _Binding:
             self.settings.setdefault(self.target.input_names, tuple(each.name for each in self.inputs))
 
     def _unquote_variables(self) -> None:
-        """Where inputs are missing, a text that is the name of a variable is taken for that variable."""
+        """Take a text that is the name of a variable for that variable, if inputs are missing."""
         fewest, _ = input_limits(self.target)
         for constant in tuple(self.constants):
             if len(self.inputs) >= fewest:

@@ -87,7 +87,9 @@ class TailCalls:
         return merged
 
     def _path(self, name: str) -> Path | None:
-        """Where a variable leads, if to one output of the plan only and through merging statements only."""
+        """Return the path of a variable, if it leads only to one output of the plan through merging
+        statements.
+        """
         key: Hashable | None = None
         for _ in range(len(self._statements) + 1):
             uses, outputs = self._uses.get(name, []), self._outputs.get(name, [])
@@ -220,7 +222,7 @@ class Step:
         return span.line if span else None
 
     def position(self, iteration: int, caller: Position | None) -> Position:
-        """Where the statement stands in one call of its plan."""
+        """Return the position of the statement in one call of its plan."""
         if self._later is None:
             readers = self.wiring.readers()
             self._later = frozenset(downstream(readers, readers[self.index]))
@@ -262,7 +264,7 @@ class Step:
 
 
 def _answered(question: UntoldAttributeError, inputs: Schemas) -> Schemas:
-    """The inputs, with the attribute listed where it was asked for: in one, or else in all that are open."""
+    """Return the inputs, with the attribute listed in the one that was asked, or else in all open ones."""
     asked = [schema is question.schema for schema in inputs]
     answered = tuple(
         schema.listing(question.name) if schema is not None and (is_asked or not any(asked)) else schema

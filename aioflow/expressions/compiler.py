@@ -69,7 +69,7 @@ class Compiler:
         return code
 
     def condition(self, node: Node) -> Code:
-        """A closure that gives true, false or null; a SettingError if the expression is something else."""
+        """Return a closure whose result is true, false or null; raise a SettingError for any other."""
         return boolean(self.value(node), self.counters)
 
     def _folded(self, code: Code) -> Code:

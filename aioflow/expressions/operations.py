@@ -128,7 +128,7 @@ def is_nan(value: Value) -> bool:
 
 
 def same_arithmetic(left: Value, right: Value) -> tuple[Value, Value]:
-    """A float beside a Decimal is the Decimal that it equals: 0.1 is Decimal 0.1."""
+    """Return both values, with a float beside a Decimal as the Decimal that it equals: 0.1 is Decimal 0.1."""
     if isinstance(left, Decimal) and isinstance(right, float):
         return left, decimal_of(right)
     if isinstance(right, Decimal) and isinstance(left, float):
@@ -184,7 +184,7 @@ def quotient(left: int, right: int) -> int | float | Decimal:
 
 
 def _places(denominator: int) -> int:
-    """The number of digits of a fraction after the point; 28 where they do not end, or are too many."""
+    """Return the number of digits of a fraction after the point; 28 if there are more, or endlessly many."""
     rest = abs(denominator)
     twos = (rest & -rest).bit_length() - 1
     rest >>= twos
@@ -245,7 +245,7 @@ def _move_date(sign: str, left: Value, right: Value, counters: Counters) -> Valu
 
 
 def add_days(day: date, days: Value) -> date:
-    """A date stays a date when it moves by whole days, else it becomes a timestamp."""
+    """Return a date moved by days: a date if the days are whole, else a timestamp."""
     if days == days // 1:
         return day + timedelta(days=int(days))
     return midnight(day) + timedelta(days=float(days))

@@ -444,7 +444,7 @@ def _excepted(parser: Parser) -> tuple[Name, ...]:
 
 
 def _bare_name_follows(parser: Parser) -> bool:
-    """Whether the next item is a name and no more; the attribute is among `*` already, so it is left out."""
+    """Return whether the next item is only a name, which is left out since `*` has the attribute already."""
     index = parser.index + 1
     while parser.tokens[index].kind in ("name", "quoted") and parser.tokens[index + 1].keyword == ".":
         index += 2

@@ -37,7 +37,7 @@ def open_source(content: str | bytes, name: str) -> tuple[Source, Mistakes]:
 
 
 def plain_text(text: str) -> str:
-    """A text without a byte order mark, and with the line ends of Unix; Windows and old Macs have others."""
+    """Return a text without a byte order mark, and with Unix line ends in place of those of other systems."""
     return text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -28,7 +28,7 @@ EndOfBody: TypeAlias = Callable[[str, int], int]
 
 
 def end_of_body(text: str, start: int) -> int:
-    """The closing brace that belongs to an open one, past strings, names in backticks, comments and pairs."""
+    """Return the closing brace of an open one, past strings, names in backticks, comments and pairs."""
     depth = 0
     for match in _CLOSING_OR_SKIPPED.finditer(text, start):
         if match[0] == "{":

@@ -84,7 +84,7 @@ def _plan_files(folder: Path) -> list[str]:
 
 
 def _near(name: str, files: Iterable[str]) -> str:
-    """A hint at a file with a name like this one; the suffix that all have in common does not count."""
+    """Return a hint at a file with a name like this one; the common suffix does not count."""
     by_stem = {file.removesuffix(SUFFIX).lower(): file for file in files}
     near = get_close_matches(name.removesuffix(SUFFIX).lower(), by_stem, n=1)
     return f"; did you mean {by_stem[near[0]]!r}?" if near else ""
@@ -175,7 +175,7 @@ class _Loader:
         self._report(use, self._not_found(use.path, beside))
 
     def _places(self, beside: _Place | None) -> Iterator[_Place]:
-        """Where a file is looked for; the plan path is read only where one was not found before."""
+        """Yield the places of a file to try; the plan path is read only if the file was not found before."""
         if beside is not None:
             yield beside
         if beside is not None and beside.root != LIBRARY:
@@ -261,7 +261,7 @@ def _is_inside(file: Path, root: Path) -> bool:
 
 
 def _root(folder: Path) -> Path:
-    """The folder that USE must not leave: the nearest one with an aioflow.toml, else the one of the plan."""
+    """Return the folder that USE must not leave: the nearest with an aioflow.toml, else that of the plan."""
     above = Path(os.path.abspath(folder))
     return next((each for each in (above, *above.parents) if (each / FILE_NAME).is_file()), folder)
 

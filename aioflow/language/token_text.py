@@ -34,7 +34,7 @@ def found_after(previous: Token, token: Token) -> tuple[str, int, int]:
 
 
 def expected(terminals: Collection[str], name: str, value: str) -> str:
-    """The tokens that could have stood in a place; `name` and `value` word names and constants there."""
+    """Return the expected tokens in words; `name` and `value` are the words for names and constants."""
     wanted = []
     names = NAME in terminals or KEY in terminals
     if names and set(terminals) >= _CONSTANTS:

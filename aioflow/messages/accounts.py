@@ -23,9 +23,9 @@ DEFAULT = "default"
 
 
 def choose(kind: str, accounts: Mapping[str, T], name: str | None, example: str) -> tuple[str, T]:
-    """The account of a name, or the default, or the only one there is; an InputError says how to set one.
+    """Return the account of a name, or the default or only one; an InputError says how to set one.
 
-    `example` is what its table could hold.
+    `example` is an example of its table.
     """
     if name is None:
         name = next(iter(accounts)) if len(accounts) == 1 else DEFAULT
@@ -45,7 +45,7 @@ def choose(kind: str, accounts: Mapping[str, T], name: str | None, example: str)
 
 
 def outbox_problems(database: str | None, host: ServiceHost) -> list[str]:
-    """What keeps a database from taking the messages of a run, as far as that can be told before it."""
+    """Return the known problems that keep a database from taking the messages of a run."""
     assert host.run is not None
     return host.service(Databases).problems(database, host.run.folder)
 
@@ -56,7 +56,7 @@ _TELLING_CHARACTERS = 6
 
 
 def fill_in_address(address: str, secrets: Secrets) -> str:
-    """An address with its secrets: one that is a secret as a whole as it is, others escaped for a URL."""
+    """Return an address with its secrets filled in; they are escaped for a URL unless they are all of it."""
     if _REFERENCE.fullmatch(address):
         return _concealed(secrets.get(address).reveal().strip())
     return _REFERENCE.sub(lambda found: quote(secrets.get(found[1]).reveal(), safe=""), address)
@@ -68,7 +68,7 @@ def referred_secrets(text: str) -> list[str]:
 
 
 def _concealed(address: str) -> str:
-    """The address; services repeat parts of theirs in what they answer, and so must not be shown either."""
+    """Conceal the parts of an address, which services may repeat in their responses; return the address."""
     for part in _parts(address):
         if len(part) >= _TELLING_CHARACTERS:
             conceal(part)

@@ -30,7 +30,7 @@ class Channels:
         self._made: dict[str, Channel] = {}
 
     def get(self, kind: str) -> Channel:
-        """Return the channel of a kind; raise an InputError when nothing that is installed brings one."""
+        """Return the channel of a kind; raise an InputError if no installed package has one."""
         if kind not in self._made:
             self._made[kind] = self._maker(kind)(self._configuration)
         return self._made[kind]
@@ -40,11 +40,11 @@ class Channels:
         return sorted({*self._made, *self._known()})
 
     def knows(self, kind: str) -> bool:
-        """Return whether something that is installed brings a channel of this kind."""
+        """Return whether an installed package has a channel of this kind."""
         return kind in self._made or kind in self._known()
 
     def problems(self, kind: str, account: str | None) -> list[str]:
-        """What keeps an account (None: the default) from being used; nothing when all is well."""
+        """Return the problems that keep an account (None for the default) from being used."""
         try:
             return self.get(kind).problems(account or None)
         except AioflowError as error:

@@ -50,13 +50,13 @@ class Dialect:
     name: str
     placeholder: str  # "?" or "${}", which is formatted with the number of the value, from 1
     now: str = "current_timestamp"
-    # What tells the rows of a table apart, of a row that nobody changes always the same: in conditions, in
-    # the list of a SELECT, the type of such a selected one, and that one where it is compared.
+    # The identity of a row, which stays the same while the row is unchanged: in conditions, in the list of a
+    # SELECT, the type of the selected value, and that value in comparisons.
     row_id: str = "_rowid_"
     row_id_shown: str = '_rowid_ AS "aioflow-row-id"'
     row_id_type: str = "bigint"
     row_id_value: str = "{}"
-    row_id_spare: tuple[str, ...] = ("rowid", "oid")  # what it is called too, where a column hides it
+    row_id_spare: tuple[str, ...] = ("rowid", "oid")  # other names for it, if a column hides the first
     # Whether a write transaction keeps all other writers out by itself.
     locks_database: bool = True
     # Whether one column holds dates, and times with and without a zone, which it then tells apart.

@@ -1,14 +1,13 @@
-"""What goes wrong with databases and outboxes.
+"""The errors of databases and outboxes.
 
 CommitError            (a RunError) what the run wrote could not be stored; nothing of it was
 StateError             (an AioflowError)
-├── DatabaseError      the database refused or failed: names the database, what was asked, what to do
-│   ├── DisconnectedError  the connection was lost; what was under way may or may not have happened
-│   ├── BusyError          somebody else holds the write lock
-│   ├── DiskFullError      no room is left where the database or what is staged lies
-│   └── DamagedError       the file is damaged, or no database; nothing was changed in it
-├── ConflictError      a row cannot be stored beside what the table holds; names statement and row
-└── VersionError       a newer version of aioflow made this database
+├── DatabaseError the database refused or failed: names the database, the request and a remedy │ ├──
+DisconnectedError the connection was lost; what was under way may or may not have happened │ ├── BusyError
+somebody else holds the write lock │ ├── DiskFullError no room is left where the database or what is staged
+lies │ └── DamagedError the file is damaged, or no database; nothing was changed in it ├── ConflictError a row
+cannot be stored beside what the table holds; names statement and row └── VersionError a newer version of
+aioflow made this database
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from aioflow.errors import AioflowError, RunError
 
 
 class CommitError(RunError):
-    """What a run wrote could not be stored; nothing of it was."""
+    """The writes of a run could not be stored; none of them was."""
 
 
 class StateError(AioflowError):

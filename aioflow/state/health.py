@@ -70,7 +70,7 @@ def _run_of(row: Any, address: Address) -> RunHealth:
         empty = counts.pop(_EMPTY_PAGES, 0)
         return RunHealth(str(run_id), int(rows), int(pages), counts, empty, bool(is_good), from_stamp(ended))
     except (ValueError, TypeError, AttributeError):
-        raise DamagedError(f"{address.shown}: {HEALTH} holds figures that nobody wrote") from None
+        raise DamagedError(f"{address.shown}: {HEALTH} holds figures that aioflow did not write") from None
 
 
 # --- writing --------------------------------------------------------------------------------------

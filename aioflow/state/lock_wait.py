@@ -19,7 +19,7 @@ _OTHERS = "another run is writing to it"
 
 
 class LockWait:
-    """Pauses that grow, up to `seconds` in all. The reason for waiting is told once."""
+    """Pauses that grow, up to `seconds` in all. The reason for waiting is reported once."""
 
     def __init__(self, address: Address, seconds: float, warn: Callable[[str], None]) -> None:
         self._address = address
@@ -78,6 +78,6 @@ class LockWait:
         if not self._has_told:
             self._has_told = True
             message = f"waiting for the database {self._address.shown}: {reason}"
-            # At once, for people who wonder; the warnings of a run are shown at its end.
+            # At once, for a waiting user; the warnings of a run are shown at its end.
             _LOG.info(message)
             self._warn(message)

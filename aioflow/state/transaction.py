@@ -48,7 +48,7 @@ class _Staging:
 
 
 class Transaction:
-    """What one run writes, all of it to one database; a service of the run."""
+    """The writes of one run, all of them to one database; a service of the run."""
 
     scope: ClassVar[Scope] = "run"
 
@@ -62,11 +62,11 @@ class Transaction:
         self._shapes = Shapes()
         self._live: AsyncExitStack | None = None
         self._connection: Connection | None = None  # of the open transaction
-        self._broken: AioflowError | None = None  # what kept a write from being applied early
+        self._broken: AioflowError | None = None  # the error that kept a write from being applied early
         self._file: tuple[int, int] | None = None
         self._using = asyncio.Lock()
         self._commits = 0
-        self._held: dict[str, str] = {}  # by table: what is held back from it, in words
+        self._held: dict[str, str] = {}  # by table: the changes that are held back from it, in words
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Transaction:
@@ -125,12 +125,12 @@ class Transaction:
         *,
         changes: bool = False,
     ) -> AsyncIterator[Connection]:
-        """The database as the writes made it that come before a statement, for one user at a time.
+        """Open a view of the database after the writes before a statement, for one user at a time.
 
         From the first time on the run holds the write lock, unless it has written nothing to this database
-        and the statement `changes` nothing. Hand nothing on before this is left again: who reads it may
-        itself wait for the view. The permit is taken last: whoever it would keep waiting may be the one who
-        holds the lock.
+        and the statement `changes` nothing. Pass nothing on before this block has ended, since a reader may
+        itself wait for the view. The permit is taken last, since a statement that waits for it may hold the
+        lock.
         """
         permit = permit or context.permit
         if changes:
@@ -207,7 +207,7 @@ class Transaction:
             return True
 
     async def close(self) -> None:
-        """Release everything; what was not committed is gone."""
+        """Release everything; writes that were not committed are lost."""
         try:
             await self._leave(_Undo())
         finally:
@@ -215,7 +215,7 @@ class Transaction:
                 write.close()
 
     def _ready(self) -> dict[Write, _Staging]:
-        """What can be applied, each after what its statement got data or signals of."""
+        """Return the writes that can be applied, each after those whose statements it depends on."""
         ready = [(write, staging) for write, staging in self._complete.items() if not write.is_empty]
         for write, staging in self._under_way.items():
             if not write.whole and not write.is_empty:
@@ -327,13 +327,13 @@ class Transaction:
         _COMMITTED()
 
     def _expect_same_file(self) -> None:
-        """What is committed to a file that has no name any more is lost."""
+        """Raise an error if the file of the database was replaced: a commit to the old one would be lost."""
         assert self._address is not None
         if _file_at(self._address) != self._file:
             raise StateError(f"{self._address.shown} was removed or replaced while the run wrote to it")
 
     async def _find_out(self, now: datetime, error: DisconnectedError) -> None:
-        """The connection was lost at the commit itself: it happened, or what was done at once is gone."""
+        """Raise an error if a commit at which the connection was lost did not happen."""
         patience = self._patience()
         while True:
             try:
@@ -386,7 +386,7 @@ class Transaction:
 
 
 def _lock(connection: Connection) -> str | None:
-    """Where a transaction does not keep other writers out, all that write take the lock of one row."""
+    """Return the statement that locks out other writers by one row; None if a transaction does so itself."""
     if connection.dialect.locks_database:
         return None
     return f"select version from {META} for update nowait"
@@ -421,7 +421,7 @@ async def _apply(write: Write, connection: Connection) -> None:
 
 
 async def _committing(work: Awaitable[None]) -> None:
-    """What fails here is no statement's own."""
+    """Await work of the commit, whose failure is not that of a statement."""
     try:
         await work
     except (BusyError, DisconnectedError):

@@ -62,7 +62,7 @@ _PLAIN_IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}",
 
 
 def why_refused(address: str) -> str | None:
-    """What is wrong with an IP address, as a phrase; None if it is one of the public internet."""
+    """Return the reason for refusing an IP address, as a phrase; None for one of the public internet."""
     return _why_refused(ip_address(address))
 
 

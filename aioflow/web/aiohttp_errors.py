@@ -31,7 +31,7 @@ _NOTHING_SENT = (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError, a
 
 
 def web_error(error: BaseException, url: str, http: HttpSettings) -> WebError:
-    """Return the error that tells what happened to a request for `url`."""
+    """Return the error for a failed request for `url`."""
     found = _explained(error, url, http)
     if isinstance(error, _NOTHING_SENT):
         found.sent = False

@@ -76,7 +76,7 @@ class Body:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def close(self) -> None:
-        """Let go of the connection, without reading what may still come."""
+        """Release the connection, without reading the rest of the body."""
         self.abandon("it was closed before its end")
 
     def abandon(self, why: str) -> None:
@@ -172,7 +172,7 @@ class Body:
     # --- ending ---
 
     def _check_end(self) -> None:
-        """Where the end of the connection is that of the body, it must have been closed, not broken."""
+        """Raise an error if the end of the connection, which ends the body, was a break and not a close."""
         headers, closed = self._answer.headers, self._exchange.closed
         if hdrs.CONTENT_LENGTH in headers or headers.get(hdrs.TRANSFER_ENCODING, "").lower() == "chunked":
             return

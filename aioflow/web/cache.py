@@ -235,7 +235,7 @@ class CacheFetcher:
         if error.is_damaged:
             raise error
         if not self.statistics.failures:
-            _LOG.warning("%s; it is done without", error)
+            _LOG.warning("%s; going on without the cache", error)
         self._count(failures=1)
 
     async def _invalidate(self, request: Request, response: Response) -> None:

@@ -52,7 +52,7 @@ def url_parts(url: str) -> UrlParts:
 
 
 def reference_parts(url: str) -> SplitResult:
-    """The parts of a URL, or of a reference such as `/houses?page=2`; a ValueError for any other text."""
+    """Return the parts of a URL, or of a reference such as `/houses?page=2`; else a ValueError."""
     text = _cleaned(url)
     if _WITH_SCHEME.match(text) or text.startswith("//"):
         split = urlsplit(text)
@@ -66,7 +66,7 @@ def reference_parts(url: str) -> SplitResult:
 
 
 def ascii_host(name: str) -> str:
-    """A host in lower case and ASCII, without a dot at its end; a ValueError for what is none."""
+    """Return a host in lower case and ASCII, without a dot at its end; raise a ValueError if it is none."""
     if ":" in name:
         return IPv6Address(name).compressed
     if "%" in name:
@@ -82,7 +82,7 @@ def ascii_host(name: str) -> str:
 
 
 def canonical(url: str) -> str:
-    """One form for all ways to write a URL; a ValueError for what is no URL with a host."""
+    """Return one form for all ways to write a URL; raise a ValueError if it is no URL with a host."""
     parts = url_parts(url)
     scheme = parts.split.scheme
     host = f"[{parts.host}]" if ":" in parts.host else parts.host
@@ -109,7 +109,7 @@ def _cleaned(url: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """Return a text in which all is escaped that must be, in one way, and nothing else."""
+    """Return a text with just the necessary escapes, in one form."""
 
     def unreserved(found: re.Match[str]) -> str:
         letter = chr(int(found[0][1:], 16))

@@ -50,10 +50,10 @@ _TARGETS_AT_MOST = 1024
 
 
 def open_session(http: HttpSettings, guard: AddressGuard | None, resolver: AbstractResolver) -> ClientSession:
-    """A session for direct connections; without a guard for those to proxies, which the user has chosen."""
+    """Return a session for direct connections, or, without a guard, for proxies that the user has chosen."""
     agent = f"{http.user_agent} (+{http.contact})" if http.contact else http.user_agent
     connector = TCPConnector(
-        limit=0,  # whoever asks keeps the limits
+        limit=0,  # the layers above keep the limits
         resolver=resolver if guard is None else GuardedResolver(guard, resolver),
         socket_factory=None if guard is None else _socket_factory(guard),
     )

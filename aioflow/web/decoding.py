@@ -111,7 +111,7 @@ def _zstandard() -> Callable[[bytes], _Decompressor] | None:
 
 @cache
 def _formats() -> dict[str, Callable[[bytes], _Decompressor]]:
-    """What makes a decompressor for each encoding, given the first bytes; br and zstd where installed."""
+    """Return a maker of decompressors for each encoding, given the first bytes; br and zstd if installed."""
     found: dict[str, Callable[[bytes], _Decompressor] | None] = {
         "gzip": lambda start: _Inflater(zlib.MAX_WBITS | 16),
         "deflate": _inflater_for,

@@ -81,7 +81,7 @@ class HeldBody:
         return await anext(self._rest)
 
     def whole(self) -> bytes:
-        """The body, however much of it was taken; only of one that is held whole, until it is closed."""
+        """Return the whole body, however much of it was read; it must be held whole, and not be closed."""
         return b"".join(_chunks(self._held))
 
     async def close(self) -> None:

@@ -98,7 +98,7 @@ class RecordFetcher:
 
 
 class _RecordedBody:
-    """A body that is kept while somebody reads it, to be written down at its end."""
+    """A body that is kept while it is read, and recorded at its end."""
 
     def __init__(
         self, recorder: RecordFetcher, request: Request, response: Response, body: BodyStream
@@ -122,7 +122,7 @@ class _RecordedBody:
             await self._write(is_cut=False)
             raise
         except WebError:
-            self._kept = None  # what broke off is no answer
+            self._kept = None  # a body that broke off is not recorded
             raise
         if self._kept is not None:
             self._kept.append(chunk)
@@ -220,7 +220,7 @@ class ReplayFetcher:
 
 
 class _CutBody:
-    """The beginning of a body, behind which nothing was recorded."""
+    """The beginning of a body, after which nothing was recorded."""
 
     def __init__(self, beginning: bytes, error: NotRecordedError) -> None:
         self._beginning = beginning
@@ -271,7 +271,7 @@ def _exchange(line: bytes) -> _Key:
 
 
 def _key(recorded: Mapping[str, Any]) -> _Key:
-    """What makes requests equal."""
+    """Return the key by which requests are equal."""
     return recorded.get("method", "GET"), recorded["url"], recorded.get("body")
 
 
@@ -321,12 +321,12 @@ def _open(path: Path) -> FileIO:
     if file.tell():
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":
-            file.write(b"\n")  # somebody was broken off; their line is not ours
+            file.write(b"\n")  # the last writer was stopped in its line
     return file
 
 
 def _check_is_recording(path: Path) -> None:
-    """Refuse to write into somebody's other file."""
+    """Refuse to write into a file that is not a recording."""
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as file:

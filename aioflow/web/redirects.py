@@ -88,7 +88,7 @@ class RedirectFetcher:
             raise BadResponseError(
                 f"{shown}: status {response.status} asks to send this {following.method} again to another "
                 f"origin, {_shown_origin(following.url)} instead of {_shown_origin(request.url)}, "
-                f'which nobody gave leave for; if that is meant, write resend_to = ["{shown_host(other)}"] '
+                f'which is not allowed; if that is meant, write resend_to = ["{shown_host(other)}"] '
                 f'under [host."{shown_host(asked)}"], or ask the other address itself'
             )
 

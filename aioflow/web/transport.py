@@ -87,7 +87,7 @@ class Transport:
         return Response(shown, answer.status, answer.headers, body, cookies, timing=exchange.timing)
 
     async def close(self) -> None:
-        """Give up all connections; whoever still reads or waits for an answer fails."""
+        """Close all connections; requests that are under way fail."""
         self._is_closed = True
         for body in tuple(self._open_bodies):
             body.abandon("the client was closed")
@@ -130,7 +130,7 @@ class Transport:
             raise
 
     def _open_body(self, request: Request, answer: ClientResponse, exchange: HttpExchange) -> bytes | Body:
-        """Return the whole body if that is there already, or what reads it."""
+        """Return the whole body if it has arrived already, or a stream that reads it."""
         _check_head(answer, exchange)
         timing, headers, content = exchange.timing, answer.headers, answer.content
         timing.first_byte_seconds = asyncio.get_running_loop().time() - exchange.started
@@ -141,7 +141,7 @@ class Transport:
             and hdrs.CONTENT_ENCODING not in headers
             and content.total_bytes <= self._http.body_bytes
         ):
-            # The straight way for what has arrived at once and is as it is.
+            # The fast path for a body that has arrived at once and is not encoded.
             timing.total_seconds = timing.first_byte_seconds
             return content.read_nowait()
         body = Body(answer, exchange, self._open_bodies.discard)
@@ -169,14 +169,14 @@ class Transport:
 
 
 def parsed(text: str) -> tuple[URL, str]:
-    """Return a URL as it is sent, and how it is shown and told in the answer."""
+    """Return a URL as it is sent, and its form for messages and the response."""
     try:
         url = URL(text)
         if "#" in text or not text.endswith(url.raw_path_qs):
             # yarl writes some escapes as the character itself, which breaks links that are signed.
             url = _as_written(url, text)
     except (ValueError, IndexError):  # the latter for "[]@"
-        # What yarl says may show a password.
+        # The message of yarl may show a password.
         raise AddressRefusedError(f"{without_userinfo(text)}: this is no http(s) URL") from None
     if "#" in text or "@" in text or " " in text or not text.isprintable():
         text = without_userinfo(str(url))
@@ -197,7 +197,7 @@ def _as_written(url: URL, text: str) -> URL:
 
 
 def _without_user(url: URL, headers: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
-    """The user and password of a URL belong into a header, unless one is there already."""
+    """Move the user and password of a URL into a header, unless there is one already."""
     given = CIMultiDict(headers)
     if hdrs.AUTHORIZATION not in given:
         given[hdrs.AUTHORIZATION] = basic(url.user or "", url.password or "")
@@ -214,11 +214,11 @@ def _check_head(answer: ClientResponse, exchange: HttpExchange) -> None:
         raise too_much_header(exchange.url, exchange.http)
     if answer.status == 101:
         raise BadResponseError(
-            f"{exchange.url}: the answer changes to another protocol, which nobody asked for"
+            f"{exchange.url}: the answer changes to another protocol, which was not asked for"
         )
     encoding = answer.headers.get(hdrs.TRANSFER_ENCODING)
     if encoding is not None and encoding.strip().lower() != "chunked":
-        raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which nobody asked for")
+        raise BadResponseError(f"{exchange.url}: the answer is sent as {encoding!r}, which was not asked for")
 
 
 def _too_slow(exchange: HttpExchange) -> ResponseTimeoutError:

@@ -99,12 +99,12 @@ class Charset:
 
 @lru_cache(maxsize=256)
 def codec_of(label: str) -> str | None:
-    """Python's codec for a label as pages and headers use them; None when nobody knows it."""
+    """Return Python's codec for a label of pages and headers; None if it is unknown."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
 def check_charset(label: str) -> str:
-    """The codec that a wrapper's CHARSET means, Python's own names included; a SettingError for none."""
+    """Return the codec for a wrapper's CHARSET, by any name of Python's; raise a SettingError if unknown."""
     if (known := codec_of(label)) is not None:
         return known
     try:
@@ -141,7 +141,9 @@ def detect(
 
 
 def decode(body: bytes, content_type: str = "", charset: str | None = None, *, markup: bool = True) -> str:
-    """The text of a whole page. What says nothing of its charset is UTF-8 if it can be, else windows-1252."""
+    """Return the text of a page. Without a declared charset it is read as UTF-8 if possible, else
+    windows-1252.
+    """
     return decode_as(body, detect(body, content_type, charset, markup=markup))
 
 
@@ -244,7 +246,7 @@ class TextDecoder:
         return self._begin(final=True)
 
     def _begin(self, *, final: bool) -> str:
-        """Go on with what was held, once it is clear what it is."""
+        """Go on with the bytes that were held, once their charset is known."""
         assert self.charset is not None
         held = self._held
         if self.charset.said_by == "nobody":

@@ -29,7 +29,7 @@ class WrapperInput:
 
 @dataclass(frozen=True)
 class Processing:
-    """One word behind a selector, with its arguments: `number "de"`, `split ","`."""
+    """One word after a selector, with its arguments: `number "de"`, `split ","`."""
 
     name: str
     arguments: tuple[str | int | float | bool | None, ...] = ()

@@ -86,7 +86,7 @@ class MergedWrapper:
 
 
 def like_chain(text: WrapperText, program: Program) -> Iterator[WrapperText]:
-    """The wrapper, the one that it is LIKE, and so on; a SettingError when that leads nowhere or back."""
+    """Return the wrapper, the one that it is LIKE, and so on; raise a SettingError for a gap or a circle."""
     seen = [text.name]
     yield text
     while text.like is not None:
@@ -101,7 +101,7 @@ def like_chain(text: WrapperText, program: Program) -> Iterator[WrapperText]:
 
 
 def merge(text: WrapperText, program: Program) -> MergedWrapper:
-    """Return the wrapper with all that it does not say itself."""
+    """Return the wrapper, completed by the one that it is LIKE."""
     directives: dict[str, Directive] = {}
     fields: dict[str, Field] = {}
     inputs: tuple[WrapperInput, ...] = ()
@@ -132,7 +132,7 @@ def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
 
 
 def build(merged: MergedWrapper) -> Wrapper:
-    """Return the wrapper that its texts say. What is wrong with it is for `checking` to find."""
+    """Return the wrapper of these texts; `checking` finds its mistakes."""
     extraction = extraction_of(merged)
     return Wrapper(
         merged.text.name,
@@ -198,7 +198,7 @@ def _proofs(given: Directive | None) -> list[tuple[str, Span | None]]:
 
 
 def options_of(choice: ReaderChoice) -> dict[str, Any]:
-    """Return the words behind a reader's name.
+    """Return the words after a reader's name.
 
     One without argument is True, one with one is that argument; one with two, which may stand more than
     once, is a mapping from the first to the second.
@@ -232,7 +232,7 @@ def _paging_of(merged: MergedWrapper) -> Paging | None:
 
 
 def _compiled_schema(extraction: Extraction) -> Schema | None:
-    """What a reader knows of the types, if it can compile the extraction and tells them."""
+    """Return the types that a reader declares, if it can compile the extraction."""
     from aioflow.wrappers.registry import compiled
 
     try:

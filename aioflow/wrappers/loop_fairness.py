@@ -104,11 +104,11 @@ class LoopPauses:
 
     @property
     def is_on(self) -> bool:
-        """True if it is somebody else's turn."""
+        """True if another task has its turn."""
         return self._turns > 0
 
     async def end(self) -> None:
-        """Wait while it is somebody else's turn."""
+        """Wait while another task has its turn."""
         while self._turns:
             ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(ended)

@@ -41,7 +41,7 @@ class Page:
         self.cuts: list[str] = []
         self.has_items = True
         self.is_proven_empty = False
-        # Asked once, before the first link: what the page itself says its links are relative to.
+        # Returns the base that the page itself declares; called once, before the first link.
         self.find_base: Callable[[], str | None] | None = None
         self._base: Base | None = None
 
@@ -53,7 +53,9 @@ class Page:
 
     @property
     def resolver(self) -> Base:
-        """What resolves many links of this page; unlike `resolve` it takes a blank link for the page."""
+        """The base that resolves many links of this page; unlike `resolve`, it takes a blank link for the
+        page.
+        """
         if self._base is None:
             self._base = self._make_base()
         return self._base
@@ -85,17 +87,17 @@ class PageFindings:
 
     @property
     def unreadable(self) -> dict[str, int]:
-        """How often something was found but could not be read, by field."""
+        """The number of values that were found but could not be read, by field."""
         return self._page.unreadable
 
     @property
     def notes(self) -> list[str]:
-        """What was odd about the page, for people."""
+        """Remarks about oddities of the page, for people."""
         return self._page.notes
 
     @property
     def cuts(self) -> list[str]:
-        """What a limit took away, so that rows may be missing."""
+        """Remarks about limits that cut the page, so that rows may be missing."""
         return self._page.cuts
 
     @property
@@ -112,7 +114,7 @@ class PageFindings:
 
 
 class _Nowhere(Base):
-    """The base of a page that was saved and nobody knows where from: only whole links lead anywhere."""
+    """The base of a saved page of unknown origin: only absolute links can be resolved."""
 
     __slots__ = ()
 

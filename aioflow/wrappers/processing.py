@@ -72,7 +72,7 @@ class Conversion:
 def compile_field(
     field: Field, default: Type | None = None, *, collapse: bool = False, document: DocumentKind = "html"
 ) -> Conversion:
-    """The conversion of a field; a SettingError, with `setting` the field's name, for a mistake in its words.
+    """Return the conversion of a field; a SettingError for a mistake in its words has the field as `setting`.
 
     `default` is the type of a field without a type word. A reader that says char gives texts only; one
     that says None gives numbers and booleans as well. With `collapse` runs of whitespace become one
@@ -323,7 +323,7 @@ def _converter(conversion: Conversion, words: _Compiled) -> Convert:
 
 
 def _converter_by_one(conversion: Conversion, step: Step, collapses: bool) -> Convert:
-    """What most fields need, a little faster."""
+    """Return a faster conversion for most fields."""
     default, name = conversion.default, conversion.name
 
     def convert(raw: Value, page: Page) -> Value:
@@ -373,5 +373,5 @@ def _plain_collapsed(raw: Value, page: Page) -> Value:
 
 
 def _url(raw: Value, page: Page) -> Value:
-    """A link that leads nowhere is no mistake in the page; it is not noted."""
+    """Return a link, resolved; a link that leads nowhere is null, but no mistake in the page."""
     return None if raw is None else page.resolve(raw)

@@ -50,7 +50,7 @@ class Web:
         return await self._answer(Request(url, "POST", body=body, **settings))
 
     async def fetch(self, request: Request) -> Response:
-        """The answer to a request. Its permit, cookies and urgency are the run's unless it has its own."""
+        """Return the response to a request. Its permit, cookies and urgency are by default the run's."""
         open_ones = {
             name: value
             for name, value in self._defaults.items()
@@ -85,12 +85,12 @@ class PythonWrapper:
 
     @property
     def counting_fields(self) -> tuple[str, ...]:
-        """None is known: what a function counts is its own affair."""
+        """Empty, since it is unknown which fields of a function count."""
         return ()
 
     @cached_property
     def inputs_fitting(self) -> Coercion:
-        """What makes values of inputs fit the function."""
+        """The conversion of inputs to the types of the function."""
         return Coercion(((given.name, given.type) for given in self.inputs), misfit)
 
     @cached_property
@@ -98,7 +98,7 @@ class PythonWrapper:
         return Coercion(zip(self.schema.names, self.schema.types, strict=True), self._misfit)
 
     def rows(self, results: object) -> Batch:
-        """What the function gave, as rows; an ExtractionError or TypeError when that makes no sense."""
+        """Return the function's results as rows; raise an ExtractionError or TypeError for invalid ones."""
         if results is None:
             return []
         if isinstance(results, Mapping):

@@ -38,7 +38,7 @@ class Pages:
         self._first: Request | None = None
 
     def following(self, request: Request, url: str, next_page: Value, items: int) -> Request | None:
-        """Return the request for the page behind this one, or None behind the last.
+        """Return the request for the page after this one, or None after the last.
 
         `url` is where the page came from in the end, `next_page` what the extraction found for it, and
         `items` how many items the page had.
@@ -212,7 +212,7 @@ def _refuse(mistakes: list[Mistake]) -> None:
 
 
 def _text_maker(text: str, places: Mapping[str, int]) -> _Make:
-    """A text with its values; None when it is `{name}` and that is null."""
+    """Return a maker of a text with its values; it makes None for `{name}` if that is null."""
     if SECRET.search(text):
         return lambda row, secret: SECRET.sub(lambda match: secret(match[1]), text)
     template = _sound(TextTemplate(text, places))
@@ -227,7 +227,7 @@ def _text_maker(text: str, places: Mapping[str, int]) -> _Make:
 
 
 def _headers_maker(template: RequestTemplate, places: Mapping[str, int]) -> dict[str, str] | _Make:
-    """The headers, or what makes them of values and secrets."""
+    """Return the headers, or a maker that takes values and secrets."""
     named = [(name, text, _text_maker(text, places)) for name, text in template.headers]
     implied = _implied_headers(template)
     authorize = None if template.auth is None else _authorization(template.auth)
@@ -336,7 +336,7 @@ _NULL = object()
 
 
 def _part_maker(value: Any, places: Mapping[str, int], write: Callable[[Value, str], Any]) -> _Make:
-    """A member of a form or a JSON object; None leaves it out."""
+    """Return a maker of a member of a form or a JSON object; None leaves the member out."""
     if isinstance(value, str):
         template = TextTemplate(value, places)
         if SECRET.search(value) or template.only is None:
@@ -350,7 +350,7 @@ def _part_maker(value: Any, places: Mapping[str, int], write: Callable[[Value, s
 
 
 def _list_maker(makers: list[_Make], write: Callable[[Value, str], Any]) -> _Make:
-    """A list. In JSON a null keeps its place among the others; a form is made of texts and has none."""
+    """Return a maker of a list. In JSON a null keeps its place; a form has only texts, and no nulls."""
     if write is value_json:
         return lambda row, secret: [
             None if (value := make(row, secret)) is _NULL else value for make in makers

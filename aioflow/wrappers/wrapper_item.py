@@ -57,7 +57,7 @@ def _prepare(wrapper: Wrapper) -> None:
     from aioflow.wrappers.registry import compiled
     from aioflow.wrappers.requests import compile_request
 
-    with suppress(SettingError):  # what is wrong with the item is reported where it stands
+    with suppress(SettingError):  # mistakes in the item are reported at its own place
         compiled(wrapper.extraction)
         compile_request(wrapper)
 
@@ -81,7 +81,7 @@ def check_inputs(wrapper: AnyWrapper, schema: Schema) -> None:
 
 
 def parse(name: str, header: str, body: str, header_span: Span, body_span: Span) -> WrapperText:
-    """What the text of a wrapper says; a PlanError lists every mistake in it."""
+    """Return the parsed text of a wrapper; a PlanError lists every mistake in it."""
     return parse_item(name, header_span, body_span, header_is_scanned=True)
 
 

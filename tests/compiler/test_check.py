@@ -82,7 +82,7 @@ PLAN diff {
 
 
 def test_a_good_program_has_only_the_warnings_it_deserves() -> None:
-    assert found(HOUSES) == ["12:5: warning: load has no effect, and nobody reads what it gives"]
+    assert found(HOUSES) == ["12:5: warning: load has no effect, and its results are not read"]
 
 
 def test_everything_is_reported_in_the_order_of_the_text_the_main_file_first() -> None:
@@ -273,32 +273,32 @@ def test_a_subplan_that_is_wrong_for_one_call_only_names_that_call() -> None:
     [
         (
             body("same (a : out)\nsame (a : b)"),
-            ["6:11: warning: 'b' is never read; an output that nobody needs is written '_'"],
+            ["6:11: warning: 'b' is never read; an output that is not needed is written '_'"],
         ),
         (
             body("same (a : out)\nsame (a : b)\nsame (b : c)"),
             [
                 "6:1: warning: nothing that same gives here reaches an output or an effect",
-                "7:11: warning: 'c' is never read; an output that nobody needs is written '_'",
+                "7:11: warning: 'c' is never read; an output that is not needed is written '_'",
             ],
         ),
         (
             body("same (a : out)\nsame (a : _)"),
-            ["6:1: warning: same has no effect, and nobody reads what it gives"],
+            ["6:1: warning: same has no effect, and its results are not read"],
         ),
         (
             body('fetch (a, "s" : out) {ERRORS: failed}'),
             ["5:31: warning: 'failed' is never read; ERRORS: skip drops what fails, and counts it"],
         ),
-        (body("same (a : out) {ENABLE: e}"), ["5:25: warning: nobody waits for the signal 'e'"]),
-        (body("same (a : out) {DONE: d}"), ["5:23: warning: nobody waits for the signal 'd'"]),
+        (body("same (a : out) {ENABLE: e}"), ["5:25: warning: no statement waits for the signal 'e'"]),
+        (body("same (a : out) {DONE: d}"), ["5:23: warning: no statement waits for the signal 'd'"]),
         (body("same (a : out)", inputs="a, b"), ["2:11: warning: the input 'b' is never read"]),
         (body("same (a : out)", more="PARAM: x = 1"), ["1:17: warning: the parameter 'x' is never used"]),
         (
             body('same (a : out)\nstore (a, "t" : b) {DRY}\nsame (b : _)'),
             [
                 "6:1: warning: nothing that store gives here reaches an output or an effect",
-                "7:1: warning: same has no effect, and nobody reads what it gives",
+                "7:1: warning: same has no effect, and its results are not read",
             ],
         ),
         (
@@ -314,7 +314,7 @@ def test_a_subplan_that_is_wrong_for_one_call_only_names_that_call() -> None:
         ),
         (
             body("same (a : out)\nq (a : _)") + body("same (a : out)", name="q"),
-            ["6:1: warning: q has no effect, and nobody reads what it gives"],
+            ["6:1: warning: q has no effect, and its results are not read"],
         ),
     ],
 )

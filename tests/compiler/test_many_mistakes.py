@@ -41,7 +41,9 @@ KINDS = [
     Kind("wrong workers", 'select (a, "x > 1" : v{n}) {{WORKERS: 0}}', "WORKERS must be a whole number"),
     Kind("option without value", 'pack (a, "p" : v{n}) {{BY}}', "option 'BY' needs a value"),
     Kind("wrong type of a setting", 'limit (a, "many{n}" : v{n})', "limit"),
-    Kind("unknown signal", 'select (a, "x > 1" : v{n}) {{WAIT: s{n}}}', "nobody sends the signal 's{n}'"),
+    Kind(
+        "unknown signal", 'select (a, "x > 1" : v{n}) {{WAIT: s{n}}}', "no statement sends the signal 's{n}'"
+    ),
     Kind("unknown parameter", 'select (a, "x > ${{low{n}}}" : v{n})', "unknown parameter 'low{n}'"),
     Kind("cycle", 'select (d{n}, "x > 1" : c{n})\n    select (c{n}, "x > 1" : d{n})', "wait for each other"),
     Kind("unknown wrapper", 'wrapper ("page{n}", a : v{n})', "page{n}"),
@@ -92,7 +94,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     [
         (
             'select (a, "zip > 1" : out) {COLOUR: 1; WORKERS: 0; WAIT: nobody}',
-            ["unknown attribute 'zip'", "no option 'COLOUR'", "WORKERS must", "nobody sends"],
+            ["unknown attribute 'zip'", "no option 'COLOUR'", "WORKERS must", "no statement sends"],
         ),
         (
             'selecct (b, "x >" : out) {WORKERS: 0}',

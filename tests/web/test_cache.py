@@ -571,7 +571,7 @@ async def test_a_file_that_cannot_be_made_is_told_once_and_done_without(
         assert cached.fetcher.statistics == CacheStatistics(misses=2, failures=3)
     (warning,) = caplog.messages
     assert "file/cache: the HTTP cache cannot be used: " in warning
-    assert warning.endswith("; it is done without")
+    assert warning.endswith("; going on without the cache")
 
 
 async def test_offline_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ async def test_effects_and_bodies_are_not_sent_to_another_origin_without_leave(
     host = urlsplit(other).netloc
     assert str(caught.value) == (
         f"{A} -> {other}: status {status} asks to send this {method} again to another origin, "
-        f"{other[:-1]} instead of http://a.example, which nobody gave leave for; if that is meant, "
+        f"{other[:-1]} instead of http://a.example, which is not allowed; if that is meant, "
         f'write resend_to = ["{host}"] under [host."a.example"], or ask the other address itself'
     )
 
@@ -163,7 +163,7 @@ async def test_a_host_may_have_leave_to_send_requests_on(
 async def test_leave_for_one_host_is_none_for_another(other: str) -> None:
     settings = {"a.example": HostSettings(resend_to=("b.example:80",))}
     fetcher, script = following({A: redirect(other, 307), other: answer()}, hosts=settings)
-    with pytest.raises(BadResponseError, match="which nobody gave leave for"):
+    with pytest.raises(BadResponseError, match="which is not allowed"):
         await fetcher.fetch(Request(A, "POST", body=b"order=1", is_safe=False))
     assert len(script.requests) == 1
 

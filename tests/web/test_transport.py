@@ -297,7 +297,7 @@ FAULTS: dict[str, tuple[Behaviour, type[WebError], str, dict[str, Any]]] = {
     "compressed on the way": (
         sends_and_closes(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n" + gzip.compress(TEXT)),
         BadResponseError,
-        "'gzip', which nobody asked for",
+        "'gzip', which was not asked for",
         {},
     ),
     "no HTTP": (sends_and_closes(b"220 mail ready\r\n"), BadResponseError, "not HTTP", {}),

@@ -245,7 +245,7 @@ async def test_figures_that_nobody_wrote_are_told(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "own.db")) as connection, connection:
         connection.execute("update aioflow_health set nulls = 'x'")
     (warning,) = (await gather(tables(tmp_path), page(6))).warnings
-    assert "figures that nobody wrote" in warning
+    assert "figures that aioflow did not write" in warning
 
 
 # --- whose figures they are -----------------------------------------------------------------------

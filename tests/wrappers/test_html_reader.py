@@ -306,7 +306,7 @@ def test_a_page_may_come_in_pieces_or_be_empty() -> None:
         ("li:not(.a", 2, "'(' is not closed"),
         ("li..a", 2, "'.' needs a name behind it"),
         ("p, li:frist-child", 5, "unknown pseudo-class ':frist-child'; did you mean 'first-child'?"),
-        ("li:hover", 2, "':hover' matches nothing in a page that nobody looks at"),
+        ("li:hover", 2, "':hover' matches nothing in a page that is not displayed"),
         ("li:nth-child(x)", 13, ":nth-child(…) takes a place: 2, odd, even, 2n+1, -n+3"),
         (
             "li:contains('x')",

@@ -150,7 +150,7 @@ def _step(
             number = routine.variables.index(name)
             buffer = routine.buffers[number] or limits["capacity_rows"]
             readers = len(routine.readers[number])
-            read = f"{count_text(readers, 'reader')}, {buffer} rows each" if readers else "nobody reads it"
+            read = f"{count_text(readers, 'reader')}, {buffer} rows each" if readers else "no reader"
             yield f"          → {name} {_schema(activation.schemas.get(name))} · {read}"
     yield f"          {' · '.join(_notes(step, activation, graph, limits))}"
 

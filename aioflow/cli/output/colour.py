@@ -28,7 +28,7 @@ class Colour:
 
 
 def print_json(content: Any, file: TextIO | None = None) -> None:
-    """A line of JSON; what a terminal would obey is written as an escape there."""
+    """Print a line of JSON; on a terminal, with escapes for control characters."""
     output = sys.stdout if file is None else file
     text = json.dumps(masked(content), ensure_ascii=False, default=lambda value: masked(str(value)))
     print(visible_json(text) if output.isatty() else text, file=output)

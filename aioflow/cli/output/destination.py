@@ -59,7 +59,7 @@ class OutputDestination:
             return file.readline()
 
     def line_end(self) -> bytes:
-        """What has to stand before the first row: the end of a line that the file does not end."""
+        """Return the bytes before the first row: a line end, if the file does not end with one."""
         if self.name is None or not self._is_appended_to:
             return b""
         with open(self.name, "rb") as file:
@@ -109,7 +109,7 @@ class OutputDestination:
 def check_replaceable(path: str, what: str) -> None:
     """Find out whether `replace_file` could write now, and leave everything as it is."""
     if _is_special(Path(path)) and not os.path.isdir(path):
-        return  # who reads a pipe would see its end
+        return  # the reader of a pipe would see its end
     probe = OutputDestination(overwrite=path, what=what)
     os.close(probe.descriptor)
     probe.abandon()
@@ -127,11 +127,11 @@ def replace_file(path: str, text: str, what: str | None = None) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """A device or pipe, which cannot be replaced."""
+    """Return whether the path is a device or pipe, which cannot be replaced."""
     return path.exists() and not path.is_file()
 
 
-# Past this much that nobody has read yet, the run is held back.
+# Past this much unread output, the run is held back.
 LIMIT_BYTES = 1 << 18
 
 
@@ -221,7 +221,7 @@ class BackgroundWriter:
             self._report(self._written, len(data))
 
     def _report(self, method: Callable[..., None], argument: object) -> None:
-        # When the loop was closed meanwhile, nobody wants to know any more.
+        # If the loop was closed meanwhile, the report is not needed any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(method, argument)
 

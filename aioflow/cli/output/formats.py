@@ -31,7 +31,7 @@ class Presentation(Protocol):
     def release(self) -> bytes: ...
 
     def end(self, schema: Schema | None = None) -> bytes:
-        """What is left; the schema is that of the only output, if it is known."""
+        """Return the last bytes; the schema is that of the only output, if it is known."""
         ...
 
 
@@ -251,7 +251,7 @@ def _are_numbers(values: Sequence[Value]) -> bool:
 
 
 def _fit(widths: list[int], available: int) -> list[int]:
-    """The widest columns give way, one cell at a time."""
+    """Return the widths of columns, with the widest ones narrowed one cell at a time."""
     fitted = [min(width, max(available, LEAST_WIDTH)) for width in widths]
     while sum(fitted) > available and (widest := max(fitted)) > LEAST_WIDTH:
         fitted[fitted.index(widest)] -= 1

@@ -33,7 +33,7 @@ _TOLD_ANYWAY: Final = (COMMAND, "aioflow.engine.warnings")
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the command line says about logs; `verbose` counts the -v, `quiet` shows warnings only."""
+    """The options of the command line for logs; `verbose` counts the -v, `quiet` shows warnings only."""
 
     verbose: int = 0
     file: str | None = None
@@ -58,7 +58,7 @@ class CommandLog:
 @contextmanager
 def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
     """Show the log meanwhile, unless a module of the user has arranged for that; -v shows it anyway."""
-    # Functions of users know secrets that nobody asked for here.
+    # Functions of users may know secrets that aioflow did not look up.
     Secrets().conceal_all()
     options = options or LogOptions()
     log = CommandLog()
@@ -75,7 +75,7 @@ def logged(options: LogOptions | None = None) -> Iterator[CommandLog]:
 
 
 def _others(logger: logging.Logger) -> bool:
-    """Return whether somebody else has given the logger handlers."""
+    """Return whether the logger has handlers of other origin."""
     return any(not isinstance(handler, _LogFile) for handler in logger.handlers)
 
 
@@ -136,7 +136,9 @@ class _StandardError(logging.Handler):
 
 
 def _label(record: logging.LogRecord) -> str:
-    """The level of what is wrong, `log` for what everybody sees, `web` for a detail of `aioflow.web`."""
+    """Return the level of a warning or error, `log` for an ordinary line, `web` for a detail of
+    `aioflow.web`.
+    """
     if record.levelno > logging.INFO:
         return record.levelname.lower()
     part = record.name.partition(".")[2].partition(".")[0]

@@ -103,7 +103,7 @@ class NotifyChannel:
 def _parts_done(message: Message) -> int:
     done = message.progress.get("parts", 0)
     if not isinstance(done, int):
-        raise DeliveryError("nobody knows any more which parts of it were delivered", final=True)
+        raise DeliveryError("it is no longer known which parts of it were delivered", final=True)
     return done
 
 

@@ -85,7 +85,7 @@ def read_domain(text: str) -> str:
 
 
 def _elements(text: str) -> Iterator[tuple[int, str]]:
-    """What stands between commas that are neither quoted nor in angle brackets, with offsets."""
+    """Yield the texts between commas that are neither quoted nor in angle brackets, with offsets."""
     start = place = 0
     for piece in _LIST_PIECE.finditer(text):
         if piece[0] == ",":
@@ -187,7 +187,7 @@ class Recipients:
         return cls(tuple(constant), tuple(from_data), offset)
 
     def of_row(self, row: Row) -> list[Mailbox]:
-        """Those that come from a tuple; an AddressError when what it has is no address."""
+        """Return the addresses that come from a tuple; raise an AddressError for a value that is none."""
         return [template.mailbox(row) for template in self.from_data]
 
 

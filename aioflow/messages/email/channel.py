@@ -94,7 +94,7 @@ class DeliveryProgress:
         kept = message.progress
         sent, refused = kept.get("sent", []), kept.get("refused", {})
         if not isinstance(sent, list) or not isinstance(refused, dict):
-            raise ContentError("nobody knows any more who has it already")
+            raise ContentError("it is no longer known who has it already")
         return cls(tuple(sent), dict(refused))
 
     def due(self, recipients: Sequence[str]) -> list[str]:

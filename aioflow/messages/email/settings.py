@@ -102,7 +102,9 @@ class EmailAccounts:
         """Nothing is open."""
 
     def find(self, name: str | None) -> EmailAccount:
-        """The account of that name (None: `default`, or the only one); an InputError when it is of no use."""
+        """Return the account of that name (None for `default` or the only one); raise an InputError if
+        unusable.
+        """
         name = self._name(name)
         settings = self._found[name]
         missing = [key for key, value in (("url", settings.url), ("from", settings.from_)) if not value]
@@ -115,7 +117,7 @@ class EmailAccounts:
         return EmailAccount(name, settings, smtp_address(settings.url))
 
     def problems(self, name: str | None) -> list[str]:
-        """What is missing before the account can be used."""
+        """Return the problems that keep the account from being used."""
         try:
             account = self.find(name)
         except InputError as error:
@@ -147,7 +149,7 @@ def _problems(account: EmailAccount) -> Iterator[str]:
 
 
 def smtp_address(url: str) -> SmtpAddress:
-    """A server by its URL; an InputError ends the sentence "must be …"."""
+    """Return a server by its URL; the message of an InputError ends the sentence "must be …"."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -44,7 +44,7 @@ class Message:
 
     @property
     def summary(self) -> str:
-        """For lists: whom it goes to, and what it is about."""
+        """The receiver and the subject, for lists."""
         to, about = self.content.get("to", ""), self.content.get("subject", "")
         return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
 
@@ -89,7 +89,9 @@ class Channel(Protocol):
     """
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing in the configuration before this account (None: the default) can be used."""
+        """Return the problems of the configuration that keep this account (None for the default) from being
+        used.
+        """
         ...
 
     async def deliver(self, message: Message) -> str:
@@ -154,7 +156,7 @@ class Cutoff:
 
 @contextmanager
 def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
-    """Say how a delivery has failed that is cancelled in this block; what is said furthest inside counts.
+    """Note the outcome of a delivery that is cancelled in this block; the innermost note counts.
 
     A text is the answer of a receiver that has taken the message.
     """
@@ -167,13 +169,13 @@ def if_cut_short(tell: Callable[[], DeliveryError | str]) -> Iterator[None]:
 
 
 def told(cut: BaseException | None) -> DeliveryError | str | None:
-    """What a channel said of the delivery that this exception has ended, if anything."""
+    """Return the word of a channel about the delivery that this exception has ended, if there is one."""
     said = cut.args[0] if isinstance(cut, asyncio.CancelledError) and cut.args else None
     return said.said if isinstance(said, _Told) else None
 
 
 @dataclass(frozen=True)
 class _Told:
-    """Wraps what a channel said: whoever cancels may give texts of their own."""
+    """Wraps the word of a channel, since a cancellation may have a text of its own."""
 
     said: DeliveryError | str

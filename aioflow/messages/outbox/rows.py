@@ -37,7 +37,7 @@ class OutboxAccount:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many messages of an account wait that nobody is delivering, the time of the next try, and why."""
+    """The number of messages of an account that wait, the time of the next attempt, and the reason."""
 
     account: OutboxAccount
     count: int
@@ -47,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Held:
-    """How many messages of an account another process is delivering, and for how long it may at most."""
+    """The number of messages of an account that another process is delivering, and the end of its lease."""
 
     account: OutboxAccount
     count: int

@@ -20,7 +20,7 @@ class OutboxSettings:
 
     @property
     def delivery_seconds(self) -> float:
-        """The most that one delivery may take: it ends while nobody else may claim the message."""
+        """The time limit of one delivery: it ends before another process may claim the message."""
         return self.lease_seconds * 0.8
 
 

@@ -38,13 +38,13 @@ STAGED = (
     *("key", "channel", "account", "content", "delivery", "state", "attempts", "created", "place", "due"),
     *("progress", "run_id", "statement"),
 )
-# Before every moment: a new message is due whatever the clocks of those who look at it say.
+# Before every time: a new message is due at once, whatever the clocks of the processes say.
 AT_ONCE = ""
 
 _MESSAGE = "key, channel, account, content, delivery, run_id, statement, created, attempts, progress"
 _DETAILS = "state, due, leased_by, leased_until, last_error, answer, sent_at"
 _FREE = "leased_by = NULL, leased_until = NULL"
-# What looks like no moment, or lies too far ahead to be one that anybody set, would never come.
+# A value that is not a time, or too far ahead to have been set, would never come.
 _NONE = "NOT LIKE '____-__-__T__:__:__.______Z'"
 _DUE = f"state = 'waiting' AND (due <= {{}} OR due > {{}} OR due {_NONE})"
 _EXPIRED = (
@@ -53,12 +53,12 @@ _EXPIRED = (
 )
 _TOO_FAR = timedelta(days=366)
 _LOST = f"{_EXPIRED} AND delivery = 'at-least-once'"
-# What is no number, or no sensible one, is left for who reads the message to find.
+# A value that is not a sensible number is left for the reader of the message to find.
 _TAKEN = (
     "state = 'sending', leased_by = {}, leased_until = {}, "
     "attempts = CASE WHEN attempts < 1000000 THEN attempts + 1 ELSE attempts END"
 )
-# Notices have different ends: nobody gives one before the last has ended.
+# Notices have different ends: none is given before the last has ended.
 _NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 # A message that was given up because its process seemed dead, and then turns out to be delivered after all.
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
@@ -73,7 +73,7 @@ class OutboxTable:
         self._connect = connect
         self._connection: Connection | None = None
         self._using = asyncio.Lock()
-        self.damaged = 0  # messages that were given up because nobody could even claim them
+        self.damaged = 0  # messages that were given up because they could not even be claimed
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -83,7 +83,7 @@ class OutboxTable:
     # --- for a courier --------------------------------------------------------------------------
 
     async def time_ahead(self) -> timedelta:
-        """How far the database's clock is ahead of ours; nothing when they agree to the second or two."""
+        """Return the lead of the database's clock over ours; zero if they agree to a second or two."""
         ((value,),) = await self._fetch("SELECT {now}")
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         there = found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -91,7 +91,7 @@ class OutboxTable:
         return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
 
     async def accounts(self, now: datetime, *, everything: bool = False) -> list[OutboxAccount]:
-        """Those with messages that can be claimed: of what is due, or of `everything` that waits."""
+        """Return the accounts with messages to claim: those that are due, or `everything` that waits."""
         rows = await self._fetch(
             f"SELECT channel, account FROM {OUTBOX} WHERE {_DUE} UNION "
             f"SELECT channel, account FROM {OUTBOX} WHERE {_LOST} ORDER BY 1, 2",
@@ -144,7 +144,7 @@ class OutboxTable:
         return await self._changes_at_once(_TAKEN, _NOTICED, owner, stamp(until), key, stamp(given))
 
     async def read(self, key: str, owner: str) -> Message | None:
-        """A message that was claimed, as it is since then; a DamageError when it is not as it was posted."""
+        """Return a claimed message in its present state; raise a DamageError if it was damaged."""
         rows = await self._fetch(
             f"SELECT {_MESSAGE} FROM {OUTBOX} WHERE key = {{}} AND leased_by = {{}}", key, owner
         )
@@ -183,7 +183,7 @@ class OutboxTable:
         )
 
     async def bury(self, now: datetime, most_attempts: int) -> int:
-        """Give up what a process died over: what must not be sent twice, or was tried too often."""
+        """Give up messages of a dead process that must not be sent twice or were tried too often."""
         condition = f"{_EXPIRED} AND (delivery <> 'at-least-once' OR attempts >= {{}})"
         values = (*_due(now), most_attempts)
         if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", *values):
@@ -228,7 +228,7 @@ class OutboxTable:
             await self._change("last_error = {}", condition, error, *values)
 
     async def waiting(self, now: datetime) -> list[Waiting]:
-        """What still waits, by account."""
+        """Return the messages that still wait, by account."""
         rows = await self._fetch(
             f"SELECT channel, account, count(*), min(due), max(last_error) FROM {OUTBOX} "
             f"WHERE state = 'waiting' OR ({_LOST}) GROUP BY channel, account ORDER BY 1, 2",
@@ -237,11 +237,11 @@ class OutboxTable:
         return [waiting_of(row) for row in rows]
 
     async def held(self, now: datetime, owner: str) -> list[Held]:
-        """What others than `owner` are delivering, by account."""
+        """Return the messages that others than `owner` are delivering, by account."""
         return await self._leased(now, "(leased_by IS NULL OR leased_by <> {})", owner)
 
     async def held_by(self, now: datetime, owner: str) -> list[Held]:
-        """What `owner` has claimed, by account."""
+        """Return the messages that `owner` has claimed, by account."""
         return await self._leased(now, "leased_by = {}", owner)
 
     async def _leased(self, now: datetime, condition: str, owner: str) -> list[Held]:
@@ -263,7 +263,7 @@ class OutboxTable:
     # --- for people -----------------------------------------------------------------------------
 
     async def entries(self, *, but: Sequence[State] = ()) -> AsyncGenerator[OutboxEntry, None]:
-        """Messages, but those in some states, the oldest first; nobody else may use this table meanwhile."""
+        """Yield messages except those in some states, the oldest first; other calls wait meanwhile."""
         excluded = f"WHERE state NOT IN ({', '.join('{}' for _ in but)}) " if but else ""
         sql = f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} {excluded}ORDER BY created, place, key"
         async with self._using:
@@ -312,7 +312,7 @@ class OutboxTable:
         return await self._run(f"UPDATE {OUTBOX} SET {changes} WHERE {condition}", *values)
 
     async def _changes_at_once(self, changes: str, condition: str, *values: Any) -> bool:
-        """As `_changes`, for who must not be faster than others that wait for the same lock."""
+        """Like `_changes`, for a caller that must not overtake others that wait for the same lock."""
         sql = f"UPDATE {OUTBOX} SET {changes} WHERE {condition}"
 
         async def work(connection: Connection) -> int:
@@ -342,7 +342,7 @@ class OutboxTable:
     async def _opened(self) -> Connection:
         if self._connection is None:
             connection = await self._connect()
-            # One row that somebody damaged must not keep all others from being read.
+            # One damaged row must not keep all others from being read.
             await connection.tolerate_damage()
             self._connection = connection
         return self._connection
@@ -354,7 +354,7 @@ def as_json(content: Mapping[str, Any]) -> str:
 
 
 def _due(now: datetime, everything: bool = False) -> tuple[str, str]:
-    """What fills a `_DUE` or `_EXPIRED`: now, and what is too far ahead to be a moment that anybody set."""
+    """Return the parameters of `_DUE` or `_EXPIRED`: now, and a time too far ahead to have been set."""
     too_far = now + _TOO_FAR
     return stamp(too_far if everything else now), stamp(too_far)
 

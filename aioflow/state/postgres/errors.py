@@ -41,7 +41,7 @@ _STATES: dict[str, tuple[type[StateError], str]] = {
     "42501": (DatabaseError, "; its owner can GRANT this to the user of the URL"),
     "53100": (DiskFullError, "; no room is left where the server keeps its data"),
     "53300": (DisconnectedError, "; the server has as many connections as it allows"),
-    "55P03": (BusyError, "; somebody else holds a lock on it"),
+    "55P03": (BusyError, "; another session holds a lock on it"),
     "57P01": (DisconnectedError, ""),
     "57P02": (DisconnectedError, ""),
     "57P03": (DisconnectedError, "; it will take connections in a moment, or has stopped to"),
@@ -79,7 +79,7 @@ def not_connected(error: Exception, address: Address) -> AioflowError:
     if isinstance(error, TimeoutError):
         return DisconnectedError(f"{shown}: the server did not answer in time")
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
-        return DatabaseError(f"{shown}: nobody knows the host of the server")
+        return DatabaseError(f"{shown}: the host of the server is unknown")
     if isinstance(error, ConnectionError) and "SSL" in str(error):
         return DatabaseError(f"{shown}: the server does not speak TLS, which sslmode of the URL asks for")
     if isinstance(error, OSError):

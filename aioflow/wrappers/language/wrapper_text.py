@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ReaderOption:
-    """A word behind the reader's name, with its arguments: `delimiter ";"`."""
+    """A word after the reader's name, with its arguments: `delimiter ";"`."""
 
     name: str
     arguments: tuple[Scalar, ...] = ()
@@ -139,7 +139,7 @@ class WrapperText:
 
     @property
     def span(self) -> Span | None:
-        """What stands for the whole: the name, or what there is of the rest."""
+        """The span for messages about the whole wrapper: that of the name, or else of another part."""
         header = self.header_span
         if header is not None:
             start = header.source.text.rfind(self.name, 0, header.start)
@@ -157,7 +157,7 @@ class WrapperText:
         )
 
     def problems(self, program: Program) -> Iterable[Diagnostic]:
-        """What is wrong with the wrapper in a program; the checker of plans asks for it."""
+        """Return the mistakes of the wrapper in a program, for the checker of plans."""
         # Imported late: reading texts needs neither readers nor templates.
         from aioflow.wrappers.checking import problems
 

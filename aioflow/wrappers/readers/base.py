@@ -73,7 +73,7 @@ class Finder(Protocol[S]):
     """The search for selectors in the page or in one item of it (`node` is of the reader's own kind)."""
 
     def find(self, slot: Slot[S], node: Any) -> Value:
-        """What `slot.conversion` asks for: None, one value, or a list where `matches` is "all"."""
+        """Return the raw value for `slot.conversion`: None, one value, or a list if `matches` is "all"."""
         ...
 
     def each(self, slot: Slot[S], node: Any) -> Iterable[Any]:
@@ -167,10 +167,10 @@ class Compiled(Generic[S]):
     each: S | None
     layout: RowLayout[S]
     next_page: Slot[S] | None
-    empty: tuple[S, ...] = ()  # what proves that a page has no items
+    empty: tuple[S, ...] = ()  # selectors that prove that a page has no items
 
     def selectors(self) -> Iterator[S]:
-        """Yield all that is looked for, anywhere."""
+        """Yield all selectors, including those of embedded relations."""
         if self.each is not None:
             yield self.each
         yield from self.empty
@@ -246,7 +246,7 @@ T = TypeVar("T")
 
 
 def _named(name: str, make: Callable[[], T]) -> T:
-    """What is made; a SettingError says of which field it is."""
+    """Return the result of `make`; a SettingError names the field."""
     try:
         return make()
     except SettingError as error:
@@ -254,7 +254,7 @@ def _named(name: str, make: Callable[[], T]) -> T:
 
 
 def _relation(field: Field) -> Conversion:
-    """The conversion of an embedded relation says no more than its type."""
+    """Return the conversion of an embedded relation, which has only a type."""
     conversion = compile_field(replace(field, fields=(), processing=()))
     conversion.type = Type.RELATION
     return conversion
@@ -280,7 +280,7 @@ def _given(field: Field, traits: Traits) -> Conversion:
 
 
 def response_value(field: Field, head: PageHead) -> Value:
-    """What a field of the scope `response` says: its selector is url, status, date, or `header NAME`."""
+    """Return a field of the scope `response`, by its selector: url, status, date, or `header NAME`."""
     part, _, name = field.selector.partition(" ")
     if part == "url":
         return head.url
@@ -290,7 +290,7 @@ def response_value(field: Field, head: PageHead) -> Value:
 
 
 class _Given:
-    """The row of an answer that has no page to read: what is known without one, and nulls."""
+    """The row of a response without a page to read: values that are known without one, and nulls."""
 
     def __init__(self, extraction: Extraction) -> None:
         known = ("constant", "response")
@@ -300,7 +300,7 @@ class _Given:
         ]
 
     def row(self, page: Page) -> Row:
-        """Return the row; what of the answer cannot be read is noted in the page."""
+        """Return the row; values of the response that cannot be read are noted in the page."""
         return tuple(
             None if conversion is None else self._value(field, conversion, page)
             for field, conversion in self._fields
@@ -325,7 +325,7 @@ def header(head: PageHead, name: str) -> str | None:
 
 
 def _answered(head: PageHead) -> date:
-    """When the answer was made, by its own word, else now."""
+    """Return the date that the response gives, else now."""
     return read_mail_date(header(head, "Date") or "") or datetime.now(UTC)
 
 
@@ -356,7 +356,7 @@ class CompiledExtractor(Generic[S]):
         return len(body) >= HEAVY_BYTES
 
     def note_nothing(self, page: Page) -> None:
-        """Nothing was found in a page: it may not be what it is taken for."""
+        """Note that nothing was found in a page, which may be of another kind."""
         if self.content_types is not None:
             page.note_nothing(self.extraction.reader, self.content_types)
 

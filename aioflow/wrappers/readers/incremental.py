@@ -32,7 +32,7 @@ class BadPageError(Exception):
 
 
 def unreadable(head: PageHead, error: BadPageError) -> ExtractionError:
-    """What is said of a page that cannot be read."""
+    """Return the error for a page that cannot be read."""
     return ExtractionError(f"{without_userinfo(head.url)}: {error}")
 
 
@@ -157,14 +157,14 @@ class NodeLocator(Protocol[S]):
         ...
 
     def value(self, slot: Slot[S], node: Any) -> Value:
-        """What a Finder finds there."""
+        """Return the value that a Finder finds for a field."""
         ...
 
 
 def explained(
     layout: RowLayout[S], page: Page, origins: NodeLocator[S], root: Any, items: Iterable[Any]
 ) -> Iterator[Found]:
-    """Where in a page each value came from: one Found for each match, one without a path for nothing."""
+    """Yield the origin of each value in a page: a Found for each match, or one without a path if none."""
     try:
         for row, item in enumerate(items):
             for slot in layout.slots:

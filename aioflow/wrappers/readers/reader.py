@@ -57,17 +57,17 @@ class Reading(Protocol):
 
     @property
     def unreadable(self) -> Mapping[str, int]:
-        """How often something was found but could not be converted, by field."""
+        """The number of values that were found but could not be converted, by field."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was odd about the page, for people."""
+        """Remarks about oddities of the page, for people."""
         ...
 
     @property
     def cuts(self) -> Sequence[str]:
-        """What a limit that nobody asked for took away, so that rows may be missing; for people."""
+        """Remarks for people about built-in limits that cut the page, so that rows may be missing."""
         ...
 
     @property
@@ -87,7 +87,7 @@ class Extractor(Protocol):
     is_incremental: bool  # whether rows leave before the page has ended
 
     def is_heavy(self, body: bytes) -> bool:
-        """Whether reading a page may keep the event loop waiting. Asked of pages that are not incremental."""
+        """Return whether reading a page as a whole may block the event loop."""
         ...
 
     def open(self, page: PageHead) -> Reading: ...

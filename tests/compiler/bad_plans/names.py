@@ -71,27 +71,27 @@ NAMES = [
     BadPlan(
         "an underscore that is read",
         plan("null (houses, houses, houses : _, some)", "union (some, _ : out)"),
-        ["6:18: '_' cannot be read: it stands for outputs that nobody needs"],
+        ["6:18: '_' cannot be read: it stands for outputs that are not needed"],
     ),
     BadPlan(
         "an underscore that is waited for",
         plan("limit (houses, 2 : out) {WAIT: _}"),
-        ["5:36: '_' cannot be read: it stands for outputs that nobody needs"],
+        ["5:36: '_' cannot be read: it stands for outputs that are not needed"],
     ),
     BadPlan(
         "an underscore as an input of the plan",
         plan("limit (a, 2 : out)", inputs="a, _"),
-        ["2:13: '_' cannot be an input of a plan: nobody can name it"],
+        ["2:13: '_' cannot be an input of a plan: it cannot be named"],
     ),
     BadPlan(
         "an underscore as an output of the plan",
         plan("limit (a, 2 : _)", inputs="a", outputs="_"),
-        ["3:11: '_' cannot be an output of a plan: nobody can name it"],
+        ["3:11: '_' cannot be an output of a plan: it cannot be named"],
     ),
     BadPlan(
         "an underscore as a signal",
         plan("limit (houses, 2 : out) {ENABLE: _}"),
-        ["5:38: '_' cannot be a signal: nobody can wait for it"],
+        ["5:38: '_' cannot be a signal: no statement can wait for it"],
     ),
     BadPlan(
         "an underscore that carries errors",
@@ -144,12 +144,12 @@ NAMES = [
             "limit (houses, 2 : out) {WAIT: maild}",
             "log (houses) {WAIT: mailed}",
         ),
-        ["6:36: nobody sends the signal 'maild'; did you mean 'mailed'?"],
+        ["6:36: no statement sends the signal 'maild'; did you mean 'mailed'?"],
     ),
     BadPlan(
         "a signal that nobody sends",
         plan("limit (houses, 2 : out) {WAIT: godot}"),
-        ["5:36: nobody sends the signal 'godot'"],
+        ["5:36: no statement sends the signal 'godot'"],
     ),
     BadPlan(
         "a plan named like an operator",

@@ -327,7 +327,7 @@ class _Check:
         if name in ("eq", "nth", "first", "last", "gt", "lt"):
             self._fail(f"':{name}' is unknown; the words 'first' and 'last', or :nth-child, choose", begin)
         if name in ("hover", "active", "focus", "visited", "target"):
-            self._fail(f"':{name}' matches nothing in a page that nobody looks at", begin)
+            self._fail(f"':{name}' matches nothing in a page that is not displayed", begin)
         if name == "scope":
             self._fail("':scope' is unknown; a selector that begins with '>' starts at the item", begin)
         if name in _PLAIN:
