@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
+import msgspec
+
 from aioflow.errors import Diagnostic
 from aioflow.relation import Schema
 from aioflow.source import Source, Span
 
 
-@dataclass(frozen=True)
-class ParameterReference:
+class ParameterReference(msgspec.Struct, frozen=True):
     """`$table`: the value of a parameter of the plan."""
 
     name: str
@@ -27,8 +28,7 @@ class ParameterReference:
         return f"${self.name}"
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """A bare name as an option's value: `TYPE: inner`."""
 
     text: str

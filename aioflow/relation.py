@@ -14,6 +14,8 @@ from math import isfinite, isnan
 from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from aioflow.errors import SettingError, UntoldAttributeError, suggestion
 
 Value: TypeAlias = Any
@@ -214,8 +216,7 @@ class Record(Mapping[str, Value]):
         return hash((self.schema.names, identity(self.row)))
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An HTML, XML or JSON text, opaque until an operator reads it; equal by content.
 
     It is immutable: who parses it gets a tree of its own, so no consumer sees another's changes.

@@ -8,22 +8,22 @@ where missing rows make rows. Streams and steps pass the marks on; operators act
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 # Further reasons add nothing that a person could use, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Why a relation is not whole, as a sentence; `baseline` names what a person can accept as usual."""
 
     text: str
     baseline: str | None = None
 
 
-@dataclass(frozen=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """The marks of a relation, each as its reasons; a relation without any is whole.
 
     `cut` holds the reasons for which the first rows alone may be the wrong ones: those of a sorted relation

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from aioflow.authoring.operator import Operator, Registry
 from aioflow.authoring.services import ServiceHost
 from aioflow.compiler.analysis import Analysis
@@ -299,7 +301,7 @@ class _Check:
                     continue
                 reported.add((plan.key, index))
                 for problem in problems:
-                    shown = replace(problem, message=problem.message + suffix)
+                    shown = msgspec.structs.replace(problem, message=problem.message + suffix)
                     self.findings.at(plan, index)(shown)
             if (plan.key, -1) not in reported and check_once(activation, self.calls, self.findings.at(plan)):
                 reported.add((plan.key, -1))

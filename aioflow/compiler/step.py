@@ -11,6 +11,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
 from aioflow.authoring.context import Position
 from aioflow.authoring.operator import BatchFunction, Firing, Operator
 from aioflow.compiler.callgraph import CallGraph
@@ -22,16 +24,14 @@ from aioflow.plan import Plan
 from aioflow.relation import Schema
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """Where an output of a call leads: to an output of the plan, through merging statements of one key."""
 
     output: int
     key: Hashable | None  # None: it is the output itself
 
 
-@dataclass(frozen=True)
-class MergedOutputs:
+class MergedOutputs(msgspec.Struct, frozen=True):
     """The ways of a tail call's outputs; None for one that is not needed."""
 
     paths: tuple[Path | None, ...]
@@ -121,8 +121,7 @@ class Counted(Protocol):
     def take(self) -> Mapping[str, int]: ...
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A step's settings and output schemas for certain schemas of its inputs.
 
     `inputs` are these schemas; an open one also lists the attributes that the settings asked of it.

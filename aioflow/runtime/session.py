@@ -6,9 +6,10 @@ import asyncio
 import heapq
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from aioflow.authoring.context import RunInfo
 from aioflow.authoring.services import Services
@@ -26,8 +27,7 @@ Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
 MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")
 
 
-@dataclass
-class Totals:
+class Totals(msgspec.Struct):
     """What all calls of one statement did so far."""
 
     step: Step
@@ -46,8 +46,8 @@ class Totals:
     waiting_input_seconds: float = 0.0
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
-    counters: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)  # of the errors that were taken
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
+    kinds: Counter[str] = msgspec.field(default_factory=Counter)  # of the errors that were taken
 
     def fail(self, error: BaseException, *, ends_run: bool = False) -> None:
         """A firing failed, whatever becomes of that."""
