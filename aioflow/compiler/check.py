@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from aioflow.authoring.operator import Operator, Registry
 from aioflow.authoring.services import ServiceHost
@@ -301,7 +300,7 @@ class _Check:
                     continue
                 reported.add((plan.key, index))
                 for problem in problems:
-                    shown = msgspec.structs.replace(problem, message=problem.message + suffix)
+                    shown = replace(problem, message=problem.message + suffix)
                     self.findings.at(plan, index)(shown)
             if (plan.key, -1) not in reported and check_once(activation, self.calls, self.findings.at(plan)):
                 reported.add((plan.key, -1))
