@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -35,8 +34,7 @@ class Type(StrEnum):
     DOCUMENT = "document"
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True, dict=True):
     """The attributes of a relation, in order.
 
     An `open` schema belongs to a relation that ended empty before anything told its attributes, or was made
@@ -52,7 +50,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.types:
-            object.__setattr__(self, "types", (None,) * len(self.names))
+            msgspec.structs.force_setattr(self, "types", (None,) * len(self.names))
         repeated = [name for name, count in Counter(self.names).items() if count > 1]
         if repeated:
             raise SettingError(f"attribute {repeated[0]!r} appears twice")

@@ -8,7 +8,7 @@ statement of the outermost call then does the work of all of these.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -235,7 +235,10 @@ class Step:
     def _bind_listing(self, given: Schemas) -> Bound:
         """Bind, and list in open schemas the attributes asked of them, until no more are asked."""
         inputs = tuple(
-            [replace(schema) if schema is not None and schema.open else schema for schema in given]
+            [
+                msgspec.structs.replace(schema) if schema is not None and schema.open else schema
+                for schema in given
+            ]
         )
         while True:
             try:
