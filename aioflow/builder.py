@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, overload
+
+from msgspec.structs import replace
 
 from aioflow.errors import InputError, suggestion
 from aioflow.plan import (

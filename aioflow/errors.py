@@ -18,8 +18,9 @@ AioflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from aioflow.config.masking import mask, mask_quoted
 from aioflow.source import Span
@@ -38,8 +39,7 @@ class AioflowError(Exception):
         return mask(super().__str__())
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(msgspec.Struct, frozen=True):
     """One mistake or warning, with its place in the source."""
 
     message: str

@@ -7,18 +7,19 @@ written, line breaks included; an empty comment is a blank line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from aioflow.errors import Diagnostic
 from aioflow.relation import Schema
 from aioflow.source import Source, Span
 
 
-@dataclass(frozen=True)
-class ParameterReference:
+class ParameterReference(msgspec.Struct, frozen=True):
     """`$table`: the value of a parameter of the plan."""
 
     name: str
@@ -27,8 +28,7 @@ class ParameterReference:
         return f"${self.name}"
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """A bare name as an option's value: `TYPE: inner`."""
 
     text: str
@@ -59,34 +59,78 @@ Scalar: TypeAlias = str | int | float | bool | None
 Constant: TypeAlias = Scalar | tuple[Scalar, ...] | ParameterReference
 
 
-def _place() -> Any:
-    return field(default=None, compare=False, repr=False)
+# Fields that take no part in equality: where a part comes from, comments, and the meaning of an item's text.
+_NOT_COMPARED = frozenset(
+    {
+        "span",
+        "spans",
+        "name_span",
+        "once_span",
+        "default_span",
+        "header_span",
+        "body_span",
+        "comments",
+        "header_comment",
+        "header_comments",
+        "trailing_comment",
+        "trailing_comments",
+        "closing_comments",
+        "source",
+        "content",
+        "folder",
+    }
+)
 
 
-def _comments() -> Any:
-    return field(default=(), compare=False, repr=False)
+class PlanPart(msgspec.Struct, frozen=True, eq=False):
+    """A part of a plan, equal to another of its class with the same fields; `_NOT_COMPARED` are left out."""
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, PlanPart) or type(other) is not type(self):
+            return NotImplemented
+        compared = _compared(type(self))
+        return bool(compared(self) == compared(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # that of Struct would go by identity
+
+    def __hash__(self) -> int:
+        return hash(_compared(type(self))(self))
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in _compared_names(type(self)))
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
-@dataclass(frozen=True)
-class Variable:
+def _compared_names(kind: type[PlanPart]) -> list[str]:
+    return [name for name in kind.__struct_fields__ if name not in _NOT_COMPARED]
+
+
+@cache
+def _compared(kind: type[PlanPart]) -> Callable[[PlanPart], Any]:
+    """Return a function that gives the compared fields of a part."""
+    return attrgetter(*_compared_names(kind))
+
+
+class Variable(PlanPart, frozen=True, eq=False):
     """A variable as an argument, output, signal or plan output."""
 
     name: str
-    span: Span | None = _place()
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(PlanPart, frozen=True, eq=False):
     """A constant among a statement's arguments; `name` is None when it was given by position."""
 
     value: Constant
     name: str | None = None
-    span: Span | None = _place()
-    name_span: Span | None = _place()
+    span: Span | None = None
+    name_span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(PlanPart, frozen=True, eq=False):
     """A clause that belongs to the operator or subplan: `BY: "city"`, `ALL`.
 
     Names are case-insensitive; the parser and the builder write them in capitals. A flag has no values.
@@ -95,12 +139,11 @@ class Option:
 
     name: str
     values: tuple[Constant | Word, ...] = ()
-    span: Span | None = _place()
-    spans: tuple[Span | None, ...] = _comments()
+    span: Span | None = None
+    spans: tuple[Span | None, ...] = ()
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(PlanPart, frozen=True, eq=False):
     """`operator (arguments : outputs) {clauses}`; an output named `_` is not needed."""
 
     operator: str
@@ -111,34 +154,31 @@ class Statement:
     done: tuple[Variable, ...] = ()
     errors: Variable | Literal["skip"] | None = None
     options: tuple[Option, ...] = ()
-    span: Span | None = _place()
-    name_span: Span | None = _place()
-    comments: tuple[str, ...] = _comments()
-    trailing_comment: str | None = _place()
+    span: Span | None = None
+    name_span: Span | None = None
+    comments: tuple[str, ...] = ()
+    trailing_comment: str | None = None
 
 
-@dataclass(frozen=True)
-class InputDeclaration:
+class InputDeclaration(PlanPart, frozen=True, eq=False):
     """An input of a plan; `schema` is None when the text does not declare its attributes."""
 
     name: str
     schema: Schema | None = None
-    span: Span | None = _place()
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(PlanPart, frozen=True, eq=False):
     """A parameter of a plan; without a default (`required`) its caller must set it."""
 
     name: str
     default: Constant = None
     required: bool = False
-    span: Span | None = _place()
-    default_span: Span | None = _place()
+    span: Span | None = None
+    default_span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(PlanPart, frozen=True, eq=False):
     """One PLAN item."""
 
     name: str
@@ -150,15 +190,15 @@ class Plan:
     stop_at_max_depth: bool = False
     once: str | None = None
     options: tuple[Option, ...] = ()
-    span: Span | None = _place()
-    name_span: Span | None = _place()
-    once_span: Span | None = _place()
-    comments: tuple[str, ...] = _comments()
+    span: Span | None = None
+    name_span: Span | None = None
+    once_span: Span | None = None
+    comments: tuple[str, ...] = ()
     # By the line before or after which they are: "{", "INPUT", …, "BODY", "BODY {", "BODY }"; after also
     # "PLAN" and "}".
-    header_comments: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
-    trailing_comments: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    closing_comments: tuple[str, ...] = _comments()
+    header_comments: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    trailing_comments: Mapping[str, str] = msgspec.field(default_factory=dict)
+    closing_comments: tuple[str, ...] = ()
 
     @property
     def commits_in_batches(self) -> bool:
@@ -171,8 +211,7 @@ class Plan:
         return self.name.lower()
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(PlanPart, frozen=True, eq=False):
     """An item of a kind that a plug-in defines (WRAPPER, GRAMMAR, …).
 
     The language keeps its header and body as text; `content` is the result of parsing them, made by the kind.
@@ -182,14 +221,14 @@ class Item:
     name: str
     header: str = ""
     body: str = ""
-    content: object = field(default=None, compare=False)
-    span: Span | None = _place()
-    name_span: Span | None = _place()
-    header_span: Span | None = _place()
-    body_span: Span | None = _place()
-    comments: tuple[str, ...] = _comments()
-    header_comment: str | None = _place()
-    trailing_comment: str | None = _place()
+    content: object = None
+    span: Span | None = None
+    name_span: Span | None = None
+    header_span: Span | None = None
+    body_span: Span | None = None
+    comments: tuple[str, ...] = ()
+    header_comment: str | None = None
+    trailing_comment: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -202,33 +241,30 @@ class CheckedContent(Protocol):
     def problems(self, program: Program) -> Iterable[Diagnostic]: ...
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(PlanPart, frozen=True, eq=False):
     """`USE "file"`."""
 
     path: str
-    span: Span | None = _place()
-    comments: tuple[str, ...] = _comments()
-    trailing_comment: str | None = _place()
+    span: Span | None = None
+    comments: tuple[str, ...] = ()
+    trailing_comment: str | None = None
 
 
-@dataclass(frozen=True)
-class PlanFile:
+class PlanFile(PlanPart, frozen=True, eq=False):
     """The entries of one text, in their order."""
 
     entries: tuple[Plan | Item | Use, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-    closing_comments: tuple[str, ...] = _comments()
+    source: Source | None = None
+    closing_comments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(PlanPart, frozen=True, eq=False, dict=True, weakref=True):
     """A main plan with all plans and items that it can reach. An engine runs programs."""
 
     main: Plan
     plans: tuple[Plan, ...] = ()
     items: tuple[Item, ...] = ()
-    folder: str | None = field(default=None, compare=False)
+    folder: str | None = None
 
     @cached_property
     def by_name(self) -> Mapping[str, Plan]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -13,6 +12,8 @@ from itertools import chain
 from math import isfinite, isnan
 from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError, UntoldAttributeError, suggestion
 
@@ -33,8 +34,7 @@ class Type(StrEnum):
     DOCUMENT = "document"
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True, dict=True):
     """The attributes of a relation, in order.
 
     An `open` schema belongs to a relation that ended empty before its attributes were known, or to one made
@@ -50,7 +50,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.types:
-            object.__setattr__(self, "types", (None,) * len(self.names))
+            msgspec.structs.force_setattr(self, "types", (None,) * len(self.names))
         repeated = [name for name, count in Counter(self.names).items() if count > 1]
         if repeated:
             raise SettingError(f"attribute {repeated[0]!r} appears twice")
@@ -214,8 +214,7 @@ class Record(Mapping[str, Value]):
         return hash((self.schema.names, identity(self.row)))
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An HTML, XML or JSON text, opaque until an operator reads it; equal by content.
 
     It is immutable. Every parser gets a tree of its own, so no consumer sees another's changes.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from aioflow.config.masking import mask_line
 from aioflow.values.display import visible_lines
@@ -13,12 +14,14 @@ _LOOKED_AT_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 200  # of a line; one of a megabyte would bury the message
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, dict=True):
     """A text with the name to show for it (a path as the user gave it, or `<plan>`)."""
 
     name: str
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Source(name={self.name!r})"
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -39,8 +42,7 @@ class Source:
         return self.text[start : end if length is None else min(start + length, end)]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """Part of a source text, as offsets; `end` is exclusive."""
 
     source: Source

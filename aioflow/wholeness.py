@@ -8,24 +8,22 @@ rows was partial. Streams and steps pass the marks on; operators act on them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 # More reasons do not help a person, and a deep recursion may have one at each level.
 _REASONS_AT_MOST = 8
 
 
-@dataclass(frozen=True)
-class Reason:
-    """A sentence that says why a relation is not whole; `baseline` names the figures that a person can
-    accept.
-    """
+class Reason(msgspec.Struct, frozen=True):
+    """A sentence that says why a relation is not whole; `baseline` names figures that a person can accept."""
 
     text: str
     baseline: str | None = None
 
 
-@dataclass(frozen=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """The marks of a relation, each as its reasons; a relation without any is whole.
 
     `cut` holds the reasons for which the first rows alone may be the wrong ones: those of a sorted relation

@@ -6,11 +6,13 @@ A package adds a format by an entry point in the group `aioflow.formats` that na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow import Document, InputError, Schema, SettingError
 from aioflow.config.entry_points import installed
@@ -39,8 +41,7 @@ class Writer(Protocol):
     def end(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """A file format. `appends` says whether its `write` can go on with a file that has tuples already.
 
     `write` gets the file, the schema, and the beginning of the file that it continues, if any. For a relation
@@ -52,13 +53,13 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    read: Read = field(repr=False)
-    write: Callable[[BinaryIO, Schema, bytes], Writer] = field(repr=False)
+    read: Read
+    write: Callable[[BinaryIO, Schema, bytes], Writer]
     appends: bool = True
     is_text: bool = True
     is_json: bool = False
     has_frame: bool = False
-    with_formulas: Format | None = field(default=None, repr=False)
+    with_formulas: Format | None = None
 
     def keeping(self, formulas: Formulas) -> Format:
         """Return the variant of the format with this treatment of formulas."""

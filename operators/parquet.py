@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from aioflow import Document, InputError, Row, Schema, SettingError
 from aioflow.errors import MissingExtraError
@@ -46,8 +47,7 @@ def _arrow() -> Any:
 # --- writing ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(msgspec.Struct, frozen=True):
     """A column of the file: its name and type in the file, and the conversion of values."""
 
     name: str
@@ -350,8 +350,7 @@ def _row(typed: Typed, row: Row, place: str) -> Row:
         raise InputError(f"{place}: {error.message}") from None
 
 
-@dataclass(frozen=True)
-class _ReadColumn:
+class _ReadColumn(msgspec.Struct, frozen=True):
     """A column of a file: the type of its values, and the type that it is cast to before it is read."""
 
     name: str

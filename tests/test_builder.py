@@ -10,6 +10,7 @@ from aioflow.errors import InputError
 from aioflow.language import parse
 from aioflow.plan import Plan, Variable, Word
 from aioflow.relation import Schema
+from aioflow.source import Source, Span
 
 TEXT = """
 PLAN watch_houses
@@ -70,6 +71,16 @@ def build() -> Plan:
     plan.add("log")
     plan.output(houses, taken)
     return plan.build()
+
+
+def test_parts_of_plans_differ_by_their_content_and_not_by_their_place() -> None:
+    placed = Variable("houses", Span(Source("<plan>", "houses"), 0, 6))
+    assert placed == Variable("houses")
+    assert not placed != Variable("houses")  # noqa: SIM202
+    assert hash(placed) == hash(Variable("houses"))
+    assert placed != Variable("taken")
+    assert placed != Word("houses")
+    assert repr(placed) == "Variable(name='houses')"
 
 
 def test_a_built_plan_equals_the_one_read_from_text() -> None:

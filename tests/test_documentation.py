@@ -5,13 +5,13 @@ import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
-from dataclasses import fields
 from inspect import signature
 from io import StringIO
 from pathlib import Path
 from typing import Any, get_overloads
 
 import pytest
+from msgspec.structs import fields
 
 import aioflow
 import aioflow.testing

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from aioflow.plan import Item
 from aioflow.relation import Row, Schema
 from aioflow.runtime.events import StepEvent
@@ -47,16 +49,14 @@ class RunInfo:
         return self.task_id or self.tell_task()
 
 
-@dataclass(frozen=True)
-class To:
+class To(msgspec.Struct, frozen=True):
     """Rows (or a Schema, DEAD or END) for one output; an operator with several outputs yields it."""
 
     output: str
     content: Any
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """Yielded by an operator whose results cannot be held until it has ended.
 
     If ERRORS may take a failure, results are held so that a failed firing gives none. After a Release they
@@ -76,8 +76,7 @@ class Ending:
         return self.name
 
 
-@dataclass(frozen=True, eq=False)
-class Position:
+class Position(msgspec.Struct, frozen=True, eq=False):
     """The position of a statement among all statements of its run, in any call of any plan."""
 
     index: int  # of the statement in its plan

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, overload
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Schema, Type
@@ -13,8 +14,7 @@ from aioflow.relation import Schema, Type
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """A function of one tuple, given as a mapping, or of the attributes that it takes.
 
     It returns a mapping, a scalar (for an attribute named like the function), None for no result, or many of
@@ -22,7 +22,7 @@ class Function:
     """
 
     name: str
-    call: Callable[..., Any] = field(repr=False)
+    call: Callable[..., Any]
     returns: Schema | None = None
     takes: tuple[str, ...] | None = None
     pure: bool = False
@@ -36,12 +36,11 @@ class Function:
         return inspect.iscoroutinefunction(self.call) or inspect.isasyncgenfunction(self.call)
 
 
-@dataclass(frozen=True)
-class AggregateFunction:
+class AggregateFunction(msgspec.Struct, frozen=True):
     """A function of the values of an attribute over a whole relation (without argument: of its tuples)."""
 
     name: str
-    call: Callable[[Sequence[Any]], Any] = field(repr=False)
+    call: Callable[[Sequence[Any]], Any]
     type: Type | None = None
     same_type: bool = False
     skip_nulls: bool = True

@@ -39,6 +39,8 @@ from typing import (
     overload,
 )
 
+import msgspec
+
 from aioflow.authoring.context import Context
 from aioflow.authoring.setting import SettingPort
 from aioflow.errors import SettingError
@@ -96,8 +98,7 @@ Firing: TypeAlias = Literal["stream", "tuple", "end"]
 Places: TypeAlias = Sequence[int] | Callable[[Settings], Sequence[int]]
 
 
-@dataclass(frozen=True)
-class StoreUse:
+class StoreUse(msgspec.Struct, frozen=True):
     """The use of a store, such as a database, by a statement: `name` is None for the default store.
 
     Writes are committed when the run has ended successfully, and later reads of the same run see them. A
@@ -114,8 +115,7 @@ class StoreUse:
     evolves: bool = False
 
 
-@dataclass(frozen=True)
-class InputPort:
+class InputPort(msgspec.Struct, frozen=True):
     """An input of an operator: a parameter annotated `Stream`."""
 
     name: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import msgspec
 
 from aioflow.authoring.context import RunInfo
 from aioflow.errors import AioflowError
@@ -97,8 +98,7 @@ class Committing(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Deliveries:
+class Deliveries(msgspec.Struct, frozen=True):
     """The messages that were delivered after a commit, and those that are left in the outbox."""
 
     sent: int = 0
@@ -122,8 +122,7 @@ class Delivering(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class AccountEntry:
+class AccountEntry(msgspec.Struct, frozen=True):
     """The part of a run's account that a service adds: figures, and lines for people.
 
     The figures are plain JSON with units in the names; in the JSON form their key is `name`. Lines are short,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import Program
@@ -35,8 +36,7 @@ class ItemSettingKind(Protocol):
     def bind_item(cls, value: Any, inputs: Sequence[Schema | None], program: Program | None) -> Any: ...
 
 
-@dataclass(frozen=True)
-class SettingPort:
+class SettingPort(msgspec.Struct, frozen=True):
     """A setting of an operator: a keyword-only parameter."""
 
     name: str

@@ -14,11 +14,12 @@ import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypeVar
+
+import msgspec
 
 from aioflow.cli.exit import os_error_text
 from aioflow.cli.output.colour import shortened
@@ -212,8 +213,7 @@ async def _from_thread(blocking: Iterator[T]) -> AsyncGenerator[T, None]:
         wanted.release()
 
 
-@dataclass(frozen=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """Behind the last; `error` is why there are no more."""
 
     error: Exception | None = None

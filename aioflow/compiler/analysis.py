@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.compiler.inference import Inference, InferredCall, reachable
 from aioflow.compiler.linking import LinkedProgram
@@ -12,8 +14,7 @@ from aioflow.errors import Diagnostic, PlanError
 from aioflow.plan import Program
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """A linked program, its schemas, the call of its main plan, and the mistakes and warnings found in it."""
 
     linked: LinkedProgram

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.compiler.wiring import HEADER
 from aioflow.errors import Diagnostic, Suggestions
 from aioflow.plan import Plan, Program, Statement
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """A statement of a plan, or its header."""
 
     plan: Plan
     statement: int = HEADER
 
 
-@dataclass
-class Findings:
+class Findings(msgspec.Struct):
     """Mistakes and warnings by their place."""
 
     program: Program
-    _found: list[tuple[Location, Diagnostic]] = field(default_factory=list)
-    _mistaken: set[str] = field(default_factory=set)
-    _in_items: list[Diagnostic] = field(default_factory=list)
-    suggestion: Suggestions = field(default_factory=Suggestions)
+    _found: list[tuple[Location, Diagnostic]] = msgspec.field(default_factory=list)
+    _mistaken: set[str] = msgspec.field(default_factory=set)
+    _in_items: list[Diagnostic] = msgspec.field(default_factory=list)
+    suggestion: Suggestions = msgspec.field(default_factory=Suggestions)
 
     def add(self, place: Location, diagnostic: Diagnostic) -> None:
         if diagnostic.severity == "error":

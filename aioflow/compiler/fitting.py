@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from aioflow.authoring.operator import Operator, Settings, Trait
 from aioflow.authoring.setting import SettingPort
@@ -29,8 +30,7 @@ _LITERAL: Final = re.compile(r"""(?P<raw>\b[rR])?(?:\"\"\"|["'])""")
 _ESCAPE: Final = re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """The result of fitting a statement on an operator to certain input schemas and parameters.
 
     `bound` is None when a setting is wrong or not known yet; an output's schema is None when only

@@ -6,9 +6,10 @@ A `Routine` is a plan made ready for one set of parameter values; each call of i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.authoring.operator import Operator
 from aioflow.compiler.analysis import Analysis
@@ -28,8 +29,7 @@ from aioflow.relation import Schema
 Enclosing: TypeAlias = tuple[tuple[int, Hashable], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VariableReader:
+class VariableReader(msgspec.Struct, frozen=True):
     """A reader of a variable: an input of a step, an output of the plan, or a step that WAITs."""
 
     kind: Literal["input", "output", "wait"]
@@ -37,8 +37,7 @@ class VariableReader:
     port: int = 0  # which input of the step
 
 
-@dataclass(eq=False)
-class Routine:
+class Routine(msgspec.Struct, eq=False):
     """A plan with its routing table, for certain values of its parameters."""
 
     plan: Plan
@@ -53,12 +52,12 @@ class Routine:
     enclosing: Enclosing
     merged: frozenset[int]  # steps that an enclosing statement does the work of
     has_effects: bool
-    inference: Inference = field(repr=False)
+    inference: Inference
     order: tuple[int, ...] = ()  # steps that are no calls, each after those it reads; for a loop
     is_loop: bool = False  # every level is a function of its input's rows
-    _bystanders: dict[frozenset[int], frozenset[int]] = field(default_factory=dict, repr=False)
-    _schemas: dict[Schemas, Schemas] = field(default_factory=dict, repr=False)
-    _latest: tuple[Schemas, Schemas | None] = field(default=((), None), repr=False)
+    _bystanders: dict[frozenset[int], frozenset[int]] = msgspec.field(default_factory=dict)
+    _schemas: dict[Schemas, Schemas] = msgspec.field(default_factory=dict)
+    _latest: tuple[Schemas, Schemas | None] = ((), None)
 
     def schemas(self, inputs: Schemas) -> Schemas:
         """Return the schemas of all variables, as far as the inputs determine them; cached for later."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal
+
+import msgspec
 
 from aioflow.authoring.operator import Settings
 from aioflow.compiler.fitting import errors_schema, fit, value_or_unknown, wrong_numbers
@@ -34,8 +35,7 @@ _ROUNDS_AT_MOST: Final = 10
 _REMEMBERED_AT_MOST: Final = 10_000
 
 
-@dataclass(eq=False)
-class InferredCall:
+class InferredCall(msgspec.Struct, eq=False):
     """A plan as it is called with certain parameters and input schemas."""
 
     scope: ParameterScope
@@ -43,11 +43,11 @@ class InferredCall:
     outputs: Schemas
     # How many recursive calls lie around the one that first came to this.
     depth: int = 0
-    schemas: dict[str, Schema | None] = field(default_factory=dict)
-    bound: dict[int, Settings | None] = field(default_factory=dict)
-    problems: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
-    calls: dict[int, InferredCall] = field(default_factory=dict)
-    callers: dict[InferredCall, None] = field(default_factory=dict)
+    schemas: dict[str, Schema | None] = msgspec.field(default_factory=dict)
+    bound: dict[int, Settings | None] = msgspec.field(default_factory=dict)
+    problems: dict[int, tuple[Diagnostic, ...]] = msgspec.field(default_factory=dict)
+    calls: dict[int, InferredCall] = msgspec.field(default_factory=dict)
+    callers: dict[InferredCall, None] = msgspec.field(default_factory=dict)
     state: Literal["new", "running", "done", "queued"] = "new"
     # A result that this used has changed since.
     outdated: bool = False
@@ -67,8 +67,7 @@ class InferredCall:
         self.calls.clear()
 
 
-@dataclass(frozen=True)
-class _Code:
+class _Code(msgspec.Struct, frozen=True):
     """The statements of a plan, ready to be followed."""
 
     statements: Sequence[Resolved | None]

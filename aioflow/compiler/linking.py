@@ -6,7 +6,8 @@ Each plan is linked once. The check reports the mistakes found by that; later us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from aioflow.authoring.operator import Registry
 from aioflow.compiler.callgraph import CallGraph

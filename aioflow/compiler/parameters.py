@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import NAME_PATTERN, Constant, ParameterReference, Plan
@@ -27,8 +28,7 @@ BUILT_IN: Final[Mapping[str, Any]] = {"run-id": "0", "task-id": "0", "started": 
 _PLACEHOLDER = re.compile(rf"\$(?P<literal>\$)?\{{(?:(?P<name>{NAME_PATTERN})\}})?")
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A use of a parameter in a constant; `offset` is its place inside a string."""
 
     name: str
@@ -137,8 +137,7 @@ def _default(value: Constant, earlier: Mapping[str, Any]) -> Any:
         return UNKNOWN
 
 
-@dataclass(frozen=True)
-class ParameterScope:
+class ParameterScope(msgspec.Struct, frozen=True):
     """The parameter values in force in one call of a plan.
 
     `enclosing` holds those of the other plans of a mutual recursion that this call is part of: a
@@ -147,7 +146,7 @@ class ParameterScope:
 
     plan: Plan
     values: Mapping[str, Any]
-    enclosing: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    enclosing: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def outermost(cls, plan: Plan, given: Mapping[str, Any]) -> ParameterScope:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from aioflow.authoring.operator import Operator
 from aioflow.compiler.findings import Findings
@@ -26,8 +27,7 @@ _UNUSED: Final = {
 }
 
 
-@dataclass(frozen=True)
-class CheckedPlan:
+class CheckedPlan(msgspec.Struct, frozen=True):
     """A plan as far as it is understood: its wiring, its statements and its schemas."""
 
     wiring: Wiring

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
+import msgspec
+
 from aioflow.authoring.operator import Operator, Registry
 from aioflow.compiler.parameters import substitute
 from aioflow.errors import Diagnostic, suggestion
@@ -150,8 +152,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
 
 
-@dataclass
-class _Binding:
+class _Binding(msgspec.Struct, dict=True):
     """One statement on its way to a Resolved."""
 
     statement: Statement
@@ -159,10 +160,10 @@ class _Binding:
     report: Report
     variables: Collection[str]
     parameters: Collection[str]
-    settings: dict[str, Constant] = field(default_factory=dict)
-    spans: dict[str, Span | None] = field(default_factory=dict)
+    settings: dict[str, Constant] = msgspec.field(default_factory=dict)
+    spans: dict[str, Span | None] = msgspec.field(default_factory=dict)
     # Settings without a value because of a mistake that was reported: their names were misspelt, for one.
-    excused: set[str] = field(default_factory=set)
+    excused: set[str] = msgspec.field(default_factory=set)
     has_wrong_inputs: bool = False
 
     def __post_init__(self) -> None:

@@ -8,8 +8,10 @@ statement of the outermost call then does the work of all of these.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from aioflow.authoring.context import Position
 from aioflow.authoring.operator import BatchFunction, Firing, Operator
@@ -22,16 +24,14 @@ from aioflow.plan import Plan
 from aioflow.relation import Schema
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """Where an output of a call leads: to an output of the plan, through merging statements of one key."""
 
     output: int
     key: Hashable | None  # None: it is the output itself
 
 
-@dataclass(frozen=True)
-class MergedOutputs:
+class MergedOutputs(msgspec.Struct, frozen=True):
     """The ways of a tail call's outputs; None for one that is not needed."""
 
     paths: tuple[Path | None, ...]
@@ -123,8 +123,7 @@ class Counted(Protocol):
     def take(self) -> Mapping[str, int]: ...
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A step's settings and output schemas for certain schemas of its inputs.
 
     `inputs` are these schemas; an open one also lists the attributes that the settings asked of it.
@@ -243,7 +242,10 @@ class Step:
     def _bind_listing(self, given: Schemas) -> Bound:
         """Bind, and list in open schemas the attributes asked of them, until no more are asked."""
         inputs = tuple(
-            [replace(schema) if schema is not None and schema.open else schema for schema in given]
+            [
+                msgspec.structs.replace(schema) if schema is not None and schema.open else schema
+                for schema in given
+            ]
         )
         while True:
             try:

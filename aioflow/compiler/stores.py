@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
 from aioflow.compiler.findings import Findings, named
@@ -113,8 +114,7 @@ def _with_access(uses: Sequence[StoreUse | None], *kinds: str) -> set[int]:
     return {number for number, use in enumerate(uses) if use is not None and use.access in kinds}
 
 
-@dataclass(frozen=True)
-class ReadBack:
+class ReadBack(msgspec.Struct, frozen=True):
     """Statements by plan and number: those that read what others wrote, and those others."""
 
     reads: frozenset[tuple[str, int]]
@@ -170,8 +170,7 @@ _WRITERS_AT_MOST: Final = 10_000
 _COMPARED_AT_MOST: Final = 20
 
 
-@dataclass(frozen=True)
-class StoreStatement:
+class StoreStatement(msgspec.Struct, frozen=True):
     """A statement in one call of its plan, and the call around that."""
 
     activation: InferredCall
@@ -186,8 +185,7 @@ class StoreStatement:
         return found[::-1]
 
 
-@dataclass(frozen=True)
-class TableWriter:
+class TableWriter(msgspec.Struct, frozen=True):
     """A statement that writes a table."""
 
     step: StoreStatement

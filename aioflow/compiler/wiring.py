@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from aioflow.plan import Plan, Statement, Variable
 from aioflow.source import Span
@@ -15,8 +16,7 @@ HEADER: Final = -1
 NOBODY: Final = "_"
 
 
-@dataclass(frozen=True)
-class Producer:
+class Producer(msgspec.Struct, frozen=True):
     """Where a name gets its tuples, or its signal, from; `statement` is an index, or HEADER for an input."""
 
     kind: Literal["input", "output", "errors", "enable", "done"]
@@ -28,8 +28,7 @@ class Producer:
         return self.kind in ("enable", "done")
 
 
-@dataclass(frozen=True)
-class NameUse:
+class NameUse(msgspec.Struct, frozen=True):
     """Where a name is read; `statement` is HEADER for an output of the plan."""
 
     kind: Literal["argument", "wait", "output"]

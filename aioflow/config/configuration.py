@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from aioflow.config.entry_points import installed
 from aioflow.config.folders import config_folder, shown_path
@@ -148,8 +149,7 @@ class Configuration(Mapping[str, Any]):
 # --- reading ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Layer:
+class _Layer(msgspec.Struct, frozen=True):
     """Tables from one origin; paths in them are relative to `folder`."""
 
     tables: Mapping[str, Any]

@@ -9,10 +9,13 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.config.masking import MASK
 from aioflow.errors import InputError, suggestion
@@ -54,8 +57,7 @@ _OPTION = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Section(Generic[T]):
+class Section(msgspec.Struct, Generic[T], frozen=True, dict=True):
     """A table: `[http]`, or if it is `named` any number of them: `[host."example.org"]`.
 
     `refine` has, for some keys, a function that takes a value of the right type and returns it as it is to
@@ -66,7 +68,7 @@ class Section(Generic[T]):
     name: str
     kind: type[T]
     named: bool = False
-    refine: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    refine: Mapping[str, Callable[[Any], Any]] = msgspec.field(default_factory=dict)
     read_name: Callable[[str], str] = str
     in_environment: bool = True
 
@@ -98,8 +100,7 @@ class Section(Generic[T]):
         return converted if refine is None or converted is None else refine(converted)
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """One key of a table; `choices` are the types that its value may have."""
 
     name: str
@@ -302,8 +303,7 @@ PLANS = Section("plans", PlansSettings)
 # --- values in force ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SettingValue:
+class SettingValue(msgspec.Struct, frozen=True):
     """A value in force and its origin."""
 
     place: Place

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import msgspec
+
 from aioflow.authoring.function import AggregateFunction, aggregate_functions
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
@@ -20,8 +22,7 @@ _TAKES_ROWS = frozenset({"count"})
 _BUILT_IN = frozenset({"count", "sum", "avg", "min", "max", "first", "list"})
 
 
-@dataclass(frozen=True)
-class AggregateCall:
+class AggregateCall(msgspec.Struct, frozen=True):
     """`function([distinct] argument) as name`.
 
     `argument` gives a row's value, `position` is its column when it is a plain one; both are None for a
@@ -30,7 +31,7 @@ class AggregateCall:
 
     function: AggregateFunction
     as_name: str
-    argument: Evaluate | None = field(repr=False)
+    argument: Evaluate | None
     position: int | None
     distinct: bool
     type: Type | None

@@ -6,9 +6,10 @@ All kinds of settings share the helpers here: the constant must be text, an unbo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.syntax import Literal, Name, Node, write_literal
@@ -17,8 +18,7 @@ from aioflow.relation import Row, Schema, Type, Value, type_of_value
 Evaluate: TypeAlias = Callable[[Row], Value]
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """`evaluate(row)` gives the value, None for null. `type` is None where it is not known.
 
     `position` is set for a plain column, `constant` for what is the same for every row.

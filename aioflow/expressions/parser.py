@@ -6,10 +6,11 @@ The lists in settings are parsed here as well: projections, attributes, sort key
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, wraps
 from typing import NoReturn, TypeVar
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.syntax import (
@@ -361,8 +362,7 @@ def parse_expression(text: str) -> Node:
     return node
 
 
-@dataclass(frozen=True)
-class ProjectionItem:
+class ProjectionItem(msgspec.Struct, frozen=True):
     """`expression as name`."""
 
     offset: int
@@ -370,8 +370,7 @@ class ProjectionItem:
     node: Node
 
 
-@dataclass(frozen=True)
-class Star:
+class Star(msgspec.Struct, frozen=True):
     """`*` or `* except a, b`: all attributes but these."""
 
     offset: int
@@ -455,8 +454,7 @@ def _bare_name_follows(parser: Parser) -> bool:
 # --- sort keys ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SortItem:
+class SortItem(msgspec.Struct, frozen=True):
     """`expression desc nulls first`."""
 
     node: Node
@@ -488,8 +486,7 @@ def _sorted_by(parser: Parser) -> SortItem:
 # --- aggregates ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class AggregateItem:
+class AggregateItem(msgspec.Struct, frozen=True):
     """`call as name`; `name` is empty without `as`, and `written` is the call's own text."""
 
     node: FunctionCall

@@ -7,8 +7,9 @@ classes that Python compares as the language does are compared directly; all oth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from aioflow.expressions.operations import PLAIN_NUMBERS
 from aioflow.relation import Batch, Predicate, Row
@@ -17,8 +18,7 @@ Filter: TypeAlias = Callable[[Batch], Batch]
 Slow: TypeAlias = Callable[[Any], bool]
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(msgspec.Struct, frozen=True):
     """Whether a condition is true for a row: as a predicate, and as a filter of batches if that is faster."""
 
     predicate: Predicate

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
+import msgspec
+
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
@@ -27,8 +29,7 @@ from aioflow.relation import Batch, Row, Schema, identities, picker, value_ident
 from aioflow.values.counters import Counters
 
 
-@dataclass(frozen=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """A list of attributes, `"a, b"`: `names`, and their `positions` once the schema is known.
 
     `row` takes those columns of a row, always as a tuple.
@@ -64,7 +65,7 @@ class Attributes:
         return unbound if self.positions is None else picker(self.positions)
 
 
-class RepeatableAttributes(Attributes):
+class RepeatableAttributes(Attributes, frozen=True):
     """A list in which an attribute may appear more than once, as for the conversions of a format."""
 
     may_repeat = True
@@ -174,8 +175,7 @@ def _computed_rows(codes: tuple[Code, ...]) -> Filter:
     return compute
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(msgspec.Struct, frozen=True):
     """Attributes or expressions, `"url, lower(lang)"`: `names` are the attributes that they read.
 
     `of` gives a stand-in for each row of a batch: equal exactly when all values of the two rows are.
@@ -185,7 +185,7 @@ class Keys:
 
     text: str
     names: tuple[str, ...]
-    of: Callable[[Sequence[Row]], Sequence[Hashable]] = field(repr=False)
+    of: Callable[[Sequence[Row]], Sequence[Hashable]]
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Keys:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.syntax import Name
 from aioflow.relation import Schema, Type
 
 
-@dataclass(frozen=True)
-class ScopeColumn:
+class ScopeColumn(msgspec.Struct, frozen=True):
     """A place in the row, and its type where that is known; position -1 while the schema is not."""
 
     position: int
@@ -30,8 +30,7 @@ class Scope(Protocol):
 UNKNOWN = ScopeColumn(-1, None)
 
 
-@dataclass(frozen=True)
-class InputScope:
+class InputScope(msgspec.Struct, frozen=True):
     """The attributes of one input. `left.a` is the attribute that a join named so."""
 
     schema: Schema | None
@@ -48,8 +47,7 @@ class InputScope:
         return ScopeColumn(self.schema.position(name.text), self.schema.type_of(name.text))
 
 
-@dataclass(frozen=True)
-class JoinScope:
+class JoinScope(msgspec.Struct, frozen=True):
     """The attributes of two inputs, for rows of the left joined to rows of the right."""
 
     left: Schema | None

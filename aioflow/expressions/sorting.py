@@ -8,6 +8,8 @@ from decimal import Decimal
 from math import inf, nextafter
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
+
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
 from aioflow.expressions.compiler import Compiler
@@ -26,11 +28,10 @@ _FIRST, _LAST = (-100, 0), (100, 0)
 Place: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class SortKey:
+class SortKey(msgspec.Struct, frozen=True):
     """One key: what it sorts by, in which direction, and where nulls go."""
 
-    evaluate: Evaluate = field(repr=False)
+    evaluate: Evaluate
     position: int | None
     descending: bool
     nulls_first: bool

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import typing
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.operations import is_nan
@@ -18,31 +20,28 @@ from aioflow.relation import Document, Value
 from aioflow.values.text import LONGEST_NUMBER, exact_number, read_date, read_number
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
+class Node(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Part of an expression; `offset` is the place in its text that a message points at."""
 
     offset: int
-    height: int = field(init=False, default=1, repr=False)
 
-    def __post_init__(self) -> None:
-        height = 1 + max((child.height for child in self.children), default=0)
-        object.__setattr__(self, "height", height)
+    @cached_property
+    def height(self) -> int:
+        """The number of levels of the tree below, this one included."""
+        return 1 + max((child.height for child in self.children), default=0)
 
     @property
     def children(self) -> tuple[Node, ...]:
         return ()
 
 
-@dataclass(frozen=True, eq=False)
-class Literal(Node):
+class Literal(Node, frozen=True, eq=False):
     """A constant."""
 
     value: Value
 
 
-@dataclass(frozen=True, eq=False)
-class Name(Node):
+class Name(Node, frozen=True, eq=False):
     """An attribute; dots separate the parts: `left.zip`."""
 
     parts: tuple[str, ...]
@@ -52,8 +51,7 @@ class Name(Node):
         return ".".join(self.parts)
 
 
-@dataclass(frozen=True, eq=False)
-class Negative(Node):
+class Negative(Node, frozen=True, eq=False):
     """`-a`."""
 
     operand: Node
@@ -63,8 +61,7 @@ class Negative(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
-class Arithmetic(Node):
+class Arithmetic(Node, frozen=True, eq=False):
     """`a + b`, and likewise `-`, `*`, `/`, `//`, `%`."""
 
     sign: str
@@ -76,8 +73,7 @@ class Arithmetic(Node):
         return (self.left, self.right)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison(Node):
+class Comparison(Node, frozen=True, eq=False):
     """`a = b`, and likewise `!=`, `<`, `<=`, `>`, `>=`; other spellings are already replaced."""
 
     sign: str
@@ -89,8 +85,7 @@ class Comparison(Node):
         return (self.left, self.right)
 
 
-@dataclass(frozen=True, eq=False)
-class And(Node):
+class And(Node, frozen=True, eq=False):
     """`a and b and …`, flat."""
 
     parts: tuple[Node, ...]
@@ -100,8 +95,7 @@ class And(Node):
         return self.parts
 
 
-@dataclass(frozen=True, eq=False)
-class Or(Node):
+class Or(Node, frozen=True, eq=False):
     """`a or b or …`, flat."""
 
     parts: tuple[Node, ...]
@@ -111,8 +105,7 @@ class Or(Node):
         return self.parts
 
 
-@dataclass(frozen=True, eq=False)
-class Not(Node):
+class Not(Node, frozen=True, eq=False):
     """`not a`; the negative forms of `in`, `between`, `like` and `matches` are inside one as well."""
 
     operand: Node
@@ -122,8 +115,7 @@ class Not(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
-class Concatenation(Node):
+class Concatenation(Node, frozen=True, eq=False):
     """`a || b || …`, flat."""
 
     parts: tuple[Node, ...]
@@ -133,8 +125,7 @@ class Concatenation(Node):
         return self.parts
 
 
-@dataclass(frozen=True, eq=False)
-class In(Node):
+class In(Node, frozen=True, eq=False):
     """`a in (b, …)`."""
 
     operand: Node
@@ -145,8 +136,7 @@ class In(Node):
         return (self.operand, *self.choices)
 
 
-@dataclass(frozen=True, eq=False)
-class Between(Node):
+class Between(Node, frozen=True, eq=False):
     """`a between low and high`."""
 
     operand: Node
@@ -158,8 +148,7 @@ class Between(Node):
         return (self.operand, self.low, self.high)
 
 
-@dataclass(frozen=True, eq=False)
-class Like(Node):
+class Like(Node, frozen=True, eq=False):
     """`a like pattern escape character`, or `ilike`."""
 
     operand: Node
@@ -172,8 +161,7 @@ class Like(Node):
         return (self.operand, self.pattern, *((self.escape,) if self.escape else ()))
 
 
-@dataclass(frozen=True, eq=False)
-class Matches(Node):
+class Matches(Node, frozen=True, eq=False):
     """`a matches pattern`."""
 
     operand: Node
@@ -184,8 +172,7 @@ class Matches(Node):
         return (self.operand, self.pattern)
 
 
-@dataclass(frozen=True, eq=False)
-class Is(Node):
+class Is(Node, frozen=True, eq=False):
     """`a is null`, `a is true`, `a is false`, or with `not`: `value` is None, True or False."""
 
     operand: Node
@@ -197,8 +184,7 @@ class Is(Node):
         return (self.operand,)
 
 
-@dataclass(frozen=True, eq=False)
-class Case(Node):
+class Case(Node, frozen=True, eq=False):
     """`case when condition then result … else default end`; with a subject each `when` is compared to it."""
 
     subject: Node | None
@@ -211,8 +197,7 @@ class Case(Node):
         return tuple(node for node in (self.subject, *inside, self.default) if node is not None)
 
 
-@dataclass(frozen=True, eq=False)
-class FunctionCall(Node):
+class FunctionCall(Node, frozen=True, eq=False):
     """`function(a, …)`; `star` is `count(*)`, `distinct` is for aggregate functions."""
 
     function: str

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
+
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, text_of, unbound
 from aioflow.expressions.operations import is_nan
@@ -34,14 +36,13 @@ _SPECIFICATION = re.compile(r"([+]?0?[0-9]*,?)(\.[0-9]+)?([dfeg])")
 _WIDEST, _MOST_DECIMALS = 1000, 100
 
 
-@dataclass(frozen=True)
-class Placeholder:
+class Placeholder(msgspec.Struct, frozen=True):
     """The form in which one value is written; `kind` is `s`, `q` or one of the number formats `d f e g`."""
 
     offset: int
     text: str
     kind: str
-    write: Callable[[Value], str] = field(repr=False)
+    write: Callable[[Value], str]
     name: str = ""
 
     @property
@@ -228,8 +229,7 @@ class Formatter:
     counters: Counters = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A text with `{name}` placeholders, or with `%s` conversions for listed attributes.
 
     Which of the two it is depends on whether attributes are listed, so its mistakes are found by

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.config.entry_points import installed
 from aioflow.language.literals import RAW_STRING
@@ -40,8 +41,7 @@ def end_of_body(text: str, start: int) -> int:
     return -1
 
 
-@dataclass(frozen=True)
-class ItemKind:
+class ItemKind(msgspec.Struct, frozen=True):
     """A kind of items: `KEYWORD name header { body }`.
 
     `parse` raises SettingError (its `offset` counts in the body, or in the header when its `setting`

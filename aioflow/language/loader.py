@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+
+import msgspec
 
 from aioflow.config.configuration import FILE_NAME, read_configuration
 from aioflow.config.sections import PLANS
@@ -90,8 +91,7 @@ def _near(name: str, files: Iterable[str]) -> str:
     return f"; did you mean {by_stem[near[0]]!r}?" if near else ""
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """A folder in which USE may find files, and the one that they must not leave."""
 
     folder: Path

@@ -7,9 +7,10 @@ mistake stays in its own piece and hides none in others; `lalr` parses each piec
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.errors import suggestion
 from aioflow.language.kinds import end_of_body, item_kinds
@@ -24,25 +25,23 @@ _PARTS = (*HEADER, "BODY")
 _EXPECTED_IN_PLAN = "expected INPUT, OUTPUT, PARAM, MAX_DEPTH, ONCE or BODY"
 
 
-@dataclass
-class Piece:
+class Piece(msgspec.Struct):
     """Tokens that belong together, and the token found after them."""
 
     tokens: list[Token]
     following: Token
 
 
-@dataclass
-class PlanPieces:
+class PlanPieces(msgspec.Struct):
     """A plan, split up. Tokens that are missing in the text are None."""
 
     keyword: Token
     name: Token | None
     opening: Token | None = None
-    entries: list[Piece] = field(default_factory=list)
+    entries: list[Piece] = msgspec.field(default_factory=list)
     body: Token | None = None
     body_opening: Token | None = None
-    statements: list[Piece] = field(default_factory=list)
+    statements: list[Piece] = msgspec.field(default_factory=list)
     body_closing: Token | None = None
     closing: Token | None = None
 
@@ -347,8 +346,7 @@ _EXPECTED = "expected PLAN, USE or another item"
 _PLAN_PART = re.compile(r"\b(?:(?:INPUT|OUTPUT)\s*:|BODY\s*\{)", re.IGNORECASE)
 
 
-@dataclass
-class UsePieces:
+class UsePieces(msgspec.Struct):
     """`USE "file"`."""
 
     keyword: Token
@@ -358,8 +356,7 @@ class UsePieces:
         return [("USE", self.keyword.start, self.path.end)]
 
 
-@dataclass
-class ItemPieces:
+class ItemPieces(msgspec.Struct):
     """An item of a kind that the language does not know, as offsets into the text."""
 
     keyword: Token

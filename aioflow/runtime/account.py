@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.authoring.services import AccountEntry
 from aioflow.config.masking import masked
@@ -23,8 +25,7 @@ from aioflow.wholeness import WHOLE, Marks, Reason
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class OutputAccount:
+class OutputAccount(msgspec.Struct, frozen=True):
     """One output: its rows, and whether any may be missing or wrong."""
 
     rows: int
@@ -41,8 +42,7 @@ class OutputAccount:
         return {"rows": self.rows, "whole": whole, "partial": partial, "doubtful": doubtful}
 
 
-@dataclass(frozen=True)
-class RunAccount:
+class RunAccount(msgspec.Struct, frozen=True):
     """The report of a run, or of a run so far.
 
     `errors` counts failures by kind: those that ERRORS took, and the one that ended the run. `counters` are

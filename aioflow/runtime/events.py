@@ -6,36 +6,33 @@ No event is built while there is no listener.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 # A run is stopped when its results have lost their reader, and interrupted when the reader was cancelled, as
 # by Ctrl-C. A program that runs plans for others may refuse a run, which then never begins.
 Outcome: TypeAlias = Literal["not started", "running", "ended", "failed", "stopped", "interrupted", "refused"]
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """Something that happened at a time of the loop's clock, in seconds, in one run."""
 
     time: float
     run_id: str
 
 
-@dataclass(frozen=True)
-class RunStarted(Event):
+class RunStarted(Event, frozen=True):
     plan: str
 
 
-@dataclass(frozen=True)
-class RunEnded(Event):
+class RunEnded(Event, frozen=True):
     plan: str
     error: str | None = None
     outcome: Outcome = "ended"
 
 
-@dataclass(frozen=True)
-class RunCommitted(Event):
+class RunCommitted(Event, frozen=True):
     """Writes and messages of a run became durable, for the first, second, … time; nothing is delivered yet.
 
     A successful run commits once, and before that at each of its checkpoints if its plan says COMMIT: batch.
@@ -46,8 +43,7 @@ class RunCommitted(Event):
     number: int = 1
 
 
-@dataclass(frozen=True)
-class MessagesDelivered(Event):
+class MessagesDelivered(Event, frozen=True):
     """Messages of the outbox were delivered after a commit. The figures include those of earlier runs."""
 
     plan: str
@@ -56,8 +52,7 @@ class MessagesDelivered(Event):
     waiting: int = 0  # tried again later
 
 
-@dataclass(frozen=True)
-class CallStarted(Event):
+class CallStarted(Event, frozen=True):
     """A call of a plan unfolded; `iteration` is its colour, `parent` its caller's.
 
     The further levels of a tail recursion whose steps keep no state are one call.
@@ -68,14 +63,12 @@ class CallStarted(Event):
     parent: int | None
 
 
-@dataclass(frozen=True)
-class CallEnded(Event):
+class CallEnded(Event, frozen=True):
     plan: str
     iteration: int
 
 
-@dataclass(frozen=True)
-class StepEvent(Event):
+class StepEvent(Event, frozen=True):
     """Something about one statement in one call."""
 
     plan: str
@@ -84,20 +77,17 @@ class StepEvent(Event):
     iteration: int
 
 
-@dataclass(frozen=True)
-class StepStarted(StepEvent):
+class StepStarted(StepEvent, frozen=True):
     pass
 
 
-@dataclass(frozen=True)
-class StepEnded(StepEvent):
+class StepEnded(StepEvent, frozen=True):
     rows_in: int = 0
     rows_out: int = 0
     dead: bool = False
 
 
-@dataclass(frozen=True)
-class FiringStarted(StepEvent):
+class FiringStarted(StepEvent, frozen=True):
     """A firing got its permit; `firing` pairs it with its end."""
 
     firing: int = 0
@@ -105,19 +95,16 @@ class FiringStarted(StepEvent):
     label: str = ""  # the subject of the firing, such as an address
 
 
-@dataclass(frozen=True)
-class FiringEnded(StepEvent):
+class FiringEnded(StepEvent, frozen=True):
     firing: int = 0
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class TupleFailed(StepEvent):
+class TupleFailed(StepEvent, frozen=True):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Warned(Event):
+class Warned(Event, frozen=True):
     message: str
 
 

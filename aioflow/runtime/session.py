@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from aioflow.authoring.context import RunInfo
 from aioflow.authoring.services import Services
@@ -26,8 +27,7 @@ Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
 MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")
 
 
-@dataclass(frozen=True)
-class RunSettings:
+class RunSettings(msgspec.Struct, frozen=True):
     """The settings of a run that do not change while it is under way."""
 
     mode: Mode

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from aioflow.runtime.totals import Active, RunTotals, Totals
 from aioflow.wholeness import Marks
 
 
-@dataclass(frozen=True)
-class StepStatistics:
+class StepStatistics(msgspec.Struct, frozen=True):
     """The work of one statement in all its calls.
 
     The waiting times are measured with `Engine(timing=True)`. They are zero for a statement that maps batches
@@ -31,11 +31,10 @@ class StepStatistics:
     waiting_input_seconds: float
     waiting_output_seconds: float
     waiting_permit_seconds: float
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ChannelStatistics:
+class ChannelStatistics(msgspec.Struct, frozen=True):
     """One reader's queue that is in use."""
 
     plan: str
@@ -49,8 +48,7 @@ class ChannelStatistics:
     ended: bool
 
 
-@dataclass(frozen=True)
-class RunStatistics:
+class RunStatistics(msgspec.Struct, frozen=True):
     """A run, as it stands."""
 
     elapsed_seconds: float
@@ -64,7 +62,7 @@ class RunStatistics:
     steps: tuple[StepStatistics, ...]
     channels: tuple[ChannelStatistics, ...]
     warnings: tuple[str, ...] = ()
-    marks: Mapping[str, Marks] = field(default_factory=dict)  # by output, if it has any
+    marks: Mapping[str, Marks] = msgspec.field(default_factory=dict)  # by output, if it has any
     nothing_found: tuple[str, ...] = ()  # messages about sources that ended successfully and found nothing
     notes: tuple[str, ...] = ()  # remarks that are no warnings
 

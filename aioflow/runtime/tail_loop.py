@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Bound, Step
@@ -50,8 +51,7 @@ class _LoopStep:
         return True
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(msgspec.Struct, frozen=True):
     """One step of a level: makes rows of one variable from those of another."""
 
     step: _LoopStep
@@ -61,8 +61,7 @@ class _Work:
     result: int
 
 
-@dataclass(frozen=True)
-class _Level:
+class _Level(msgspec.Struct, frozen=True):
     """The work of a level on rows of a certain schema."""
 
     works: tuple[_Work, ...]
@@ -70,8 +69,7 @@ class _Level:
     calls: tuple[tuple[int, Schema], ...]  # variables that the recursive calls read
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """Rows that are to enter a level."""
 
     schema: Schema

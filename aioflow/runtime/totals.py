@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from aioflow.compiler.step import Step
 from aioflow.runtime.stream import Stream
 
 
-@dataclass
-class Totals:
+class Totals(msgspec.Struct):
     """The work of all calls of one statement so far."""
 
     step: Step
@@ -31,8 +31,8 @@ class Totals:
     waiting_input_seconds: float = 0.0
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
-    counters: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)  # of the errors that were taken
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
+    kinds: Counter[str] = msgspec.field(default_factory=Counter)  # of the errors that were taken
 
     def fail(self, error: BaseException, *, ends_run: bool = False) -> None:
         """Count a firing that failed, wherever its failure goes."""

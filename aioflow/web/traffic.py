@@ -135,8 +135,7 @@ def note_attempt(
 _PAGES_BELOW = 400
 
 
-@dataclass(frozen=True)
-class RequestEnded(StepEvent):
+class RequestEnded(StepEvent, frozen=True):
     """A request of a statement was answered, by a host or from the cache, or failed."""
 
     request: HttpAttempt

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
+import msgspec
+
 from aioflow.errors import AioflowError, Diagnostic, SettingError, suggestion
 from aioflow.plan import Program
 from aioflow.source import Span
@@ -78,7 +80,7 @@ class WrapperFindings:
         if self._text.like is None or self._text.owns(found.span):
             return found
         message = f"{found.message} (from LIKE {self._text.like})"
-        return replace(found, message=message, span=self._text.like_span)
+        return msgspec.structs.replace(found, message=message, span=self._text.like_span)
 
 
 _COUNTING = ("number", "offset")

@@ -29,11 +29,13 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.clocks import PATIENCE_SECONDS
 

@@ -1,9 +1,9 @@
 """Random plans as data, and random texts of plans with comments in all places."""
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aioflow.language.statements import OWN_CLAUSES
 from aioflow.plan import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from aioflow.cli.config import effective_settings, engine_defaults
 from aioflow.cli.exit import guarded, has_colours

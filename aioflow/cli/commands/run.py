@@ -13,9 +13,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.cli.config import database_options, web_configuration, web_options
 from aioflow.cli.exit import (
@@ -134,8 +136,7 @@ def run(
     run_plan(options, given)
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True):
     """What the command line says about one run."""
 
     plan_path: str
@@ -151,7 +152,7 @@ class RunOptions:
     allow_empty: bool = False
     quiet: bool = False
     report: str | None = None
-    log: LogOptions = field(default_factory=LogOptions)
+    log: LogOptions = msgspec.field(default_factory=LogOptions)
 
 
 def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Protocol
 
-from rich.cells import cell_len, set_cell_size
-
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.files import Formulas
 from aioflow.operators.formats import Format, Writer, formats
@@ -192,6 +190,9 @@ class Columns:
     """The columns of one output, their widths fixed by its first rows and the terminal."""
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[Value]], width: int | None) -> None:
+        from rich.cells import cell_len, set_cell_size  # imported late: other formats do without it
+
+        self._length, self._cut = cell_len, set_cell_size
         self._names = [visible(name) for name in names]
         self._coloured = width is not None
         self._limited = width is not None
@@ -228,14 +229,14 @@ class Columns:
     def _widen(self, cells: Sequence[str]) -> None:
         """Let a column grow for a later cell, while the terminal has room for it."""
         for place, text in enumerate(cells):
-            missing = cell_len(text) - self._widths[place]
+            missing = self._length(text) - self._widths[place]
             if missing > 0:
                 self._widths[place] += max(0, min(missing, self._room - sum(self._widths)))
 
     def _placed(self, text: str, width: int, right: bool) -> str:
-        length = cell_len(text)
+        length = self._length(text)
         if length > width:
-            return set_cell_size(text, width - 1) + "…" if self._limited else text
+            return self._cut(text, width - 1) + "…" if self._limited else text
         return " " * (width - length) + text if right else text + " " * (width - length)
 
 

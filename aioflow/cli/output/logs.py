@@ -10,9 +10,10 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from aioflow.cli.exit import os_error_text, print_message
 from aioflow.config.masking import mask
@@ -31,8 +32,7 @@ COMMAND: Final = "aioflow.cli"
 _TOLD_ANYWAY: Final = (COMMAND, "aioflow.engine.warnings")
 
 
-@dataclass(frozen=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True):
     """The options of the command line for logs; `verbose` counts the -v, `quiet` shows warnings only."""
 
     verbose: int = 0
