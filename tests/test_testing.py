@@ -131,6 +131,36 @@ def test_callbacks_that_are_no_tasks_keep_their_order() -> None:
     assert all(run(main(), seed=seed) == list(range(20)) for seed in range(20))
 
 
+def test_answers_of_threads_come_while_the_next_step_is_chosen() -> None:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        answers = 0
+
+        def answer() -> None:
+            nonlocal answers
+            answers += 1
+
+        def flood() -> None:
+            for _ in range(3000):
+                loop.call_soon_threadsafe(answer)
+
+        # The search for an answer among many tasks takes so long that others come meanwhile.
+        spinning = [asyncio.create_task(spin()) for _ in range(300)]
+        await asyncio.gather(to_thread.run_sync(flood), *spinning)
+        return answers
+
+    async def spin() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert run(main(), seed=1) == 3000
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_a_deadlock_is_found_and_names_who_waits() -> None:
     async def waits_for_nothing() -> None:
         await asyncio.Event().wait()

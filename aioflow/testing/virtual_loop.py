@@ -101,7 +101,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             return ready.popleft()
         index = int(self._random.random() * len(ready))
         if _task_of(ready[index]) is None:
-            index = next(place for place, handle in enumerate(ready) if _task_of(handle) is None)
+            # Of a copy: threads that have an answer add to the ready ones meanwhile.
+            index = next(place for place, handle in enumerate(list(ready)) if _task_of(handle) is None)
         handle = ready[index]
         del ready[index]
         return handle
