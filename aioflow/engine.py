@@ -165,6 +165,7 @@ class Engine:
             await self._runs.close()
         finally:
             self.budget.threads.close()
+            await self.memory.disk.close()
             await self.services.close()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

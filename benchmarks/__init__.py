@@ -26,4 +26,5 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "sqlite_store",
     "postgres_store",
     "diff_memory",
+    "spilling",
 ]

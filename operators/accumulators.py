@@ -235,6 +235,10 @@ class Collected:
         self._function = function
         self._rows = RowBuffer(memory)
 
+    @property
+    def is_on_disk(self) -> bool:
+        return self._rows.is_on_disk
+
     def add(self, values: Sequence[Value]) -> None:
         self._rows.append([(value,) for value in values])
 
@@ -272,6 +276,12 @@ class Distinct:
     def __init__(self, accumulator: Accumulator, memory: MemoryBudget) -> None:
         self._accumulator = accumulator
         self._seen = KeySet(memory)
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._seen.is_on_disk or (
+            isinstance(self._accumulator, Collected) and self._accumulator.is_on_disk
+        )
 
     def add(self, values: Sequence[Value]) -> None:
         self._accumulator.add(self._seen.add_new(value_identities(values), values))

@@ -21,7 +21,7 @@ State: TypeAlias = list[Accumulator]
 
 
 class AggregateCalls:
-    """The aggregate functions of a statement, with their arguments. `start` makes the state of a group."""
+    """The aggregate functions of a statement, their states, and the values that are added to those."""
 
     def __init__(self, functions: Aggregates, schema: Schema, memory: MemoryBudget) -> None:
         self.functions = functions
@@ -54,6 +54,11 @@ class AggregateCalls:
         for accumulator, argument in zip(state, self._arguments, strict=True):
             accumulator.add(argument(rows))
 
+    @staticmethod
+    def is_on_disk(state: State) -> bool:
+        """Whether a state reads from disk when rows are added, or at its end."""
+        return any(isinstance(each, Collected | Distinct) and each.is_on_disk for each in state)
+
     def _argument(self, call: AggregateCall) -> Callable[[Sequence[Row]], Sequence[Value]]:
         """Return a function that computes the values of a call's argument."""
         evaluate, position, schema = call.argument, call.position, self.schema
@@ -84,6 +89,11 @@ class Whole:
         self._calls = calls
         self._state = calls.start()
         self._rows = RowBuffer(calls.memory) if packs else None
+        self.disk = calls.memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._calls.is_on_disk(self._state)
 
     def add(self, batch: Batch) -> None:
         self._calls.add(self._state, batch)
@@ -111,6 +121,11 @@ class KeptGroups:
         self._packs = packs
         self._keys, self._values = keys_of(by), picker(by)
         self._groups = KeyedRows(calls.memory)
+        self.disk = calls.memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._groups.is_on_disk
 
     def add(self, batch: Batch) -> None:
         self._groups.add_all(self._keys(batch), batch)
@@ -142,9 +157,15 @@ class RunningGroups:
         self._group_bytes = _STATE_BYTES * (len(calls) + len(by))
         self._reserved = 0
         self._full = False
+        self.disk = calls.memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._others.is_on_disk
 
     def add(self, batch: Batch) -> None:
         groups: dict[Hashable, Batch] = {}
+        others: Batch = []
         for key, row in zip(self._keys(batch), batch, strict=True):
             if key in groups:
                 groups[key].append(row)
@@ -155,7 +176,9 @@ class RunningGroups:
             if known is not None:
                 self._calls.add(known[1], rows)
             else:
-                self._others.add(rows)
+                others += rows
+        if others:
+            self._others.add(others)
 
     def _new(self, key: Hashable, row: Row) -> tuple[Row, State] | None:
         if self._full or not self._calls.memory.reserve(self._group_bytes):

@@ -286,6 +286,7 @@ async def _staged(
             write.add(stored := take(batch))
             if stored:
                 yield stored
+        await write.settle()
     except CommitError:
         raise
     except DiskFullError as error:

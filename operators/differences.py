@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -14,7 +14,7 @@ from aioflow.expressions import Attributes
 from aioflow.operators.held import when_ended
 from aioflow.operators.quantities import Duration, PositiveCount, Share
 from aioflow.relation import Batch
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, off_loop, walk
 from aioflow.state import (
     APART_SECONDS,
     CONFIRMING_RUNS,
@@ -160,30 +160,29 @@ async def _compared(
         await _note_empty_baseline(wish, rel, db, context)
         return
     with opened as difference:
-        if difference.is_large:
-            await context.in_thread(difference.arrange)
+        await off_loop(difference, difference.arrange)
         transaction.stage(db, difference.write, position=context.position)
         yield To("removed", difference.table_schema)
         storable = Storable(rel.schema or Schema(()), db, context)
         async for batch in _batches(taken, rel, context):
             storable.check(batch)
-            difference.compare(batch)
+            await off_loop(difference, difference.compare, batch)
         await _judge(difference, rel, wish, context)
         for name, batches in (
             ("added", difference.added()),
             ("changed", difference.changed()),
             ("removed", difference.removed()),
         ):
-            for batch in batches:
+            async for batch in walk(difference, batches):
                 yield To(name, batch)
                 await context.sleep(0)
-        difference.take_over_silently()
+        await off_loop(difference, difference.take_over_silently)
         transaction.complete(difference.write)
 
 
 async def _batches(taken: RowBuffer, rel: Stream, context: Context) -> AsyncGenerator[Batch, None]:
     """Yield the tuples that were taken before, and then those still to come."""
-    for batch in taken.batches():
+    async for batch in walk(taken, taken.batches()):
         yield batch
         await context.sleep(0)
     async for batch in rel.batches():
@@ -201,14 +200,9 @@ async def _note_empty_baseline(wish: DiffSpec, rel: Stream, db: str | None, cont
     transaction.complete(write)
 
 
-async def _at_once(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function that takes no time."""
-    return function(*arguments)
-
-
 async def _judge(difference: Difference, rel: Stream, wish: DiffSpec, context: Context) -> None:
     """Decide which changes are reported, and warn about those that are held back."""
-    call = context.in_thread if difference.takes_time else _at_once
+    call = context.in_thread if difference.takes_time else partial(off_loop, difference)
     judgement = await call(difference.settle, rel.marks)
     if difference.repeated:
         await call(difference.check_repeated)

@@ -16,6 +16,7 @@ from aioflow.operators.function_calls import DependentJoin, FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
 from aioflow.relation import UNTOLD, Batch, Type
+from aioflow.runtime.spill import off_loop, walk
 
 # --- apply --------------------------------------------------------------------------------------
 
@@ -147,8 +148,8 @@ async def aggregate(
     width = len(by.names) if by is not None else 0
     with tallied(context, functions), closing(_aggregation(calls, by, packs)) as aggregation:
         async for batch in rel.batches():
-            aggregation.add(batch)
-        for results in in_batches(aggregation.results()):
+            await off_loop(aggregation, aggregation.add, batch)
+        async for results in walk(aggregation, in_batches(aggregation.results())):
             if relation and not packs:  # it is not read
                 results = [(*row[:width], None, *row[width:]) for row in results]
             yield results

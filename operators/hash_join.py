@@ -2,8 +2,6 @@
 
 Both sides are stored in tables that spill. Once an input has ended, rows of the other need not be stored: a
 short input joined to an endless one takes no more memory than the short one.
-
-The tables are made for speed: most keys have one row, which needs no list.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from aioflow import Row, Stream
 from aioflow.operators.keyed import Favouring, Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
 from aioflow.runtime.memory import MemoryBudget, batch_size
-from aioflow.runtime.spill import KeyedRows, KeySet
+from aioflow.runtime.spill import KeyedRows, KeySet, walk
 
 _KEY_BYTES = 80  # a key and its slot in a dict
 
@@ -24,13 +22,20 @@ Found: TypeAlias = Row | list[Row] | None
 
 
 class JoinTable:
-    """Rows by key; rows that do not fit in memory are on disk."""
+    """The rows of one side by key; those that do not fit in memory are on disk.
+
+    Most keys have one row, which is stored without a list around it.
+    """
 
     def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._reserved = 0
         self._rows: dict[Hashable, Row | list[Row]] = {}
         self._others: KeyedRows | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._others is not None and self._others.is_on_disk
 
     def add_all(self, keys: Sequence[Hashable], rows: Sequence[Row]) -> None:
         """Add rows, one for each key."""
@@ -116,6 +121,10 @@ class Side(Keyed):
         self._count += 1
         return (*row, self._count)
 
+    @property
+    def is_on_disk(self) -> bool:
+        return self.rows.is_on_disk or self.matched.is_on_disk
+
     def close(self) -> None:
         self.rows.close()
         self.matched.close()
@@ -140,15 +149,20 @@ class HashJoin:
         # If right rows are not needed whole again, only their tails are stored.
         self._keeps_tails = tail is not None and rest is None and right.pad is None
         self._matched_keys = KeySet(memory)
+        self.disk = memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._left.is_on_disk or self._right.is_on_disk or self._matched_keys.is_on_disk
 
     async def results(self) -> AsyncGenerator[Batch, None]:
         left, right = self._left, self._right
         try:
             async for stream, batch in Favouring(left.stream, right.stream):
                 side, other = (left, right) if stream is left.stream else (right, left)
-                for found in self._receive(side, other, batch):
+                async for found in walk(self, self._receive(side, other, batch)):
                     yield found
-            for unmatched in self._settle():
+            async for unmatched in walk(self, self._settle()):
                 yield unmatched
         finally:
             left.close()

@@ -7,13 +7,13 @@ from contextlib import ExitStack, aclosing
 
 from aioflow import Context, Schema, To
 from aioflow.relation import Batch
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, walk
 
 
 async def when_ended(
     items: AsyncGenerator[To | Batch, None], context: Context, only: str = ""
 ) -> AsyncGenerator[To, None]:
-    """All that an operator yields, once it has ended well; plain rows are for its only output."""
+    """Give all that an operator yields, once it has ended well; plain rows are for its only output."""
     opened: list[To] = []
     held: dict[str, RowBuffer] = {}
     with ExitStack() as stack:
@@ -29,5 +29,5 @@ async def when_ended(
         for result in opened:
             yield result
         for output, buffer in held.items():
-            for batch in buffer.batches():
+            async for batch in walk(buffer, buffer.batches()):
                 yield To(output, batch)

@@ -1,28 +1,29 @@
-"""Rows by key, the ground of joins and set operators: the keys of a batch, and which rows share one."""
+"""Rows by key, for joins and set operators: the keys of a batch, and the rows that share one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from aioflow import Row, Stream, interleave
 from aioflow.relation import Batch, identities, value_identities
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import KeyedRows, KeySet
+from aioflow.runtime.spill import KeyedRows, KeySet, off_loop
 
 Keys: TypeAlias = Sequence[Any]  # each a value, or a tuple of several, in the form in which they compare
-Rest: TypeAlias = Callable[[Row, Row], bool]  # what must hold of a left and a right row beside the equality
+Rest: TypeAlias = Callable[[Row, Row], bool]  # a condition on a left and a right row beside the equality
 
 _OUTPUT_ROWS = 1024
 _MOST_IN_A_ROW = 32
 
 
 def keys_of(positions: Sequence[int]) -> Callable[[Batch], Keys]:
-    """A function that gives the keys of a batch: those columns of its rows."""
+    """Return a function that gives the keys of a batch: those columns of its rows."""
     if len(positions) == 1:
         return partial(_single_keys, positions[0])
     if not positions:
@@ -51,7 +52,7 @@ class Keyed:
         return self.stream.ended and not self.stream.has_rows
 
     def split(self, batch: Batch) -> tuple[Keys, Batch, Batch]:
-        """Keys and rows that can match, and the rows that cannot."""
+        """Return keys and rows that can match, and the rows that cannot."""
         keys = self._keys_of(batch)
         if self.nulls_match or None not in (keys if self._is_single else chain.from_iterable(keys)):
             return keys, batch, []
@@ -84,7 +85,7 @@ class Favouring:
         first = self._first
         if self._in_a_row < _MOST_IN_A_ROW and not (first.ended and not first.has_rows):
             self._in_a_row += 1
-            await asyncio.sleep(0)  # lets who writes to it go on
+            await asyncio.sleep(0)  # lets its writer go on
             batch = first.take()
             if batch is not None:
                 return first, batch
@@ -93,7 +94,7 @@ class Favouring:
 
 
 def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:
-    """Rows in lists of a bearable length."""
+    """Give rows in lists of a bounded length."""
     batch: Batch = []
     for row in rows:
         batch.append(row)
@@ -105,79 +106,111 @@ def in_batches(rows: Iterable[Row]) -> Iterator[Batch]:
 
 
 async def matching(left: Keyed, right: Keyed, memory: MemoryBudget) -> AsyncGenerator[Batch, None]:
-    """The left rows whose key appears on the right, each as soon as both have come."""
+    """Give the left rows whose key appears on the right, each as soon as both have come."""
     with KeySet(memory) as seen, KeyedRows(memory) as waiting:
         async for stream, batch in Favouring(right.stream, left.stream):
             if stream is right.stream:
                 keys, _, _ = right.split(batch)
-                fresh = seen.add_new(keys, keys)
-                found = list(chain.from_iterable(waiting.get_all(fresh)))
+                fresh = await off_loop(seen, seen.add_new, keys, keys)
+                found = list(chain.from_iterable(await off_loop(waiting, waiting.get_all, fresh)))
             else:
                 keys, batch, _ = left.split(batch)
-                found = [row for key, row in zip(keys, batch, strict=True) if key in seen]
+                known = await off_loop(seen, seen.known, keys)
+                found = list(compress(batch, known))
                 if len(found) < len(batch) and not right.over:
-                    missed = [(key, row) for key, row in zip(keys, batch, strict=True) if key not in seen]
-                    waiting.add_all([key for key, _ in missed], [row for _, row in missed])
+                    missed = [not is_known for is_known in known]
+                    pairs = list(compress(keys, missed)), list(compress(batch, missed))
+                    await off_loop(waiting, waiting.add_all, *pairs)
             if found:
                 yield found
 
 
 async def differing(left: Keyed, right: Keyed, memory: MemoryBudget) -> AsyncGenerator[Batch, None]:
-    """The left rows whose key does not appear on the right, which is read to its end first."""
+    """Give the left rows whose key does not appear on the right, which is read to its end first."""
     with KeySet(memory) as seen:
         async for batch in right.stream.batches():
             keys, _, _ = right.split(batch)
-            seen.add_new(keys, keys)
+            await off_loop(seen, seen.add_new, keys, keys)
         async for batch in left.stream.batches():
             keys, possible, found = left.split(batch)
-            found += [row for key, row in zip(keys, possible, strict=True) if key not in seen]
+            known = await off_loop(seen, seen.known, keys)
+            found += [row for row, is_known in zip(possible, known, strict=True) if not is_known]
             if found:
                 yield found
 
 
-async def matching_where(  # noqa: C901  # both arms share what has arrived and what waits
+class _Matching:
+    """The left rows for which a right row of the same key meets the rest of the condition."""
+
+    def __init__(self, left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget) -> None:
+        self._left = left
+        self._right = right
+        self._rest = rest
+        self._arrived = KeyedRows(memory)
+        # Left rows that wait have a number in an additional column, by which those that left are known.
+        self._waiting = KeyedRows(memory)
+        self._gone = KeySet(memory)
+        self._number = 0
+        self.disk = memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._arrived.is_on_disk or self._waiting.is_on_disk or self._gone.is_on_disk
+
+    def receive_right(self, batch: Batch) -> Batch:
+        """Return the left rows that waited for these right ones."""
+        keys, rows, _ = self._right.split(batch)
+        found: Batch = []
+        for row, candidates in zip(rows, self._waiting.get_all(keys), strict=True):
+            for each in candidates:
+                if each[-1] not in self._gone and self._rest(each[:-1], row):
+                    self._gone.add(each[-1])
+                    found.append(each[:-1])
+        if not self._left.over:
+            self._arrived.add_all(keys, rows)
+        return found
+
+    def receive_left(self, batch: Batch) -> Batch:
+        """Return the rows that match one of those on the right; the others wait."""
+        keys, rows, _ = self._left.split(batch)
+        found: Batch = []
+        for key, row, partners in zip(keys, rows, self._arrived.get_all(keys), strict=True):
+            if any(self._rest(row, partner) for partner in partners):
+                found.append(row)
+            elif not self._right.over:
+                self._waiting.add(key, (*row, self._number))
+                self._number += 1
+        return found
+
+    def close(self) -> None:
+        for structure in (self._arrived, self._waiting, self._gone):
+            structure.close()
+
+
+async def matching_where(
     left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget
 ) -> AsyncGenerator[Batch, None]:
-    """The left rows for which a right row of the same key meets the rest of the condition."""
-    number = 0
-    # Left rows that wait have a number in an additional column, by which those that left are known.
-    with KeyedRows(memory) as arrived, KeyedRows(memory) as waiting, KeySet(memory) as gone:
+    """Give the left rows for which a right row of the same key meets the rest of the condition."""
+    with closing(_Matching(left, right, rest, memory)) as rows:
         async for stream, batch in Favouring(right.stream, left.stream):
-            found: Batch = []
-            if stream is right.stream:
-                keys, rows, _ = right.split(batch)
-                for row, candidates in zip(rows, waiting.get_all(keys), strict=True):
-                    for each in candidates:
-                        if each[-1] not in gone and rest(each[:-1], row):
-                            gone.add(each[-1])
-                            found.append(each[:-1])
-                if not left.over:
-                    arrived.add_all(keys, rows)
-            else:
-                keys, rows, _ = left.split(batch)
-                for key, row, partners in zip(keys, rows, arrived.get_all(keys), strict=True):
-                    if any(rest(row, partner) for partner in partners):
-                        found.append(row)
-                    elif not right.over:
-                        waiting.add(key, (*row, number))
-                        number += 1
-            if found:
+            receive = rows.receive_right if stream is right.stream else rows.receive_left
+            if found := await off_loop(rows, receive, batch):
                 yield found
 
 
 async def differing_where(
     left: Keyed, right: Keyed, rest: Rest, memory: MemoryBudget
 ) -> AsyncGenerator[Batch, None]:
-    """The left rows for which no right row of the same key meets the rest of the condition."""
+    """Give the left rows for which no right row of the same key meets the rest of the condition."""
     with KeyedRows(memory) as arrived:
         async for batch in right.stream.batches():
             keys, rows, _ = right.split(batch)
-            arrived.add_all(keys, rows)
+            await off_loop(arrived, arrived.add_all, keys, rows)
         async for batch in left.stream.batches():
             keys, rows, found = left.split(batch)
             found += [
                 row
-                for row, partners in zip(rows, arrived.get_all(keys), strict=True)
+                for row, partners in zip(rows, await off_loop(arrived, arrived.get_all, keys), strict=True)
                 if not any(rest(row, partner) for partner in partners)
             ]
             if found:

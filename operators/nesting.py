@@ -26,7 +26,7 @@ from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import KeyedRows, RowBuffer
+from aioflow.runtime.spill import KeyedRows, RowBuffer, off_loop, walk
 from aioflow.values.coercion import Declaration, relation_of, row_of_mapping
 
 _PIECE_ROWS = 1024
@@ -73,9 +73,10 @@ async def pack(
         positions = by.positions or ()
         keys, values = keys_of(positions), picker(positions)
         async for batch in rel.batches():
-            groups.add_all(keys(batch), batch)
-        for _, group in groups.items():  # noqa: PERF102  # not a dict
-            yield (*values(group[0]), embedded(schema, group, context.memory))
+            await off_loop(groups, groups.add_all, keys(batch), batch)
+        async for some in walk(groups, groups.groups()):
+            for _, group in some:
+                yield (*values(group[0]), embedded(schema, group, context.memory))
 
 
 async def collected(rel: Stream, memory: MemoryBudget) -> RowBuffer:

@@ -10,7 +10,7 @@ from aioflow import AioflowError, Context, Schema, SettingError, Stream, interle
 from aioflow.authoring.operator import Firing, Settings, StoreUse
 from aioflow.messages import Delivery, EmailContent, ShortMessages
 from aioflow.relation import UNTOLD, Batch, Row
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, walk
 
 Post: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[None]]
 
@@ -100,7 +100,7 @@ async def _told_whole(
         contents = await context.in_thread(messages.for_relation, rel.schema or UNTOLD, rows)
         _warn(messages, context)
         await post(contents)
-        for batch in rows.batches():
+        async for batch in walk(rows, rows.batches()):
             yield batch
 
 
@@ -119,7 +119,8 @@ async def told_together(
         contents = await context.in_thread(content.for_relations, relations)
         _warn(content, context)
         await post(contents)
-        for batch in kept[rels[0]].batches():
+        first = kept[rels[0]]
+        async for batch in walk(first, first.batches()):
             yield batch
 
 

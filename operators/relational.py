@@ -21,7 +21,7 @@ from aioflow.operators.keyed import (
 )
 from aioflow.operators.tally import tallied
 from aioflow.relation import Batch, Type, identities_of, picker
-from aioflow.runtime.spill import KeySet
+from aioflow.runtime.spill import KeySet, off_loop
 
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 
@@ -177,7 +177,7 @@ async def distinct(
     )
     with KeySet(context.memory) as seen:
         async for batch in rel.batches():
-            fresh = seen.add_new(keys(batch), batch)
+            fresh = await off_loop(seen, seen.add_new, keys(batch), batch)
             if fresh:
                 yield fresh
 

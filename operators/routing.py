@@ -15,7 +15,7 @@ from aioflow.authoring.operator import Settings
 from aioflow.expressions import SortKeys
 from aioflow.operators.quantities import Count, Share
 from aioflow.relation import Batch, Value
-from aioflow.runtime.spill import SortedRows
+from aioflow.runtime.spill import SortedRows, walk
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -187,7 +187,9 @@ async def sort(rel: Stream, *, by: SortKeys, context: Context) -> AsyncGenerator
     with SortedRows(context.memory, by.key) as rows:
         async for batch in rel.batches():
             rows.append(batch)
-        for batch in rows.batches():
+            if rows.is_full:
+                await rows.disk.call(rows.write_run)
+        async for batch in walk(rows, rows.batches()):
             yield batch
 
 

@@ -11,7 +11,7 @@ from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes
 from aioflow.operators.keyed import Keyed, differing, matching
 from aioflow.relation import UNTOLD, Batch, identities, identities_of, picker
-from aioflow.runtime.spill import KeySet
+from aioflow.runtime.spill import KeySet, off_loop
 
 
 def paired(first: Schema, other: Schema) -> list[int]:
@@ -97,7 +97,7 @@ async def union(*inputs: Stream, all: bool = False, context: Context) -> AsyncGe
                     orders[stream] = _ordering(schema, listed, len(listed) - len(stream.schema))
                     keys[stream] = identities_of(listed.pick(schema.names))
                 rows = orders[stream](batch)
-                fresh = rows if all else seen.add_new(keys[stream](rows), rows)
+                fresh = rows if all else await off_loop(seen, seen.add_new, keys[stream](rows), rows)
                 if fresh:
                     yield fresh
 
@@ -179,7 +179,9 @@ async def intersect(
     async with aclosing(matching(left, right, context.memory)) as found:
         with KeySet(context.memory) as seen:
             async for batch in found:
-                kept = batch if on is not None else seen.add_new(identities(batch), batch)
+                kept = batch
+                if on is None:
+                    kept = await off_loop(seen, seen.add_new, identities(batch), batch)
                 if kept:
                     yield kept
 
@@ -206,6 +208,8 @@ async def minus(
     async with aclosing(differing(left, right, context.memory)) as found:
         with KeySet(context.memory) as seen:
             async for batch in found:
-                kept = batch if on is not None else seen.add_new(identities(batch), batch)
+                kept = batch
+                if on is None:
+                    kept = await off_loop(seen, seen.add_new, identities(batch), batch)
                 if kept:
                     yield kept

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from aioflow.authoring.context import Context, Release
 from aioflow.errors import ReleasedError, RunError
 from aioflow.relation import Batch, Row
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, off_loop, walk
 from aioflow.runtime.stream import Stream
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class ConcurrentCalls(Generic[T]):
     async def _arrival(self) -> None:
         """Wait until results can leave, or all is over."""
         while not self._early:
-            self._let_leave()
+            await self._let_leave()
             self._start_calls()  # now that there is room
             if self._early:
                 return
@@ -151,12 +151,12 @@ class ConcurrentCalls(Generic[T]):
     def _is_over(self) -> bool:
         return not (self._pending or self._running or self._waiting or self._leaving) and self._exhausted
 
-    def _let_leave(self) -> None:
+    async def _let_leave(self) -> None:
         while len(self._early) < self._early_at_most:
             if self._leaving is not None:
                 row, held = self._leaving
-                some = [(row, result) for result in islice(self._rest, _EARLY_AT_MOST)]
-                self._early.extend(some)
+                some: list[T] = await off_loop(held, list, islice(self._rest, _EARLY_AT_MOST))
+                self._early.extend((row, result) for result in some)
                 if not some:
                     held.close()
                     self._leaving = None
@@ -219,7 +219,7 @@ class ConcurrentCalls(Generic[T]):
             self._pending.extend(batch)
             self._let_others_pass()
             return True
-        if self._rows.ended:
+        if self._rows.ended and not self._rows.has_rows:
             self._exhausted = True
         else:
             self._reading = self._spawn(self._rows.receive())
@@ -314,7 +314,7 @@ class ConcurrentCalls(Generic[T]):
         if call.held is not None and not self._ordered:
             held, call.held = call.held, None
             with held:
-                for each in _results(held):
+                async for each in walk(held, _results(held)):
                     await self._give(call.row, each)
 
     async def _give(self, row: Row, result: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from aioflow.authoring.context import Position
 from aioflow.compiler.graph import Routine
 from aioflow.compiler.step import Schemas, Step
+from aioflow.errors import ClosedError
 from aioflow.plan import Plan
 from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import CallEnded, CallStarted
@@ -35,7 +36,7 @@ from aioflow.runtime.tail_loop import TailLoop
 from aioflow.wholeness import WHOLE, Marks
 
 
-def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
+def hand_over(stream: Stream, targets: Sequence[Target], session: Session, completion: Completion) -> None:
     """Let other targets read in place of a stream, from its first row on."""
     stream.listener = None
     if not targets:
@@ -43,17 +44,26 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
         return
     # A stream that must see every row stays in between. It leaves when all readers have left.
     relay = Outlet(targets)
-    if isinstance(stream, EntryStream):
-        relay.on_unread = lambda: stream.let_go() if relay.unread else None
     if not any(target.reads for target in targets):  # they have left before it began
         stream.close()
         relay.end()
         return
     if stream.schema is not None:
         relay.open(stream.schema)
+    if stream.has_rows_on_disk:
+        completion.enter()
+        session.tasks.spawn(_hand_over_from_disk(stream, targets, relay, session, completion))
+    else:
+        _connect(stream, targets, relay)
+
+
+def _connect(stream: Stream, targets: Sequence[Target], relay: Outlet) -> None:
+    """Hand over a stream whose rows are all in memory."""
     if isinstance(stream, EntryStream):
+        relay.on_unread = lambda: stream.let_go() if relay.unread else None
         stream.forward_to(relay)
         return
+    relay.on_unread = None
     for source in tuple(stream.sources):
         source.replace(stream, targets)
     while (batch := stream.take()) is not None:
@@ -62,6 +72,28 @@ def hand_over(stream: Stream, targets: Sequence[Target]) -> None:
     relay.end(dead=stream.dead)
     stream.sources.clear()
     stream.release()
+
+
+async def _hand_over_from_disk(
+    stream: Stream, targets: Sequence[Target], relay: Outlet, session: Session, completion: Completion
+) -> None:
+    """Pass on the rows that are on disk, which takes time, and then hand over the stream."""
+    relay.on_unread = lambda: stream.close() if relay.unread else None
+    try:
+        with session.tasks.at_work():
+            while stream.has_rows_on_disk and (batch := await stream.receive()) is not None:
+                if relay.push(batch):
+                    await relay.drain()
+            if not stream.closed:
+                _connect(stream, targets, relay)
+    except ClosedError:
+        pass  # all readers that needed the rows have left
+    except Exception as error:
+        session.tasks.fail(error)
+        return
+    if stream.closed:
+        relay.end()  # bystanders may be left
+    completion.leave()
 
 
 class CallScope:
@@ -208,7 +240,7 @@ class Call:
             if variable in self.routine.outputs:
                 targets[variable].append(EndWatch(self.completion))
             if variable not in adopted:
-                hand_over(stream, targets[variable])
+                hand_over(stream, targets[variable], self.session, self.completion)
         for gate in self.gates:
             # Streams that got rows or ended meanwhile have notified their gates; the others have none.
             if isinstance(gate, Activation) and (not gate.streams or adopted):
@@ -434,7 +466,7 @@ class CallStep(Activation):
             stream.is_bystander,
             self.iteration,
         )
-        hand_over(stream, [loop])
+        hand_over(stream, [loop], self.session, self.completion)
         self._entrance.unfolded()
         loop.mark_left(self.outlets)
         for outlet in self.outlets:
@@ -479,7 +511,7 @@ class CallStep(Activation):
             if port in self.step.handed_down:
                 stream.discard()
             else:
-                hand_over(stream, [CutOff(self.session, self.step)])
+                hand_over(stream, [CutOff(self.session, self.step)], self.session, self.completion)
         for outlet in self.outlets:
             outlet.end(dead=True)
         self._finish(dead=True)

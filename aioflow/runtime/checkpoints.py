@@ -142,4 +142,4 @@ class Checkpoints:
     def _is_quiet(self) -> bool:
         """Whether no row is under way, except in sources."""
         session = self._session
-        return not session.tasks.has_deferred_calls and all(step.is_idle for step in session.totals.active)
+        return not session.tasks.has_deferred_work and all(step.is_idle for step in session.totals.active)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
 from aioflow.authoring.operator import BatchFunction
@@ -12,7 +12,7 @@ from aioflow.errors import OperatorError, SettingError, message_of
 from aioflow.relation import Batch, Relation, Row, Schema
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, walk
 from aioflow.wholeness import Marks
 
 _TURN_ROWS = 1024
@@ -69,11 +69,10 @@ class HeldResults:
         """End the outlet once its rows have left."""
         self._endings[outlet] = dead
 
-    def batches(self) -> Iterator[tuple[Outlet, Batch]]:
-        """Yield all rows, to be passed on; end outlets that the operator had ended."""
+    def outlets(self) -> Iterator[tuple[Outlet, AsyncIterator[Batch]]]:
+        """Yield each outlet and its rows, to be passed on; end outlets that the operator had ended."""
         for outlet, rows in self._rows.items():
-            for batch in rows.batches():
-                yield outlet, batch
+            yield outlet, walk(rows, rows.batches())
             if outlet in self._endings:
                 outlet.end(self._endings[outlet])
 

@@ -1,64 +1,69 @@
-"""The account of what a run may keep in memory, and the life of whatever keeps rows on it."""
+"""The account of the memory that runs may use for rows, and the life of the structures that use it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from threading import RLock
 from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from aioflow.relation import Document, Relation, Row, RowStore
+from aioflow.runtime.disk import DiskThread
 
 T = TypeVar("T")
 
 
 class MemoryBudget:
-    """An account of the bytes that rows may take before they go to disk: one for an engine, with one
-    for each of its runs, which closes with the run whatever was left open on it.
+    """An account of the bytes that rows may take before they go to disk.
+
+    An engine has one, and each of its runs has one within it. The account of a run closes, with the run,
+    every structure that was left open on it.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, engine: MemoryBudget | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.spilled_rows = 0
         self.open_files = 0
+        self.disk: DiskThread = DiskThread() if engine is None else engine.disk
         self._open: set[Spillable] = set()
         # Those that became part of a value end with it; these sets let them end earlier.
         self._in_values: WeakSet[Spillable] = WeakSet()
         self._handed_out: WeakSet[Spillable] = WeakSet()
-        self._engine: MemoryBudget | None = None
+        self._engine = engine
+        # The loop and the disk thread both reserve. Reentrant: a structure may be collected, and so release,
+        # at any moment.
+        self._lock: RLock = RLock() if engine is None else engine._lock
 
     def for_run(self) -> MemoryBudget:
-        """An account within this one."""
-        account = MemoryBudget(self.limit_bytes)
-        account._engine = self
-        return account
+        """Return an account within this one."""
+        return MemoryBudget(self.limit_bytes, self)
 
     def reserve(self, size: int) -> bool:
-        """Take `size` bytes from the account, if they are there."""
-        if self._engine is not None:
-            granted = self._engine.reserve(size)
-        else:
-            granted = self.used_bytes + size <= self.limit_bytes
-        if granted:
-            self.used_bytes += size
-        return granted
+        """Take `size` bytes from the account, if they are there; return whether they are."""
+        common = self if self._engine is None else self._engine
+        with self._lock:
+            if common.used_bytes + size > common.limit_bytes:
+                return False
+            self._change("used_bytes", size)
+            return True
 
     def release(self, size: int) -> None:
-        self.used_bytes -= size
-        if self._engine is not None:
-            self._engine.release(size)
+        self._change("used_bytes", -size)
 
     def count_spilled(self, rows: int) -> None:
-        self.spilled_rows += rows
-        if self._engine is not None:
-            self._engine.count_spilled(rows)
+        self._change("spilled_rows", rows)
 
     def count_files(self, change: int) -> None:
-        self.open_files += change
-        if self._engine is not None:
-            self._engine.count_files(change)
+        self._change("open_files", change)
+
+    def _change(self, name: str, change: int) -> None:
+        """Change a number of this account and of the one around it."""
+        with self._lock:
+            for account in (self,) if self._engine is None else (self, self._engine):
+                setattr(account, name, getattr(account, name) + change)
 
     def enter(self, structure: Spillable) -> None:
         self._open.add(structure)
@@ -68,12 +73,12 @@ class MemoryBudget:
         self._in_values.discard(structure)
 
     def enter_value(self, structure: Spillable) -> None:
-        """A structure became part of a value: it is closed with the run, unless somebody gets the value."""
+        """Close a structure that became part of a value with the run, unless the value is handed out."""
         self._open.discard(structure)
         self._in_values.add(structure)
 
     def hand_out(self, rows: Iterable[Row]) -> None:
-        """Leave the structures in these rows to whoever gets the rows."""
+        """Leave the structures in these rows to the receiver of the rows."""
         if not self._in_values:
             return
         pending = [rows]
@@ -88,18 +93,18 @@ class MemoryBudget:
                     pending.append(relation.rows)
 
     def take_back(self) -> None:
-        """Close what was handed out after all: nobody gets the rows."""
+        """Close the structures that were handed out after all: their rows have no receiver."""
         for structure in tuple(self._handed_out):
             structure.close()
 
     def close(self) -> None:
-        """Close every structure that is still open, those in values that nobody got included."""
+        """Close every structure that is still open, also those in values that were not handed out."""
         for structure in (*self._open, *self._in_values):
             structure.close()
 
 
 class SpilledRows(RowStore):
-    """The rows of a relation in a structure that may be on disk. What is on disk embeds no structure."""
+    """The rows of a relation in a structure that may be on disk. Rows on disk embed no structure."""
 
     @property
     def structure(self) -> Spillable:
@@ -114,12 +119,12 @@ def _relations_in(rows: Iterable[Row]) -> Iterator[Relation]:
 
 
 def row_size(row: Row) -> int:
-    """About how many bytes a row takes."""
+    """Return about how many bytes a row takes."""
     return sys.getsizeof(row) + sum(map(_value_size, row))
 
 
 def batch_size(rows: Sequence[Row]) -> int:
-    """About how many bytes a batch takes, from a sample of it."""
+    """Return about how many bytes a batch takes, from a sample of it."""
     if len(rows) <= 4:
         return sum(map(row_size, rows))
     sample = rows[:: len(rows) // 4]
@@ -138,13 +143,22 @@ def _value_size(value: Any) -> int:
 
 
 class Spillable:
-    """The life of a structure that holds part of a Memory account and perhaps a file."""
+    """A structure that has a part of a memory account and perhaps a file; the base of those that spill."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         self._memory = memory
         self._reserved = 0
         self._closed = False
         memory.enter(self)
+
+    @property
+    def disk(self) -> DiskThread:
+        return self._memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether part of it is on disk, so that its methods may read or write there."""
+        raise NotImplementedError
 
     @property
     def is_closed(self) -> bool:
@@ -163,12 +177,20 @@ class Spillable:
     def close(self) -> None:
         """Give back memory and disk."""
         if not self._closed:
-            self._closed = True
-            self._memory.leave(self)
-            self.release_all()
+            self._give_back()
             self.close_files()
 
+    def _give_back(self) -> None:
+        self._closed = True
+        self._memory.leave(self)
+        self.release_all()
+
     def close_files(self) -> None:
+        """Forget all rows, and have the disk thread close the file."""
+        raise NotImplementedError
+
+    def forget_files(self) -> None:
+        """Leave the file to its own end, which comes when the disk thread does not use it any more."""
         raise NotImplementedError
 
     def __enter__(self: T) -> T:
@@ -180,5 +202,8 @@ class Spillable:
         self.close()
 
     def __del__(self) -> None:
-        # A structure that was handed out inside a value has no other end than being forgotten.
-        self.close()
+        # A structure that was handed out inside a value has no other end than being forgotten. No thread is
+        # asked to do anything here: an object may be collected while that very thread is being asked.
+        if not self._closed:
+            self._give_back()
+            self.forget_files()

@@ -296,9 +296,10 @@ class OperatorStep(Activation):
     async def _hand_on(self, held: HeldResults) -> None:
         self._held = None
         try:
-            for outlet, batch in held.batches():
-                if outlet.push(batch):
-                    await self._drain()
+            for outlet, batches in held.outlets():
+                async for batch in batches:
+                    if outlet.push(batch):
+                        await self._drain()
         finally:
             held.close()
 

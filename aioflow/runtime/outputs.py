@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from aioflow.relation import Batch, Row, Schema
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Reordered, Target
 from aioflow.runtime.room import Room
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, walk
 from aioflow.wholeness import WHOLE, Marks
 
 
@@ -24,7 +24,7 @@ class OutputQueue:
         self.first_arrival: float | None = None
         self.last_arrival: float | None = None
         self.total_rows = 0
-        self._batches: deque[tuple[Port, Batch]] = deque()
+        self._batches: deque[tuple[Port, Batch | _KeptRows]] = deque()
         self._reader: Future[None] | None = None
         self.room = Room()
         self.was_cut = False  # rows were dropped, or more could have come
@@ -36,35 +36,63 @@ class OutputQueue:
         """Deliver rows."""
         if self._discards:
             return
-        self.last_arrival = asyncio.get_running_loop().time()
-        if self.first_arrival is None:
-            self.first_arrival = self.last_arrival
-        self.rows += len(rows)
-        self.total_rows += len(rows)
-        port.rows += len(rows)
-        if self._batches and self._batches[-1][0] is port:
-            self._batches[-1][1].extend(rows)
+        self._count(port, len(rows))
+        latest = self._batches[-1] if self._batches else None
+        if latest is not None and latest[0] is port and isinstance(latest[1], list):
+            latest[1].extend(rows)
         else:
             self._batches.append((port, list(rows)))
         self._wake()
+
+    def put_kept(self, port: Port, kept: RowBuffer) -> None:
+        """Deliver the rows of a buffer. Those on disk are read when they are taken."""
+        if self._discards:
+            kept.close()
+            return
+        if not kept.is_on_disk:
+            for batch in kept.batches():
+                self.put(port, batch)
+            kept.close()
+            return
+        self._count(port, len(kept))
+        self._batches.append((port, _KeptRows(kept)))
+        self._wake()
+
+    def _count(self, port: Port, rows: int) -> None:
+        self.last_arrival = asyncio.get_running_loop().time()
+        if self.first_arrival is None:
+            self.first_arrival = self.last_arrival
+        self.rows += rows
+        self.total_rows += rows
+        port.rows += rows
         self.room.is_full = self.rows >= self.capacity_rows
 
     async def take(self) -> tuple[Port, Batch] | None:
         """Return the next batch; None when the run has ended or failed."""
-        while not self._batches:
-            if self._done:
-                self.was_read_out = not self._discards
-                return None
-            self._reader = asyncio.get_running_loop().create_future()
-            try:
-                await self._reader
-            finally:
-                self._reader = None
-        port, batch = self._batches.popleft()
-        self.rows -= len(batch)
-        if self.rows < self.capacity_rows:
-            self.room.free()
-        return port, batch
+        while True:
+            while not self._batches:
+                if self._done:
+                    self.was_read_out = not self._discards
+                    return None
+                await self._arrival()
+            port, first = self._batches[0]
+            batch = await first.next_batch() if isinstance(first, _KeptRows) else first
+            if not self._batches or self._batches[0][1] is not first:
+                continue  # the rows were dropped while they were read
+            if batch is first or batch is None:
+                self._batches.popleft()
+            if batch is not None:
+                self.rows -= len(batch)
+                if self.rows < self.capacity_rows:
+                    self.room.free()
+                return port, batch
+
+    async def _arrival(self) -> None:
+        self._reader = asyncio.get_running_loop().create_future()
+        try:
+            await self._reader
+        finally:
+            self._reader = None
 
     def close(self, *, discard: bool = False) -> None:
         """End the queue; with `discard`, for a run that is broken off, also drop rows that were not read."""
@@ -78,6 +106,21 @@ class OutputQueue:
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+class _KeptRows:
+    """The rows of a buffer on disk, on their way to the reader of the results."""
+
+    def __init__(self, kept: RowBuffer) -> None:
+        self._kept = kept
+        self._batches = walk(kept, kept.batches())
+
+    async def next_batch(self) -> Batch | None:
+        """Return the next rows, or None after the last ones."""
+        async for batch in self._batches:
+            return batch
+        self._kept.close()
+        return None
 
 
 class Port:
@@ -121,9 +164,4 @@ class Port:
     def end(self, outlet: Outlet, dead: bool) -> None:
         self._producers -= 1
         if not self._producers and self._kept is not None:
-            for batch in self._batches():
-                self._queue.put(self, batch)
-            self._kept.close()
-
-    def _batches(self) -> Iterator[Batch]:
-        return iter(()) if self._kept is None else self._kept.batches()
+            self._queue.put_kept(self, self._kept)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from aioflow.compiler.declarations import Keys
 from aioflow.compiler.step import Step
@@ -141,6 +142,11 @@ class Turn:
             return False
         return checkpoints is None or self._level == 1 or checkpoints.is_open
 
+    def guard(self, callback: Callable[[], None]) -> None:
+        """Call a function; if that fails, so does the run."""
+        if not self._session.tasks.stopping:
+            self._session.tasks.guard(callback)
+
     def when_it_comes(self, callback: Callable[[], None]) -> None:
         """Call back when the turn may have come."""
         if self._levels is not None and not self._levels.is_open(self._level):
@@ -224,7 +230,7 @@ class EntryStream(Stream):
     can_be_adopted = False
 
     def forward_to(self, relay: Outlet) -> None:
-        """Pass on present and future rows to the readers in the called plan."""
+        """Pass on the rows that are there, which are in memory, and those to come to the called plan."""
         while (batch := self.take()) is not None:
             relay.push(batch)
         self._relay = relay
@@ -265,10 +271,15 @@ class EntryStream(Stream):
         if not self._turn.has_come:
             self._turn.when_it_comes(self._go_on)
             return
-        kept, self._kept = self._kept, None
-        while kept.length:
-            self._let_in(kept.popleft(), [])
-        kept.close()
+        while self._kept is not None and self._kept.length:
+            if not self._kept.is_ready:
+                self._kept.fetch(partial(self._turn.guard, self._go_on))
+                return
+            self._let_in(self._kept.popleft(), [])
+        if self._kept is None:
+            return  # all readers left meanwhile
+        self._kept.close()
+        self._kept = None
         if self._is_over:
             self.finish()
 

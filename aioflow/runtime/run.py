@@ -390,6 +390,7 @@ class Run:
                     await self._close_services()
             finally:
                 self._close()
+                await self.session.memory.disk.settle()  # its files are closed before control returns
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

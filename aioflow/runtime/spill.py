@@ -1,108 +1,95 @@
-"""What an operator must remember: in memory up to a limit, then on disk.
+"""Rows and keys that an operator must remember: in memory up to a limit, then on disk.
 
-Files are anonymous (unlinked as soon as they are made), so that even a killed process leaves none
-behind; that is also why pickles are safe in them: nobody else can ever write there.
+Rows in order go to a file; rows and keys that are looked up go to a private SQLite database.
 
-Rows and keys that are found again by key: in memory up to the limit, then in a private SQLite database.
+All disk work is done by the disk thread of the engine. Methods that write rows in order hand them over and
+return. Methods that look up or read wait for the answer: an operator calls them by `off_loop` and `walk`,
+which call them in that thread once the structure is on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-import pickle
-import struct
 import sys
-import tempfile
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import chain
-from operator import itemgetter
-from typing import Any, BinaryIO, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from aioflow.errors import ClosedError
 from aioflow.relation import Batch, Relation, Row, Schema
+from aioflow.runtime.disk import off_loop, walk
 from aioflow.runtime.memory import MemoryBudget, Spillable, SpilledRows, batch_size, row_size
+from aioflow.runtime.temporary_files import MOST_VARIABLES, DiskTable, SpillFile
+
+__all__ = [
+    "KeySet",
+    "KeyedRows",
+    "MemoryBudget",
+    "RowBuffer",
+    "RowQueue",
+    "SortedRows",
+    "batch_size",
+    "off_loop",
+    "walk",
+]
 
 T = TypeVar("T")
+Group = tuple[Hashable, list[Row]]
 
-_MOST_VARIABLES = 256  # of one SQL statement
 _KEY_OVERHEAD_BYTES = 120  # a slot in a set or dict, and the tuple around a key
+_CHUNK_ROWS = 1024
+_PIECE_ROWS = 256  # of a sorted run, of which one piece is in memory while runs are merged
+_FETCHED_BATCHES = 4  # read from a queue's file at once
 
 
-class _DiskTable:
-    """Pickled entries by hash in a private temporary SQLite database."""
+class _KeyedStructure(Spillable):
+    """A structure whose overflow is in a table on disk."""
 
     def __init__(self, memory: MemoryBudget) -> None:
-        import sqlite3  # only runs that spill pay for it
+        super().__init__(memory)
+        self._disk: DiskTable | None = None
 
-        self._memory = memory
-        # The empty name makes SQLite use an anonymous file, written only as its cache overflows.
-        self.connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        memory.count_files(1)
-        for pragma in (
-            "journal_mode = OFF",
-            "synchronous = OFF",
-            "cache_size = -2048",
-            "locking_mode = EXCLUSIVE",
-        ):
-            self.connection.execute(f"PRAGMA {pragma}")
-        self.connection.execute("BEGIN")
-        # An index of its own stays small: what was never added is told by it alone.
-        self.connection.execute("CREATE TABLE entries (hash INTEGER, entry BLOB)")
-        self.connection.execute("CREATE INDEX by_hash ON entries (hash)")
+    @property
+    def is_on_disk(self) -> bool:
+        return self._disk is not None
 
-    def add(self, entries: Sequence[tuple[int, Any]]) -> None:
-        """Add entries, each with its hash."""
-        # In order of their hashes: neighbours go to one page of the index.
-        rows = ((code, pickle.dumps(entry, 5)) for code, entry in sorted(entries, key=itemgetter(0)))
-        self.connection.executemany("INSERT INTO entries VALUES (?, ?)", rows)
-        self._memory.count_spilled(len(entries))
+    def close_files(self) -> None:
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
 
-    def find(self, codes: Iterable[int]) -> dict[int, list[Any]]:
-        """The entries with one of these hashes, by hash and in the order of their arrival."""
-        found: dict[int, list[Any]] = {}
-        different = sorted(set(codes))
-        for start in range(0, len(different), _MOST_VARIABLES):
-            some = different[start : start + _MOST_VARIABLES]
-            places = ",".join("?" * len(some))
-            query = f"SELECT hash, entry FROM entries WHERE hash IN ({places}) ORDER BY rowid"
-            for code, entry in self.connection.execute(query, some):
-                found.setdefault(code, []).append(pickle.loads(entry))
-        return found
-
-    def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """All entries with their hashes, in the order of those."""
-        for code, entry in self.connection.execute("SELECT hash, entry FROM entries ORDER BY hash, rowid"):
-            yield code, pickle.loads(entry)
-
-    def close(self) -> None:
-        self.connection.close()
-        self._memory.count_files(-1)
+    def forget_files(self) -> None:
+        if self._disk is not None:
+            self._disk.forget()
 
 
-class KeySet(Spillable):
+class KeySet(_KeyedStructure):
     """A set of keys that were seen."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._seen: set[Hashable] = set()
-        self._disk: _DiskTable | None = None
         self._length_on_disk = 0
 
     def __len__(self) -> int:
         return len(self._seen) + self._length_on_disk
 
     def __contains__(self, key: Hashable) -> bool:
-        if key in self._seen:
-            return True
+        return key in self._seen or (self._disk is not None and self.known((key,))[0])
+
+    def known(self, keys: Sequence[Hashable]) -> list[bool]:
+        """Return for each key whether it was seen."""
+        seen = self._seen
         if self._disk is None:
-            return False
-        code = hash(key)
-        return key in self._disk.find([code]).get(code, ())
+            return [key in seen for key in keys]
+        stored = self._disk.find(hash(key) for key in keys if key not in seen)
+        return [key in seen or key in stored.get(hash(key), ()) for key in keys]
 
     def add(self, key: Hashable) -> bool:
-        """Add a key; whether it is new."""
+        """Add a key; return whether it is new."""
         return bool(self.add_new((key,), (key,)))
 
     def add_new(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
@@ -111,7 +98,7 @@ class KeySet(Spillable):
             return self._add_on_disk(self._disk, keys, rows)
         fresh = self._add_in_memory(keys, rows)
         if fresh and not self.reserve(_key_size(keys[-1]) * len(fresh)):
-            self._disk = _DiskTable(self._memory)
+            self._disk = DiskTable(self._memory)
         return fresh
 
     def _add_in_memory(self, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
@@ -121,10 +108,10 @@ class KeySet(Spillable):
             return [row for row in rows if not (row in seen or add(row))]
         return [row for key, row in zip(keys, rows, strict=True) if not (key in seen or add(key))]
 
-    def _add_on_disk(self, disk: _DiskTable, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
+    def _add_on_disk(self, disk: DiskTable, keys: Sequence[Hashable], rows: Sequence[T]) -> list[T]:
         seen = self._seen
         others = [(hash(key), key, row) for key, row in zip(keys, rows, strict=True) if key not in seen]
-        stored = disk.find(code for code, _, _ in others)
+        stored = disk.find([code for code, _, _ in others])
         fresh, entries = [], []
         for code, key, row in others:
             known = stored.setdefault(code, [])
@@ -138,22 +125,19 @@ class KeySet(Spillable):
 
     def close_files(self) -> None:
         self._seen = set()
-        if self._disk is not None:
-            self._disk.close()
-            self._disk = None
+        super().close_files()
 
 
 def _key_size(key: Hashable) -> int:
     return _KEY_OVERHEAD_BYTES + (row_size(key) if isinstance(key, tuple) else sys.getsizeof(key))
 
 
-class KeyedRows(Spillable):
+class KeyedRows(_KeyedStructure):
     """Rows by key: many for each."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._rows: dict[Hashable, list[Row]] = {}
-        self._disk: _DiskTable | None = None
 
     def add(self, key: Hashable, row: Row) -> None:
         self.add_all((key,), (row,))
@@ -162,24 +146,24 @@ class KeyedRows(Spillable):
         """Add rows, one for each key."""
         if not rows:
             return
-        if self._disk is None and self.reserve(batch_size(rows) + _KEY_OVERHEAD_BYTES * len(rows)):
-            table = self._rows
-            for key, row in zip(keys, rows, strict=True):
-                if key in table:
-                    table[key].append(row)
-                else:
-                    table[key] = [row]
+        if self._disk is not None:
+            self._disk.add([(hash(key), (key, row)) for key, row in zip(keys, rows, strict=True)])
             return
-        if self._disk is None:
-            self._disk = _DiskTable(self._memory)
-        self._disk.add([(hash(key), (key, row)) for key, row in zip(keys, rows, strict=True)])
+        if not self.reserve(batch_size(rows) + _KEY_OVERHEAD_BYTES * len(rows)):
+            self._disk = DiskTable(self._memory)  # for the rows to come
+        table = self._rows
+        for key, row in zip(keys, rows, strict=True):
+            if key in table:
+                table[key].append(row)
+            else:
+                table[key] = [row]
 
     def get(self, key: Hashable) -> Sequence[Row]:
-        """The rows of a key, in the order in which they came."""
+        """Return the rows of a key, in the order in which they came."""
         return self.get_all((key,))[0]
 
     def get_all(self, keys: Sequence[Hashable]) -> list[Sequence[Row]]:
-        """The rows of each key."""
+        """Return the rows of each key."""
         get = self._rows.get
         if self._disk is None:
             return [get(key, ()) for key in keys]
@@ -190,16 +174,30 @@ class KeyedRows(Spillable):
             for key, code in zip(keys, codes, strict=True)
         ]
 
-    def items(self) -> Iterator[tuple[Hashable, list[Row]]]:
-        """Each key with its rows."""
+    def items(self) -> Iterator[Group]:
+        """Give each key with its rows."""
         if self._disk is None:
             yield from self._rows.items()
             return
-        for key in self._rows:
-            yield key, list(self.get(key))
+        kept = iter(self._rows)
+        while keys := list(islice(kept, MOST_VARIABLES)):
+            yield from ((key, list(rows)) for key, rows in zip(keys, self.get_all(keys), strict=True))
         yield from self._stored_items(self._disk)
 
-    def _stored_items(self, disk: _DiskTable) -> Iterator[tuple[Hashable, list[Row]]]:
+    def groups(self) -> Iterator[list[Group]]:
+        """Give keys with their rows, about a thousand rows at a time."""
+        groups: list[Group] = []
+        length = 0
+        for group in self.items():
+            groups.append(group)
+            length += len(group[1])
+            if length >= _CHUNK_ROWS:
+                yield groups
+                groups, length = [], 0
+        if groups:
+            yield groups
+
+    def _stored_items(self, disk: DiskTable) -> Iterator[Group]:
         code: int | None = None
         group: dict[Hashable, list[Row]] = {}
         for stored_code, (key, row) in disk:
@@ -212,67 +210,37 @@ class KeyedRows(Spillable):
 
     def close_files(self) -> None:
         self._rows = {}
-        if self._disk is not None:
-            self._disk.close()
-            self._disk = None
+        super().close_files()
 
 
-__all__ = ["KeySet", "KeyedRows", "MemoryBudget", "RowBuffer", "RowQueue", "SortedRows", "batch_size"]
-
-_CHUNK_ROWS = 1024
-_LENGTH = struct.Struct("<Q")
-
-
-class SpillFile:
-    """Batches one after the other in an anonymous file."""
+class _FiledStructure(Spillable):
+    """A structure whose overflow is in a file."""
 
     def __init__(self, memory: MemoryBudget) -> None:
-        self._memory = memory
-        self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="aioflow-"))  # noqa: SIM115  # closed in close
-        memory.count_files(1)
-        self.end = 0
+        super().__init__(memory)
+        self._file: SpillFile | None = None
 
-    def append(self, rows: Sequence[Row]) -> int:
-        """Write a batch; return the offset at which it stands."""
-        data = pickle.dumps(rows, protocol=5)
-        offset = self.end
-        self._file.seek(offset)
-        self._file.write(_LENGTH.pack(len(data)))
-        self._file.write(data)
-        self.end = offset + _LENGTH.size + len(data)
-        self._memory.count_spilled(len(rows))
-        return offset
+    @property
+    def is_on_disk(self) -> bool:
+        return self._file is not None
 
-    def read(self, offset: int) -> tuple[Batch, int]:
-        """The batch at an offset and the offset of the next one."""
-        self._file.seek(offset)
-        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-        return pickle.loads(self._file.read(length)), offset + _LENGTH.size + length
-
-    def batches(self, start: int = 0, end: int | None = None) -> Iterator[Batch]:
-        offset = start
-        while offset < (self.end if end is None else end):
-            batch, offset = self.read(offset)
-            yield batch
-
-    def clear(self) -> None:
-        self._file.truncate(0)
-        self.end = 0
-
-    def close(self) -> None:
-        self._memory.count_files(-1)
-        with suppress(OSError):  # what it could not flush nobody reads
+    def close_files(self) -> None:
+        if self._file is not None:
             self._file.close()
+            self._file = None
+
+    def forget_files(self) -> None:
+        if self._file is not None:
+            self._file.forget()
 
 
-class RowBuffer(Spillable):
+class RowBuffer(_FiledStructure):
     """Rows in the order in which they came; can be walked again and again."""
 
     def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._kept: list[Batch] = []
         self._tail: Batch = []
-        self._file: SpillFile | None = None
         self._length = 0
 
     def __len__(self) -> int:
@@ -291,8 +259,13 @@ class RowBuffer(Spillable):
             self._file.append(self._tail)
             self._tail = []
 
+    async def settle(self) -> None:
+        """Wait until the rows that were handed to the disk thread are written; raise the failure of one."""
+        if self._file is not None:
+            await self._file.settle()
+
     def batches(self) -> Iterator[Batch]:
-        """All rows, batch by batch."""
+        """Give all rows, batch by batch."""
         yield from self._kept
         if self._file is not None:
             yield from self._file.batches()
@@ -300,7 +273,7 @@ class RowBuffer(Spillable):
                 yield self._tail
 
     def relation(self, schema: Schema, *, is_list: bool = False) -> Relation:
-        """The rows as a value. The buffer is closed with the run, unless the value is among its results."""
+        """Return the rows as a value. The buffer closes with the run, unless the value is a result of it."""
         if self._file is None:
             rows = list(chain.from_iterable(self._kept))
             self.close()
@@ -309,14 +282,13 @@ class RowBuffer(Spillable):
         return Relation(schema, _StoredRows(self), is_list=is_list)
 
     def rows_in_memory(self) -> Iterator[Row]:
-        """The rows that are not on disk: only they can embed what is itself on disk."""
-        return chain(chain.from_iterable(self._kept), self._tail)
+        """Give the rows that are not on disk yet: only they can embed structures that are on disk."""
+        unwritten = () if self._file is None else self._file.unwritten
+        return chain(chain.from_iterable(self._kept), chain.from_iterable(unwritten), self._tail)
 
     def close_files(self) -> None:
         self._kept, self._tail = [], []
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        super().close_files()
 
 
 class _StoredRows(SpilledRows):
@@ -345,103 +317,142 @@ class _StoredRows(SpilledRows):
             self._check_open()
 
     def _check_open(self) -> None:
-        """Let nobody take for empty, or for all, what was closed."""
+        """Refuse to read a closed buffer: it would look empty, or end early."""
         if self._buffer.is_closed:
             raise ClosedError("the rows of this relation were released when its run ended")
 
 
-class RowQueue(Spillable):
-    """Rows that are held until somebody may use them: first in, first out, each read once."""
+class RowQueue(_FiledStructure):
+    """Rows that wait for their reader: first in, first out, each read once.
+
+    A reader that must not wait for the disk looks at `is_ready`, and has the next batches read by `fetch`.
+    """
 
     def __init__(self, memory: MemoryBudget) -> None:
         super().__init__(memory)
         self._head: deque[tuple[Batch, int]] = deque()
-        self._file: SpillFile | None = None
-        self._read_at = 0
+        self._read = 0  # batches of the file
+        self._fetching: asyncio.Future[list[Batch]] | None = None
+        self._failure: BaseException | None = None
         self.length = 0
 
     def append(self, batch: Batch) -> None:
         """Add a batch, which becomes the queue's own."""
         self.length += len(batch)
         size = batch_size(batch)
-        if (self._file is None or self._read_at == self._file.end) and self.reserve(size):
+        if (self._file is None or self._read == self._file.count) and self.reserve(size):
             self._head.append((batch, size))
             return
         if self._file is None:
             self._file = SpillFile(self._memory)
         self._file.append(batch)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the oldest batch is in memory."""
+        return bool(self._head) or self._failure is not None
+
+    @property
+    def has_rows_on_disk(self) -> bool:
+        return self._file is not None and self._read < self._file.count
+
+    def fetch(self, then: Callable[[], None]) -> None:
+        """Have the oldest batches read by the disk thread, and `then` called when they are in memory."""
+        if self._fetching is None and self._file is not None:
+            end = min(self._read + _FETCHED_BATCHES, self._file.count)
+            self._fetching = self.disk.start(list, map(self._file.read_here, range(self._read, end)))
+            self._fetching.add_done_callback(partial(self._fetched, then))
+
+    def _fetched(self, then: Callable[[], None], read: asyncio.Future[list[Batch]]) -> None:
+        error = None if read.cancelled() else read.exception()
+        if self._fetching is not read:  # the queue was closed, or its reader waited for the disk
+            return
+        self._fetching = None
+        if error is not None:
+            self._failure = error
+        elif not read.cancelled():
+            self._head.extend((batch, 0) for batch in read.result())
+            self._note_read(len(read.result()))
+        then()
+
+    def _note_read(self, batches: int) -> None:
+        assert self._file is not None
+        self._read += batches
+        if self._read == self._file.count:
+            self._file.clear()
+            self._read = 0
+
     def popleft(self) -> Batch:
-        """The oldest batch."""
+        """Return the oldest batch; where it is not in memory, wait for the disk."""
+        if self._failure is not None:
+            raise self._failure
         if self._head:
             batch, size = self._head.popleft()
             self._reserved -= size
             self._memory.release(size)
         else:
             assert self._file is not None
-            batch, self._read_at = self._file.read(self._read_at)
-            if self._read_at == self._file.end:
-                self._file.clear()
-                self._read_at = 0
+            self._fetching = None  # the batch is not to come twice
+            batch = self._file.read(self._read)
+            self._note_read(1)
         self.length -= len(batch)
         return batch
 
     def close_files(self) -> None:
         self._head.clear()
         self.length = 0
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._fetching = None
+        super().close_files()
 
 
-class SortedRows(Spillable):
+class SortedRows(_FiledStructure):
     """An external merge sort: runs that fit in memory are sorted and written, then merged. Stable."""
 
     def __init__(self, memory: MemoryBudget, key: Callable[[Row], Any]) -> None:
         super().__init__(memory)
         self._key = key
         self._run: Batch = []
-        self._file: SpillFile | None = None
         self._runs: list[tuple[int, int]] = []
+        self._is_short = False  # of memory
 
-    def append(self, batch: Sequence[Row]) -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether the run in memory should be written before more rows come."""
         # A run of a certain length is kept whatever the account says: runs of a few rows would be
         # merged by thousands.
-        if not self.reserve(batch_size(batch)) and len(self._run) >= _CHUNK_ROWS:
-            self._write_run()
+        return self._is_short and len(self._run) >= _CHUNK_ROWS
+
+    def append(self, batch: Sequence[Row]) -> None:
+        if self.is_full:
+            self.disk.wait(self.write_run)
         self._run.extend(batch)
+        self._is_short = not self.reserve(batch_size(batch))
 
     def batches(self) -> Iterator[Batch]:
-        """All rows in order."""
+        """Give all rows in order."""
         self._run.sort(key=self._key)
         if self._file is None:
-            for start in range(0, len(self._run), 256):
-                yield self._run[start : start + 256]
+            for start in range(0, len(self._run), _PIECE_ROWS):
+                yield self._run[start : start + _PIECE_ROWS]
             return
         runs = [chain.from_iterable(self._file.batches(start, end)) for start, end in self._runs]
         merged = heapq.merge(*runs, self._run, key=self._key)
-        batch: Batch = []
-        for row in merged:
-            batch.append(row)
-            if len(batch) == 256:
-                yield batch
-                batch = []
-        if batch:
+        while batch := list(islice(merged, _CHUNK_ROWS)):
             yield batch
 
-    def _write_run(self) -> None:
+    def write_run(self) -> None:
+        """Sort the rows in memory and write them; only in the disk thread."""
         if self._file is None:
             self._file = SpillFile(self._memory)
         self._run.sort(key=self._key)
-        start = self._file.end
-        for first in range(0, len(self._run), 256):
-            self._file.append(self._run[first : first + 256])
-        self._runs.append((start, self._file.end))
+        start = self._file.count
+        for first in range(0, len(self._run), _PIECE_ROWS):
+            self._file.append(self._run[first : first + _PIECE_ROWS])
+        self._runs.append((start, self._file.count))
         self._run = []
+        self._is_short = False
         self.release_all()
 
     def close_files(self) -> None:
         self._run = []
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        super().close_files()

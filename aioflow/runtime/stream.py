@@ -135,8 +135,10 @@ class Stream:
     async def receive(self) -> Batch | None:
         """The next batch; None at the end of the stream."""
         self._check_readable()
+        if self._memory.disk.room.is_full:
+            await self._memory.disk.room.wait()
         while (batch := self.take()) is None:
-            if self.ended:
+            if self.ended and not self.has_rows:
                 return None
             await self._arrival((self,))
             self._check_readable()
@@ -150,30 +152,36 @@ class Stream:
             raise InputError(BEING_READ)
 
     def take(self) -> Batch | None:
-        """The rows that are there, if any, without waiting."""
+        """Return the rows that are there without waiting; rows on disk come later, and wake the reader."""
         if self.holding:
             self.stop_holding()
         if self._rest is not None:
             batch, self._rest = list(self._rest), None
             if batch:
                 return batch
+        rows = self._take_rows()
+        if rows is None:
+            return None
+        self.received += len(rows)
+        if self._nulls:
+            rows = [row + self._nulls for row in rows]
+        if self.recorder is not None:
+            self.recorder.append(rows)
+        return rows
+
+    def _take_rows(self) -> Batch | None:
         if self._held is not None and self._held.length:
+            if not self._held.is_ready:
+                self._held.fetch(self._wake_reader)
+                return None
             batch = self._held.popleft()
-            if self.room.is_full:
-                self._make_room()
         elif self._rows:
-            batch = self._rows
-            self._rows = []
-            if self.room.is_full:
-                self._make_room()
+            batch, self._rows = self._rows, []
         else:
             self.exhausted = self.ended
             return None
-        self.received += len(batch)
-        if self._nulls:
-            batch = [row + self._nulls for row in batch]
-        if self.recorder is not None:
-            self.recorder.append(batch)
+        if self.room.is_full:
+            self._make_room()
         return batch
 
     async def _arrival(self, streams: Sequence[Stream]) -> None:
@@ -265,12 +273,12 @@ class Stream:
             self._notify()
         if self.holding:
             if len(self._rows) >= _HELD_ROWS:
-                self._put_aside()
+                self._put_aside(full)
         elif len(self._rows) >= self.limit:
             self.room.is_full = True
             full.append(self.room)
             if len(self._rows) >= 2 * max(self.capacity, _HELD_ROWS):
-                self._put_aside()  # who cannot wait (ERRORS, what was held) must not fill the memory
+                self._put_aside(full)  # who cannot wait (ERRORS, what was held) must not fill the memory
 
     @property
     def reads(self) -> bool:
@@ -309,22 +317,28 @@ class Stream:
     @property
     def is_awaited(self) -> bool:
         """Whether its reader waits for rows, of which there are none."""
-        return self._reader is not None and not self._reader.done()
+        return self._reader is not None and not self._reader.done() and not self.has_rows
 
     @property
     def has_rows(self) -> bool:
         return bool(self._rows) or (self._held is not None and self._held.length > 0)
 
     @property
+    def has_rows_on_disk(self) -> bool:
+        return self._held is not None and self._held.has_rows_on_disk
+
+    @property
     def waiting_rows(self) -> int:
         """How many rows wait for the reader."""
         return len(self._rows) + (self._held.length if self._held is not None else 0)
 
-    def _put_aside(self) -> None:
+    def _put_aside(self, full: list[Room]) -> None:
         if self._held is None:
             self._held = RowQueue(self._memory)
         self._held.append(self._rows)
         self._rows = []
+        if self._memory.disk.room.is_full:
+            full.append(self._memory.disk.room)
 
     def _notify(self) -> None:
         if self.listener is not None:
@@ -415,6 +429,8 @@ class _Interleaved:
         return self
 
     async def __anext__(self) -> tuple[Stream, Batch]:
+        if self._active and self._active[0]._memory.disk.room.is_full:
+            await self._active[0]._memory.disk.room.wait()
         while self._active:
             # Each turn starts after the input served last, so that a busy one starves no other.
             for _ in range(len(self._active)):
@@ -424,7 +440,7 @@ class _Interleaved:
                 batch = stream.take()
                 if batch is not None:
                     return stream, batch
-                if stream.ended:
+                if stream.ended and not stream.has_rows:
                     self._active.remove(stream)
                     return stream, []
             await self._active[0]._arrival(self._active)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -47,9 +48,18 @@ class Tasks:
             siblings.pop(task, None)
 
     @property
-    def has_deferred_calls(self) -> bool:
-        """Whether a callback of `call_soon` has not run yet."""
+    def has_deferred_work(self) -> bool:
+        """Whether a callback of `call_soon` has not run yet, or a block of `at_work` has not ended."""
         return self._deferred > 0
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count as deferred work during a block, because rows are under way that no step shows."""
+        self._deferred += 1
+        try:
+            yield
+        finally:
+            self._deferred -= 1
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call a function in the next turn of the loop. An error that it raises fails the run."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from aioflow.authoring.context import Context
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, walk
 from aioflow.state.driver import Address, Connection, quote_name
 from aioflow.state.sql_text import Sql
 from aioflow.state.tables import missing_table
@@ -113,7 +113,7 @@ async def _read_out(
                     kept.append(item)
         if schema is not None:
             yield schema
-            for batch in kept.batches():
+            async for batch in walk(kept, kept.batches()):
                 yield batch
 
 
@@ -128,7 +128,7 @@ async def _collected(
         schema = await _collect(read_from, transaction, database, context, kept)
         if schema is not None:
             yield schema
-            for batch in kept.batches():
+            async for batch in walk(kept, kept.batches()):
                 yield batch
 
 
@@ -212,7 +212,7 @@ class TupleQueries:
             )
             if schema is not None:
                 yield schema
-            for batch in kept.batches():
+            async for batch in walk(kept, kept.batches()):
                 yield batch
 
     async def close(self) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
 from types import NoneType
 from typing import Protocol
 
@@ -37,14 +37,13 @@ class StagedRows:
 
     def add(self, batch: Batch) -> None:
         observe(self._needs_of_all, self.schema, batch)
-        try:
+        with _disk_full_told():
             self._growing.append(batch)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise DiskFullError(
-                f"no room is left in {tempfile.gettempdir()}, where rows wait for the end of the run"
-            ) from error
+
+    async def settle(self) -> None:
+        """Wait until the rows that were added are written. Raise a DiskFullError if the disk is full."""
+        with _disk_full_told():
+            await self._growing.settle()
 
     def __len__(self) -> int:
         return len(self._growing) + sum(map(len, self._sealed))
@@ -75,8 +74,23 @@ class StagedRows:
 
 
 def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
-    """Return the rows of buffers, batch by batch. The buffers can be walked again."""
-    return chain.from_iterable(buffer.batches() for buffer in buffers)
+    """Yield the rows of buffers, batch by batch. The buffers can be walked again."""
+    with _disk_full_told():  # rows are written while others come: a failure may be found out here
+        for buffer in buffers:
+            yield from buffer.batches()
+
+
+@contextmanager
+def _disk_full_told() -> Iterator[None]:
+    """Raise a DiskFullError where the disk has no room for staged rows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFullError(
+            f"no room is left in {tempfile.gettempdir()}, where rows wait for the end of the run"
+        ) from error
 
 
 class Write(Protocol):

@@ -54,6 +54,10 @@ class Append:
     def add(self, batch: Batch) -> None:
         self._rows.add(batch)
 
+    async def settle(self) -> None:
+        """Wait until the rows are where they wait for the commit."""
+        await self._rows.settle()
+
     @property
     def shape(self) -> Shape | None:
         schema = self._rows.schema
@@ -117,6 +121,10 @@ class Export:
 
     def add(self, batch: Batch) -> None:
         self._rows.add(batch)
+
+    async def settle(self) -> None:
+        """Wait until the rows are where they wait for the commit."""
+        await self._rows.settle()
 
     @property
     def shape(self) -> Shape | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain
 
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import RowBuffer, off_loop, walk
 from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import KIBIBYTE
 
@@ -56,7 +56,7 @@ async def _hold(response: Response, body: BodyStream, hold: Hold) -> None:
     if size > _ONE_PIECE_BYTES:
         response.body = HeldBody(held, None, body)
         return
-    response.body = b"".join(_chunks(held))
+    response.body = await off_loop(held, b"".join, _chunks(held))
     held.close()
 
 
@@ -65,7 +65,7 @@ class HeldBody:
 
     def __init__(self, held: RowBuffer, rest: AsyncIterator[bytes] | None, body: BodyStream) -> None:
         self._held = held
-        self._beginning = _chunks(held)
+        self._beginning = walk(held, _chunks(held))
         self._rest = rest
         self._body = body
 
@@ -73,7 +73,7 @@ class HeldBody:
         return self
 
     async def __anext__(self) -> bytes:
-        for chunk in self._beginning:
+        async for chunk in self._beginning:
             return chunk
         if self._rest is None:
             raise StopAsyncIteration
@@ -85,7 +85,7 @@ class HeldBody:
         return b"".join(_chunks(self._held))
 
     async def close(self) -> None:
-        self._beginning = iter(())
+        self._beginning = walk(self._held, iter(()))
         self._held.close()
         await self._body.close()
 

@@ -57,6 +57,8 @@ class Outbox:
     async def close(self) -> None:
         """The messages that were posted belong to the transaction, which releases them."""
         self._is_closed = True
+        if self._posted is not None:
+            await self._posted.memory.disk.close()
 
     def account(self) -> AccountEntry | None:
         """Return what became of messages, those of earlier runs included, which are delivered as well."""
@@ -166,7 +168,8 @@ class _Posted:
     whole = False
 
     def __init__(self) -> None:
-        self._staged = StagedRows(Schema(STAGED), MemoryBudget(_MEMORY_BYTES))
+        self.memory = MemoryBudget(_MEMORY_BYTES)  # with a disk thread of its own, which the outbox ends
+        self._staged = StagedRows(Schema(STAGED), self.memory)
         self._latest: Batch = []
         self._latest_size = 0
         self.count = 0

@@ -14,8 +14,9 @@ from itertools import chain, compress
 
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
-from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer
+from aioflow.runtime.disk import DiskThread
+from aioflow.runtime.memory import MemoryBudget, Spillable
+from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer, off_loop
 from aioflow.state.diff.judgement import Absence, Judgement, RowCounts
 from aioflow.state.diff.snapshot import SameKeyError, StoredRows, TableSnapshot, key_text
 from aioflow.state.diff.spec import CHANGES, OLD, DiffSpec, changed_schema
@@ -108,6 +109,10 @@ class Difference:
         self._tells_new = True
         self.write = DiffWrite(where, spec, rows, schema, memory)
         self.table_schema = rows.schema or schema
+        self._structures: tuple[Spillable, ...] = (
+            *(self._snapshot, self._new_keys, self._held, self._untold),
+            *(self._preview, self._again, self._changes, self._silent),
+        )
 
     def __enter__(self) -> Difference:
         return self
@@ -120,10 +125,7 @@ class Difference:
 
     def close(self) -> None:
         """Release everything except `write`."""
-        for structure in (
-            *(self._snapshot, self._new_keys, self._held, self._untold),
-            *(self._preview, self._again, self._changes, self._silent),
-        ):
+        for structure in self._structures:
             structure.close()
 
     # --- the table ---------------------------------------------------------------
@@ -134,7 +136,7 @@ class Difference:
         try:
             async with aclosing(self._stored.scan(connection)) as batches:
                 async for batch in batches:
-                    self._snapshot.append(batch)
+                    await off_loop(self._snapshot, self._snapshot.append, batch)
                     empty -= _valued(batch, empty)
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None
@@ -142,15 +144,19 @@ class Difference:
         if self._before is not None:
             async with aclosing(read_held(connection, self._spec.table)) as batches:
                 async for batch in batches:
-                    self._held.add_all([row[0] for row in batch], batch)
+                    await off_loop(self._held, self._held.add_all, [row[0] for row in batch], batch)
 
     @property
-    def is_large(self) -> bool:
-        """Return whether `arrange` takes long enough for another thread."""
-        return self._snapshot.is_on_disk
+    def disk(self) -> DiskThread:
+        return self._memory.disk
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its methods may read or write on disk."""
+        return self.write.is_on_disk or any(structure.is_on_disk for structure in self._structures)
 
     def arrange(self) -> None:
-        """Prepare the rows that were read for comparison."""
+        """Prepare the rows that were read for the comparison."""
         try:
             self._snapshot.seal()
         except SameKeyError as error:

@@ -10,23 +10,19 @@ import pickle
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size
+from aioflow.runtime.temporary_files import MOST_VARIABLES, TemporaryDatabase
 from aioflow.state.driver import Column, Connection, Dialect, quote_name
 from aioflow.state.errors import DiskFullError
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 Keys: TypeAlias = Callable[[Batch], Sequence[Hashable]]
 Found: TypeAlias = tuple[int, Row]  # the number of a row, and the row
 
 _BATCH_ROWS = 1024
-_MOST_VARIABLES = 256  # of one SQL statement
 _KEY_OVERHEAD_BYTES = 160  # a slot in a dictionary, a number and the tuple around a key
 
 
@@ -57,26 +53,31 @@ class TableSnapshot(Spillable):
 
     @property
     def is_on_disk(self) -> bool:
-        """Return whether `seal` takes long enough for another thread."""
         return self._disk is not None
 
     def append(self, batch: Batch) -> None:
         """Add rows. Raise a SameKeyError if one has the key of another."""
         keys = self._keys(batch)
-        if self._disk is None and self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
-            first = len(self._rows)
-            self._numbers.update(zip(keys, range(first, first + len(batch)), strict=True))
-            self._rows += batch
-            if len(self._numbers) != len(self._rows):
-                raise SameKeyError(self._repeated(keys, batch, first))
+        if self._disk is not None:
+            self._append_on_disk(self._disk, keys, batch)
         else:
-            if self._disk is None:
-                self._disk = _RowFile(self._memory)
-            twice = [row for key, row in zip(keys, batch, strict=True) if key in self._numbers]
-            if twice:
-                raise SameKeyError(twice[0])
-            self._disk.append(list(map(hash, keys)), batch)
+            if not self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
+                self._disk = _RowFile(self._memory)  # for the rows to come
+            self._append_in_memory(keys, batch)
         self.seen.extend(bytes(len(batch)))
+
+    def _append_in_memory(self, keys: Sequence[Hashable], batch: Batch) -> None:
+        first = len(self._rows)
+        self._numbers.update(zip(keys, range(first, first + len(batch)), strict=True))
+        self._rows += batch
+        if len(self._numbers) != len(self._rows):
+            raise SameKeyError(self._repeated(keys, batch, first))
+
+    def _append_on_disk(self, disk: _RowFile, keys: Sequence[Hashable], batch: Batch) -> None:
+        twice = [row for key, row in zip(keys, batch, strict=True) if key in self._numbers]
+        if twice:
+            raise SameKeyError(twice[0])
+        disk.append(list(map(hash, keys)), batch)
 
     def _repeated(self, keys: Sequence[Hashable], batch: Batch, first: int) -> Row:
         """Return the row of a batch whose key an earlier row has."""
@@ -145,60 +146,61 @@ class TableSnapshot(Spillable):
             self._disk.close()
             self._disk = None
 
+    def forget_files(self) -> None:
+        if self._disk is not None:
+            self._disk.forget()
+
 
 class _RowFile:
-    """Rows in a private temporary SQLite database: written in order, then found by hash."""
+    """Rows in a private SQLite database: written in order, then found by hash."""
 
     def __init__(self, memory: MemoryBudget) -> None:
-        import sqlite3  # only a table that is too large for the memory pays for it
-
-        self._memory = memory
-        # The empty name makes SQLite use an anonymous file. Its index is made by another thread.
-        self._connection: sqlite3.Connection = sqlite3.connect(
-            "", isolation_level=None, check_same_thread=False
-        )
-        memory.count_files(1)
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -2048"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.execute("BEGIN")
-        self._connection.execute(
-            "CREATE TABLE entries (number INTEGER PRIMARY KEY, hash INTEGER, entry BLOB)"
+        self._database = TemporaryDatabase(
+            memory, "CREATE TABLE entries (number INTEGER PRIMARY KEY, hash INTEGER, entry BLOB)"
         )
 
     def append(self, hashes: Sequence[int], rows: Batch) -> None:
+        self._database.count_spilled(len(rows))
+        self._database.disk.wait(self._append, hashes, rows)
+
+    def _append(self, hashes: Sequence[int], rows: Batch) -> None:
         dump = pickle.dumps
         with _told():
-            self._connection.executemany(
+            self._database.connection().executemany(
                 "INSERT INTO entries (hash, entry) VALUES (?, ?)",
                 ((code, dump(row, 5)) for code, row in zip(hashes, rows, strict=True)),
             )
-        self._memory.count_spilled(len(rows))
 
     def seal(self) -> None:
         """Index the hashes.
 
         Sorting them at once takes a fraction of the time that keeping them sorted would.
         """
+        self._database.disk.wait(self._seal)
+
+    def _seal(self) -> None:
         with _told():
-            self._connection.execute("CREATE INDEX by_hash ON entries (hash)")
+            self._database.connection().execute("CREATE INDEX by_hash ON entries (hash)")
 
     def of_one_hash(self) -> Iterator[Batch]:
         """Yield rows that share a hash, and perhaps a key."""
-        query = "SELECT hash FROM entries GROUP BY hash HAVING count(*) > 1"
-        for (code,) in self._connection.execute(query):
+        for (code,) in self._database.fetched("SELECT hash FROM entries GROUP BY hash HAVING count(*) > 1"):
             yield self.find({code})[1]
 
     def find(self, hashes: set[int]) -> tuple[list[int], Batch]:
         """Return the numbers, from 0, and the rows that have one of these hashes."""
+        return self._database.disk.wait(self._find, hashes)
+
+    def _find(self, hashes: set[int]) -> tuple[list[int], Batch]:
         numbers: list[int] = []
         rows: Batch = []
         # In their order: neighbours are on one page of the index.
         ordered = sorted(hashes)
         load = pickle.loads
-        for start in range(0, len(ordered), _MOST_VARIABLES):
-            some = ordered[start : start + _MOST_VARIABLES]
+        for start in range(0, len(ordered), MOST_VARIABLES):
+            some = ordered[start : start + MOST_VARIABLES]
             query = f"SELECT number, entry FROM entries WHERE hash IN ({','.join('?' * len(some))})"
-            for number, entry in self._connection.execute(query, some):
+            for number, entry in self._database.connection().execute(query, some):
                 numbers.append(number - 1)
                 rows.append(load(entry))
         return numbers, rows
@@ -206,7 +208,7 @@ class _RowFile:
     def rows_without(self, seen: bytearray) -> Iterator[Batch]:
         """Yield the rows whose numbers are not marked, in order."""
         batch: Batch = []
-        for number, entry in self._connection.execute("SELECT number, entry FROM entries ORDER BY number"):
+        for number, entry in self._database.fetched("SELECT number, entry FROM entries ORDER BY number"):
             if not seen[number - 1]:
                 batch.append(pickle.loads(entry))
                 if len(batch) == _BATCH_ROWS:
@@ -216,8 +218,11 @@ class _RowFile:
             yield batch
 
     def close(self) -> None:
-        self._connection.close()
-        self._memory.count_files(-1)
+        self._database.close()
+
+    def forget(self) -> None:
+        """Count the file as closed; it closes with its last use."""
+        self._database.forget()
 
 
 @contextmanager

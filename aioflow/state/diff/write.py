@@ -55,6 +55,12 @@ class DiffWrite:
         self._forgets = False
         self._finished = False
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether rows that are staged, or keys of those held back, are on disk."""
+        structures = (self._inserts, self._updates, self._deletes, self._held, self._held_keys)
+        return any(structure.is_on_disk for structure in structures)
+
     # --- staging --------------------------------------------------------------------------------
 
     def insert(self, rows: Batch) -> None:
