@@ -227,7 +227,7 @@ def profile_experiments(names: Sequence[str], output: str | None, *, quick: bool
                 _show_profile(each.name, profile)
             if not profiles and not finding.failure:
                 more = "; a run that is not quick does more" if quick else ""
-                print_message("note", f"{each.name} computed too little to print_message what is hot{more}")
+                print_message("note", f"{each.name} computed too little to tell what is hot{more}")
             if finding.failure:
                 print_message("error", f"{each.name} failed: {finding.failure}")
                 status = FAILED

@@ -60,7 +60,7 @@ def test_every_word_is_described() -> None:
 
 
 def test_every_reader_is_described() -> None:
-    table = section("Reading").split("Packages can bring")[0]
+    table = section("Reading").split("Packages can add")[0]
     described = {cell.strip(" `") for cell in first_cells(table)}
     assert described == set(reader_names())
 
