@@ -98,6 +98,7 @@ class Outbox:
             *(key, channel, account or "", as_json(content), delivery, "waiting", 0),
             *(stamp(datetime.now(UTC)), posted.count, AT_ONCE, "{}", self._run.run_id, where),
         )
+        await posted.memory.disk.room.wait()  # messages that are still to be written to disk are in memory
         return key
 
     def attend(self, database: str | None) -> None:
