@@ -38,7 +38,7 @@ def shell(bench: Bench) -> None:
                 bench.sample(f"{tool}, first tuple", "s", run.first_line_seconds)
                 bench.sample(f"{tool}, all of it", "s", run.seconds)
                 bench.sample(f"{tool}, processor time", "s", run.processor_seconds)
-    for figure, goal in (("first tuple", at_most(1.3)), ("all of it", None), ("processor time", None)):
+    for figure, goal in (("first tuple", at_most(1.8)), ("all of it", None), ("processor time", None)):
         bench.claim_ratio(f"{figure}, of code by hand", f"aioflow run, {figure}", f"by hand, {figure}", goal)
     bench.claim_median("to the first tuple", "aioflow run, first tuple")
     bench.note(UNLIKE_DEFAULTS)
