@@ -75,7 +75,5 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", connect_small)
-    with remembered(MemoryBudget(0)) as found:
-        found.append([(0, "x")])  # the first batch finds out that the memory is used up
-        with pytest.raises(DiskFullError, match="TMPDIR"):
-            found.append([(number, "x" * 4000) for number in range(1, 100)])
+    with remembered(MemoryBudget(0)) as found, pytest.raises(DiskFullError, match="TMPDIR"):
+        found.append([(number, "x" * 4000) for number in range(100)])

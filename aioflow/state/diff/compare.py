@@ -136,7 +136,7 @@ class Difference:
         try:
             async with aclosing(self._stored.scan(connection)) as batches:
                 async for batch in batches:
-                    await off_loop(self._snapshot, self._snapshot.append, batch)
+                    await self._snapshot.add(batch)
                     empty -= _valued(batch, empty)
         except SameKeyError as error:
             raise self._twice_in_table(error.row) from None

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
 from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size
+from aioflow.runtime.spill import off_loop
 from aioflow.runtime.temporary_files import MOST_VARIABLES, TemporaryDatabase
 from aioflow.state.driver import Column, Connection, Dialect, quote_name
 from aioflow.state.errors import DiskFullError
@@ -55,14 +56,26 @@ class TableSnapshot(Spillable):
     def is_on_disk(self) -> bool:
         return self._disk is not None
 
+    async def add(self, batch: Batch) -> None:
+        """Add rows as `append` does. The disk thread writes those that do not fit into memory."""
+        self._make_room(batch)
+        await off_loop(self, self._append, batch)
+
     def append(self, batch: Batch) -> None:
         """Add rows. Raise a SameKeyError if one has the key of another."""
+        self._make_room(batch)
+        self._append(batch)
+
+    def _make_room(self, batch: Batch) -> None:
+        """Go to disk if these rows do not fit into memory any more."""
+        if self._disk is None and not self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
+            self._disk = _RowFile(self._memory)
+
+    def _append(self, batch: Batch) -> None:
         keys = self._keys(batch)
         if self._disk is not None:
             self._append_on_disk(self._disk, keys, batch)
         else:
-            if not self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
-                self._disk = _RowFile(self._memory)  # for the rows to come
             self._append_in_memory(keys, batch)
         self.seen.extend(bytes(len(batch)))
 
