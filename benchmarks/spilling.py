@@ -1,6 +1,7 @@
 """The longest time for which the event loop stands still while operators keep rows on disk.
 
-`python -m aioflow.benchmarks.spilling NAME ROWS MEMORY_BYTES` is the process in which one plan is measured.
+`python -m aioflow.benchmarks.spilling NAME ROWS MEMORY_BYTES [URL]` is the process in which one plan is
+measured, with the database at the URL if there is one.
 """
 
 from __future__ import annotations
@@ -8,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from os import getpid
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
+from typing import Any
 
 import aioflow
-from aioflow import Engine
+from aioflow import Engine, function
 from aioflow.benchmarks.harness import Bench, at_most, experiment
 from aioflow.benchmarks.harness.processes import run_process
+from aioflow.benchmarks.postgres_server import ServerMissingError, postgres_server
 
 _MEMORY_BYTES = 1024 * 1024
 _BEAT_SECONDS = 0.005  # rare enough to cost nothing beside the work
@@ -32,7 +37,32 @@ BODIES = {
     "pack": 'pack (a, "p" : out) {BY: "n"}',
     "diff": 'diff (a, "kept" : out, x, y) {KEY: "n"; GUARD: off; FIRST: news}',
     "dbexport": 'dbexport (a, "kept") project (a, "n" : out)',
+    "once": "levels (a : out)",
+    "once in a tail call": "steps (a : out)",
+    "unpack": 'pack (a, "p" : x) unpack (x, "p" : out)',
+    "held results": 'apply (a, "spilled_rows" : out) {ERRORS: failed}',
+    "outbox": 'notify (a, "{text}" : out) {EACH}',
 }
+_PACKED = ("held results",)  # all rows are the results of one tuple
+_MESSAGE_ROWS = 10  # rows of another operator for each message, which takes as long
+# The same with a server, where COPY is a way of its own; each run has a table of its own there.
+POSTGRES = {
+    "dbexport to PostgreSQL": BODIES["dbexport"],
+    "diff with PostgreSQL": BODIES["diff"],
+}
+CALLED = """
+PLAN levels { INPUT: a OUTPUT: out ONCE: "n" BODY {
+    sort (a, "n" : known)
+    project (known, "n, text" : next)
+    levels (next : deeper)
+    union (known, deeper : out) {ALL: true}
+} }
+PLAN steps { INPUT: a OUTPUT: out ONCE: "n" BODY {
+    project (a, "n, text" : known)
+    steps (known : deeper)
+    union (known, deeper : out) {ALL: true}
+} }
+"""
 
 
 @dataclass(frozen=True)
@@ -67,23 +97,37 @@ class Pulse:
             before = now
 
 
-async def spill(name: str, count: int, memory_bytes: int) -> Spilling:
+@function(name="spilled_rows", returns="m number, words char", pure=True)
+def _spilled_rows(row: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    return ({"m": each["n"], "words": each["text"]} for each in rows(row["n"]))
+
+
+def _inputs(name: str, count: int, names: Sequence[str]) -> dict[str, Iterator[dict[str, object]]]:
+    if name in _PACKED:
+        return {"a": iter([{"n": count, "text": ""}])}
+    return {each: rows(count, start * count // 2) for start, each in enumerate(names)}
+
+
+async def spill(name: str, count: int, memory_bytes: int, url: str | None = None) -> Spilling:
     """Run the plan of an operator over so many tuples with so little memory."""
-    body = BODIES[name]
+    body = BODIES[name] if name in BODIES else POSTGRES[name].replace("kept", f"kept_{getpid()}")
     inputs = ["a", "b"] if "(a, b" in body else ["a"]
     declared = ", ".join(f"{each} ({_COLUMNS})" for each in inputs)
-    program = aioflow.loads(f"PLAN p {{ INPUT: {declared} OUTPUT: counts BODY {{ {body} {_COUNTED} }} }}")
+    program = aioflow.loads(
+        f"PLAN p {{ INPUT: {declared} OUTPUT: counts BODY {{ {body} {_COUNTED} }} }}{CALLED}", plan="p"
+    )
     with TemporaryDirectory() as folder:
-        url = f"sqlite:{Path(folder) / 'kept.sqlite'}"
-        async with Engine(
-            memory_bytes=memory_bytes, configuration={"database": {"default": {"url": url}}}
-        ) as engine:
-            await engine.run(program, {each: rows(10) for each in inputs})
+        configuration = {
+            "database": {"default": {"url": url or f"sqlite:{Path(folder) / 'kept.sqlite'}"}},
+            "notify": {"default": {"url": "json://127.0.0.1:9"}},
+            "outbox": {"deliver_seconds": 0},
+        }
+        async with Engine(memory_bytes=memory_bytes, configuration=configuration) as engine:
+            await engine.run(program, _inputs(name, 10, inputs))
             pulse = Pulse()
             beating = asyncio.create_task(pulse.beat())
             started, cpu_started = perf_counter(), process_time()
-            sources = {each: rows(count, start * count // 2) for start, each in enumerate(inputs)}
-            result = await engine.run(program, sources)
+            result = await engine.run(program, _inputs(name, count, inputs))
             seconds, cpu_seconds = perf_counter() - started, process_time() - cpu_started
             beating.cancel()
         milliseconds = pulse.longest_seconds * 1000
@@ -93,22 +137,32 @@ async def spill(name: str, count: int, memory_bytes: int) -> Spilling:
 @experiment(
     "For how long does the event loop stand still while operators keep rows on disk?",
     work="200,000 tuples an input and 1 MB of memory, so that nearly all rows go to disk; one operator at a "
-    "time, each in a process of its own; a task looks at the clock each 5 ms",
+    "time, each in a process of its own; 20,000 messages for the outbox, which has 8 MB of its own; a task "
+    "looks at the clock each 5 ms",
     limit="a few turns of the interpreter between threads, 5 ms each",
 )
 def spilling(bench: Bench) -> None:
-    count: int = bench.size(200_000, 2_000)
-    memory_bytes: int = bench.size(_MEMORY_BYTES, 1)
-    for each in bench.rounds(3, warm_up=0):
-        for name in each.shuffled(tuple(BODIES)):
-            found = Spilling(**run_process("aioflow.benchmarks.spilling", name, count, memory_bytes))
-            bench.sample(f"{name}, longest block", "ms", found.longest_block_ms)
-            bench.sample(f"{name}, speed", "rows/s", count / found.seconds)
-            bench.sample(f"{name}, rows on disk", "rows", found.spilled_rows)
-    for name in BODIES:
+    with ExitStack() as stack:
+        url, names = "", tuple(BODIES)
+        with suppress(ServerMissingError):
+            url = stack.enter_context(postgres_server())
+            names = (*BODIES, *POSTGRES)
+        for each in bench.rounds(3, warm_up=0):
+            for name in each.shuffled(names):
+                _sample(bench, name, url)
+    for name in names:
         bench.claim_median(f"longest block of {name}", f"{name}, longest block", at_most(100))
         bench.claim_median(f"speed of {name}", f"{name}, speed")
 
 
+def _sample(bench: Bench, name: str, url: str) -> None:
+    count: int = bench.size(200_000, 2_000) // (_MESSAGE_ROWS if name == "outbox" else 1)
+    given = [name, count, bench.size(_MEMORY_BYTES, 1), *([url] if name in POSTGRES else [])]
+    found = Spilling(**run_process("aioflow.benchmarks.spilling", *given))
+    bench.sample(f"{name}, longest block", "ms", found.longest_block_ms)
+    bench.sample(f"{name}, speed", "rows/s", count / found.seconds)
+    bench.sample(f"{name}, rows on disk", "rows", found.spilled_rows)
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(spill(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))))
+    print(json.dumps(asdict(asyncio.run(spill(sys.argv[1], *map(int, sys.argv[2:4]), *sys.argv[4:])))))
