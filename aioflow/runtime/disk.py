@@ -181,18 +181,22 @@ async def off_loop(owner: Spilling, function: Callable[..., T], *arguments: Any)
     return await owner.disk.call(function, *arguments)
 
 
-def walk(owner: Spilling, items: Iterator[T]) -> AsyncIterator[T]:
-    """Walk through an iterator, which advances in the disk thread once its owner is on disk."""
-    return _Walk(owner, items)
+def walk(owner: Spilling, items: Iterator[T], at_once: int = _WALKED_ITEMS) -> AsyncIterator[T]:
+    """Walk through an iterator, which advances in the disk thread once its owner is on disk.
+
+    So many items are fetched `at_once`, and are in memory together.
+    """
+    return _Walk(owner, items, at_once)
 
 
 # A class: an async generator that is left early would be closed by a task of its own.
 class _Walk(Generic[T]):
-    __slots__ = ("_ahead", "_is_over", "_items", "_owner")
+    __slots__ = ("_ahead", "_at_once", "_is_over", "_items", "_owner")
 
-    def __init__(self, owner: Spilling, items: Iterator[T]) -> None:
+    def __init__(self, owner: Spilling, items: Iterator[T], at_once: int) -> None:
         self._owner = owner
         self._items = items
+        self._at_once = at_once
         self._ahead: deque[T] = deque()
         self._is_over = False
 
@@ -212,6 +216,70 @@ class _Walk(Generic[T]):
 
     def _advance(self) -> None:
         """Get the next items, in the thread: a caller that is cancelled and comes again misses none."""
-        items = list(islice(self._items, _WALKED_ITEMS))
-        self._is_over = len(items) < _WALKED_ITEMS
+        items = list(islice(self._items, self._at_once))
+        self._is_over = len(items) < self._at_once
         self._ahead.extend(items)
+
+
+class OwnedItems(Generic[T]):
+    """Items with the object that they are read from: whoever gets them may `walk` them off the loop."""
+
+    def __init__(self, owner: Spilling, items: Iterator[T]) -> None:
+        self._owner = owner
+        self._items = items
+
+    def __iter__(self) -> Iterator[T]:
+        return self._items
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._owner.is_on_disk
+
+    @property
+    def disk(self) -> DiskThread:
+        return self._owner.disk
+
+
+class DiskPause:
+    """What a generator that cannot await yields where it needs the disk; its reader awaits `over`."""
+
+    async def over(self) -> None:
+        raise NotImplementedError
+
+
+class _RoomPause(DiskPause):
+    def __init__(self, disk: DiskThread) -> None:
+        self._disk = disk
+
+    async def over(self) -> None:
+        await self._disk.room.wait()
+
+
+class _ReadPause(DiskPause, Generic[T]):
+    def __init__(self, owner: Spilling, items: Iterator[T]) -> None:
+        self._owner = owner
+        self._iterator = items
+        self.items: list[T] = []
+
+    async def over(self) -> None:
+        self.items = await self._owner.disk.call(list, islice(self._iterator, _WALKED_ITEMS))
+
+
+def with_pauses(owner: Spilling, items: Iterator[T]) -> Iterator[T | DiskPause]:
+    """Yield items, and a pause wherever the disk thread must get the next ones first."""
+    if not owner.is_on_disk:
+        yield from items
+        return
+    pause = _ReadPause(owner, items)
+    while True:
+        pause.items = []
+        yield pause
+        if not pause.items:
+            return
+        yield from pause.items
+
+
+def pauses_for_room(disk: DiskThread) -> Iterator[DiskPause]:
+    """Yield a pause if many writes wait."""
+    if disk.room.is_full:
+        yield _RoomPause(disk)

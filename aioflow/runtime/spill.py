@@ -20,20 +20,25 @@ from typing import Any, TypeVar
 
 from aioflow.errors import ClosedError
 from aioflow.relation import Batch, Relation, Row, Schema
-from aioflow.runtime.disk import off_loop, walk
+from aioflow.runtime.disk import DiskPause, OwnedItems, off_loop, pauses_for_room, walk, with_pauses
 from aioflow.runtime.memory import MemoryBudget, Spillable, SpilledRows, batch_size, row_size
 from aioflow.runtime.temporary_files import MOST_VARIABLES, DiskTable, SpillFile
 
 __all__ = [
+    "DiskPause",
     "KeySet",
     "KeyedRows",
     "MemoryBudget",
+    "OwnedItems",
     "RowBuffer",
     "RowQueue",
     "SortedRows",
     "batch_size",
     "off_loop",
+    "pauses_for_room",
+    "stored_batches",
     "walk",
+    "with_pauses",
 ]
 
 T = TypeVar("T")
@@ -308,9 +313,10 @@ class _StoredRows(SpilledRows):
         return len(self._buffer)
 
     def __iter__(self) -> Iterator[Row]:
-        return chain.from_iterable(self._batches())
+        return chain.from_iterable(self.batches())
 
-    def _batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Batch]:
+        """Give the rows as they are on disk."""
         self._check_open()
         for batch in self._buffer.batches():
             yield batch
@@ -320,6 +326,12 @@ class _StoredRows(SpilledRows):
         """Refuse to read a closed buffer: it would look empty, or end early."""
         if self._buffer.is_closed:
             raise ClosedError("the rows of this relation were released when its run ended")
+
+
+def stored_batches(relation: Relation) -> OwnedItems[Batch] | None:
+    """Return the rows of a relation that is on disk, to be walked off the loop; None if it is in memory."""
+    rows = relation.rows
+    return OwnedItems(rows.structure, rows.batches()) if isinstance(rows, _StoredRows) else None
 
 
 class RowQueue(_FiledStructure):
@@ -363,6 +375,13 @@ class RowQueue(_FiledStructure):
             self._fetching = self.disk.start(list, map(self._file.read_here, range(self._read, end)))
             self._fetching.add_done_callback(partial(self._fetched, then))
 
+    async def ready(self) -> None:
+        """Wait until the oldest batch is in memory, or the queue closed."""
+        if not self.is_ready:
+            self.fetch(_nothing)
+            if self._fetching is not None:
+                await asyncio.wait((self._fetching,))
+
     def _fetched(self, then: Callable[[], None], read: asyncio.Future[list[Batch]]) -> None:
         error = None if read.cancelled() else read.exception()
         if self._fetching is not read:  # the queue was closed, or its reader waited for the disk
@@ -403,6 +422,10 @@ class RowQueue(_FiledStructure):
         self.length = 0
         self._fetching = None
         super().close_files()
+
+
+def _nothing() -> None:
+    """Do nothing: the caller waits in another way."""
 
 
 class SortedRows(_FiledStructure):

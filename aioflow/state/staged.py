@@ -14,8 +14,9 @@ from types import NoneType
 from typing import Protocol
 
 from aioflow.relation import Batch, Schema
+from aioflow.runtime.disk import DiskThread
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import OwnedItems, RowBuffer
 from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import DiskFullError
 from aioflow.values.json import KNOWN, LARGEST_INTEGER, SMALLEST_INTEGER, base_class, ends
@@ -73,8 +74,27 @@ class StagedRows:
         self._growing.close()
 
 
-def batches_of(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
-    """Yield the rows of buffers, batch by batch. The buffers can be walked again."""
+class _Buffers:
+    """Several buffers, of which some may be on disk."""
+
+    def __init__(self, buffers: Sequence[RowBuffer]) -> None:
+        self._buffers = buffers
+
+    @property
+    def is_on_disk(self) -> bool:
+        return any(buffer.is_on_disk for buffer in self._buffers)
+
+    @property
+    def disk(self) -> DiskThread:
+        return self._buffers[0].disk
+
+
+def batches_of(buffers: Sequence[RowBuffer]) -> OwnedItems[Batch]:
+    """Return the rows of buffers, batch by batch. The buffers can be walked again."""
+    return OwnedItems(_Buffers(buffers), _batches(buffers))
+
+
+def _batches(buffers: Iterable[RowBuffer]) -> Iterator[Batch]:
     with _disk_full_told():  # rows are written while others come: a failure may be found out here
         for buffer in buffers:
             yield from buffer.batches()

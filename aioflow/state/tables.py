@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Document, Relation, Schema, Type
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import OwnedItems, RowBuffer
 from aioflow.state.driver import Column, ColumnNeed, Connection, Dialect, quote_name
 from aioflow.state.errors import CommitError, ConflictError, DatabaseError, DisconnectedError, DiskFullError
 
@@ -143,7 +143,7 @@ async def refit_table(
                     rows.append(part)
         await connection.run(f"drop table {quote_name(table)}")
         await connection.create_table(table, needs)
-        await connection.load(table, names, rows.batches(), needs)
+        await connection.load(table, names, OwnedItems(rows, rows.batches()), needs)
 
 
 def _unknown_column(table: str, name: str, columns: Sequence[Column]) -> str:

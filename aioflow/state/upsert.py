@@ -8,7 +8,7 @@ it so: rows with nulls in their key are moved by statements of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import MINYEAR, UTC, datetime, time, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, Decimal
 from decimal import Context as Precision
@@ -16,7 +16,7 @@ from math import isinf
 from typing import TypeAlias
 
 from aioflow.relation import Batch, Row, Value, identity, picker
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import OwnedItems, RowBuffer
 from aioflow.state.driver import Connection, quote_name
 from aioflow.state.errors import ConflictError
 from aioflow.state.staged import batches_of
@@ -58,7 +58,9 @@ class Upsert:
         await self._make_staged()
         columns = (*self._names, self._number)
         try:
-            loaded = await self._connection.load(_STAGED, columns, self._numbered(buffers))
+            staged = batches_of(buffers)
+            numbered = OwnedItems(staged, self._numbered(staged))
+            loaded = await self._connection.load(_STAGED, columns, numbered)
         except ConflictError as error:
             raise ConflictError(self._told(error)) from error
         for nulls in sorted(self._nulls):
@@ -74,12 +76,12 @@ class Upsert:
         columns.append(f"{quote_name(self._number)} bigint")
         await self._connection.run(f"create temporary table {_STAGED} ({', '.join(columns)})")
 
-    def _numbered(self, buffers: Sequence[RowBuffer]) -> Iterator[Batch]:
+    def _numbered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the rows with their numbers, and note which nulls there are in keys."""
         positions = [self._names.index(name) for name in self._key]
         key_of = picker(positions)
         first = 1
-        for batch in batches_of(buffers):
+        for batch in batches:
             if _are_plain(batch, positions):
                 self._nulls.add((False,) * len(positions))
                 rows = batch

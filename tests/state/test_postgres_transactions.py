@@ -1,14 +1,20 @@
 """Transactions on PostgreSQL, calls that are cancelled, and connections that are lost."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, nullcontext
+from typing import Any
 
 import pytest
 
 from aioflow.relation import Batch
+from aioflow.runtime.disk import DiskThread
+from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.spill import RowBuffer
 from aioflow.state.driver import ColumnNeed, Connection
 from aioflow.state.errors import BusyError, ConflictError, DatabaseError, DisconnectedError
+from aioflow.state.staged import batches_of
 from tests.servers.postgres import query
 from tests.state.driver_cases import ENDLESS, read, read_table
 from tests.state.on_postgres import SHOWN, at_work, connected, is_idle, make, waits_for_a_lock
@@ -95,6 +101,54 @@ async def test_a_cancelled_load_leaves_nothing_behind(schema_url: str) -> None:
             await task
         assert await is_idle(schema_url)
         assert await read_table(connection, "t") == []
+
+
+@pytest.mark.parametrize("kind", ["bigint", "json"], ids=["binary", "text"])
+async def test_rows_on_disk_are_copied_off_the_loop(
+    schema_url: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: set[bool] = set()
+    wait = DiskThread.wait
+
+    def recorded(disk: DiskThread, *arguments: Any) -> Any:
+        readers.add(threading.current_thread() is threading.main_thread())
+        return wait(disk, *arguments)
+
+    monkeypatch.setattr(DiskThread, "wait", recorded)
+    memory = MemoryBudget(1)
+    async with connected(schema_url) as connection:
+        await make(connection, f"create table t (a {kind})")
+        with RowBuffer(memory) as buffer:
+            for start in range(0, 20_000, 500):
+                buffer.append([(number,) for number in range(start, start + 500)])
+            assert await connection.load("t", ("a",), batches_of([buffer])) == 20_000
+        assert await connection.fetch("select count(*) from t") == [(20_000,)]
+    await memory.disk.close()
+    assert readers == {False}
+
+
+async def test_a_load_from_disk_that_is_cancelled_leaves_nothing_behind(schema_url: str) -> None:
+    memory = MemoryBudget(1)
+    begun, may_go_on = threading.Event(), threading.Event()
+    async with connected(schema_url) as connection:
+        await make(connection, "create table t (a bigint)")
+        with RowBuffer(memory) as buffer:
+            for start in range(0, 20_000, 500):
+                buffer.append([(number,) for number in range(start, start + 500)])
+            memory.disk.write(begun.set)
+            memory.disk.write(may_go_on.wait)  # type: ignore[arg-type]  # its result is not used
+            task = asyncio.ensure_future(connection.load("t", ("a",), batches_of([buffer])))
+            await asyncio.to_thread(begun.wait)
+            await at_work(schema_url)
+            task.cancel()
+            may_go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert await is_idle(schema_url)
+        assert await read_table(connection, "t") == []
+    await memory.disk.close()
+    assert (memory.used_bytes, memory.open_files) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from aioflow.messages.outbox.table import AT_ONCE, STAGED, OutboxTable, as_json
 from aioflow.relation import Batch, Schema
 from aioflow.runtime.memory import MemoryBudget, row_size
 from aioflow.runtime.shielded import run_shielded
+from aioflow.runtime.spill import walk
 from aioflow.state.databases import DEFAULT, Databases
 from aioflow.state.driver import Address, Connection
 from aioflow.state.staged import StagedRows, batches_of
@@ -196,7 +197,9 @@ class _Posted:
         self._staged.seal()
 
     async def apply(self, connection: Connection) -> None:
-        for rows in _portions(batches_of(self._staged.sealed)):
+        staged = batches_of(self._staged.sealed)
+        # One portion at a time: it may be one message with large attachments.
+        async for rows in walk(staged, _portions(staged), at_once=1):
             await connection.load(TABLE, STAGED, [rows])
 
     def forget(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 
-from aioflow.relation import Batch, Row, Schema, identities, identity, picker
+from aioflow.relation import Batch, Row, Schema, identities, picker
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import KeySet, RowBuffer
+from aioflow.runtime.spill import KeySet, OwnedItems, RowBuffer, off_loop, walk
 from aioflow.state.diff.snapshot import StoredRows, key_text
 from aioflow.state.diff.spec import DiffSpec
 from aioflow.state.diff.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
@@ -133,13 +133,14 @@ class DiffWrite:
     async def apply(self, connection: Connection) -> None:
         await self._check_inserts(connection)
         await self._apply_deletes(connection)
-        for batch in _chunks(self._updates):
+        async for batch in walk(self._updates, _chunks(self._updates)):
             await self._check_unchanged(connection, [row[len(self._schema) :] for row in batch])
         # Ids of rows hold no longer than this: a column that becomes wider may have all rows written anew.
         moved = await self._fit_table(connection)
         await self._apply_updates(connection, by_key=moved)
         if len(self._inserts):
-            await connection.load(self._table, self._schema.names, self._inserted(connection))
+            inserted = OwnedItems(self._inserts, self._inserted(connection))
+            await connection.load(self._table, self._schema.names, inserted)
         await self._note_suspect(connection)
 
     async def _note_suspect(self, connection: Connection) -> None:
@@ -150,7 +151,7 @@ class DiffWrite:
         await write_suspect(connection, self._suspect)
         if not self._keeps_held:
             await forget_held(connection, self._table)
-            await connection.load(HELD, HELD_COLUMNS, self._held.batches())
+            await connection.load(HELD, HELD_COLUMNS, OwnedItems(self._held, self._held.batches()))
 
     def forget(self) -> None:
         self.close()
@@ -189,13 +190,14 @@ class DiffWrite:
         if count == self._total and await latest_commit(connection) == self.read_after:
             return
         with KeySet(self._memory) as new:
-            for batch in self._inserts.batches():
+            async for batch in walk(self._inserts, self._inserts.batches()):
                 keys = identities(list(map(self._pick_key, batch)))
-                new.add_new(keys, keys)
+                await off_loop(new, new.add_new, keys, keys)
             async with aclosing(self._rows.scan(connection)) as batches:
                 async for batch in batches:
-                    for row in batch:
-                        if identity(self._pick_key(row)) in new:
+                    keys = identities(list(map(self._pick_key, batch)))
+                    for row, is_known in zip(batch, await off_loop(new, new.known, keys), strict=True):
+                        if is_known:
                             raise self._conflict(row, "added")
 
     def _inserted(self, connection: Connection) -> Iterator[Batch]:
@@ -205,7 +207,7 @@ class DiffWrite:
             yield [comparable(row, places, mixes_dates=mixed) for row in batch]
 
     async def _apply_deletes(self, connection: Connection) -> None:
-        for batch in _chunks(self._deletes):
+        async for batch in walk(self._deletes, _chunks(self._deletes)):
             await self._check_unchanged(connection, batch)
             deleted = await self._rows.delete(connection, [row[-1] for row in batch])
             self._check_count(deleted, len(batch))
@@ -222,7 +224,7 @@ class DiffWrite:
         # Keys as they were read: they stand in the table so, and not as others that equal them.
         values = picker([*map(place, self._settable), *(width + place(name) for name in keys), -1])
         batches = (list(map(values, batch)) for batch in self._updates.batches())
-        await connection.load(_STAGED, (*names, row), batches)
+        await connection.load(_STAGED, (*names, row), OwnedItems(self._updates, batches))
         sets = ", ".join(f"{quote_name(name)} = new.{quote_name(name)}" for name in self._settable)
         dialect = self._rows.dialect(connection)
         own_id = f"old.{dialect.row_id} = {dialect.row_id_value.format(f'new.{quote_name(row)}')}"

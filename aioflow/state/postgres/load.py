@@ -1,12 +1,14 @@
 """Many rows into a table by COPY, with the number of the row that was refused.
 
-One COPY takes as many rows as can be encoded in a tenth of a second, so that other tasks get their turn.
+One COPY takes as many rows as can be encoded in a tenth of a second, so that other tasks get their turn. Rows
+that are on disk are read by the disk thread, a few batches at a time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import chain
 from time import thread_time
 
@@ -14,6 +16,7 @@ import asyncpg
 
 from aioflow.config.masking import mask
 from aioflow.relation import Batch, Row
+from aioflow.runtime.spill import OwnedItems, walk
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.errors import ConflictError
 from aioflow.state.postgres.schema import TableColumn
@@ -43,6 +46,9 @@ class Load:
         self._encoder = RowEncoder(columns, needs)
         self._is_binary = all(map(is_binary, columns))
         self._batches = _pieces(batches)
+        self._on_disk: AsyncIterator[Batch] | None = None
+        if isinstance(batches, OwnedItems) and batches.is_on_disk:
+            self._on_disk = walk(batches, self._batches)
         self._sent: list[Batch] = []  # by the COPY that is under way
         self._before = 0  # rows that are copied
         self._has_ended = False
@@ -72,18 +78,50 @@ class Load:
             raise conflict from error
 
     async def _copy(self) -> None:
-        if self._is_binary:
+        if self._is_binary and self._on_disk is not None:
+            async with aclosing(self._rows()) as records:
+                await self._wire.raw.copy_records_to_table(self._table, columns=self._names, records=records)
+        elif self._is_binary:
             rows = chain.from_iterable(map(self._encoder.encode, self._some()))
             await self._wire.raw.copy_records_to_table(self._table, columns=self._names, records=rows)
         else:
-            await self._wire.raw.copy_to_table(
-                self._table, columns=self._names, source=self._lines(), format="text", encoding="utf-8"
-            )
+            async with aclosing(self._lines()) as lines:
+                await self._wire.raw.copy_to_table(
+                    self._table, columns=self._names, source=lines, format="text", encoding="utf-8"
+                )
+
+    async def _rows(self) -> AsyncGenerator[Row, None]:
+        async with aclosing(self._some_from_disk()) as batches:
+            async for batch in batches:
+                for row in self._encoder.encode(batch):
+                    yield row
 
     async def _lines(self) -> AsyncGenerator[bytes, None]:
         as_line = self._encoder.as_line
-        for batch in self._some():
-            yield "".join([f"{as_line(row)}\n" for row in batch]).encode()
+        async with aclosing(self._some_from_disk()) as batches:
+            async for batch in batches:
+                yield "".join([f"{as_line(row)}\n" for row in batch]).encode()
+
+    async def _some_from_disk(self) -> AsyncGenerator[Batch, None]:
+        """Yield the batches of one COPY, wherever they are."""
+        if self._on_disk is None:
+            for batch in self._some():
+                yield batch
+            return
+        deadline = thread_time() + _SECONDS
+        while (found := await self._next_from_disk(self._on_disk)) is not None:
+            self._sent.append(found)
+            yield found
+            if thread_time() >= deadline:
+                return
+        self._has_ended = True
+
+    async def _next_from_disk(self, batches: AsyncIterator[Batch]) -> Batch | None:
+        try:
+            return await anext(batches, None)
+        except Exception as error:
+            self._lost = error
+            raise
 
     def _some(self) -> Iterator[Batch]:
         deadline = thread_time() + _SECONDS
