@@ -18,7 +18,7 @@ from aioflow import Context, Document, Record, Relation, Row, Schema
 from aioflow.authoring.function import Function
 from aioflow.relation import UNTOLD, Batch, picker
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import RowBuffer
+from aioflow.runtime.spill import DiskPause, RowBuffer, pauses_for_room, with_pauses
 from aioflow.values.coercion import Declaration, row_of_mapping, value_of
 
 
@@ -69,11 +69,14 @@ class DependentJoin:
         if self._outer:
             self._held.append([row])
 
-    def start(self, results: Schema) -> Iterator[Schema | Batch]:
+    def start(self, results: Schema) -> Iterator[Schema | Batch | DiskPause]:
         """Learn the attributes of results; yield the operator's schema and the tuples that were held."""
         yield self.learn(results)
-        for batch in self._held.batches():
-            yield [joined for row in batch for joined in self.rows(row, ())]
+        for batch in with_pauses(self._held, self._held.batches()):
+            if isinstance(batch, DiskPause):
+                yield batch
+            else:
+                yield [joined for row in batch for joined in self.rows(row, ())]
         self._held.close()
 
     def __enter__(self) -> DependentJoin:
@@ -148,12 +151,12 @@ class FunctionCalls:
 
         return self._rows(await self._context.in_thread(call, source=self._function.source))
 
-    def at_once(self, batch: Batch) -> Iterator[Batch | Schema]:
+    def at_once(self, batch: Batch) -> Iterator[Batch | Schema | DiskPause]:
         """Call the function at once for each tuple of a batch; yield the operator's output."""
         ready: Batch = []
         for given in self._given(batch):
-            if isinstance(given, Schema):
-                yield given  # before any tuple
+            if not isinstance(given, list):
+                yield given  # a schema comes before any tuple, and a pause is as good anywhere
                 continue
             ready += given
             if len(ready) >= _PIECE_RESULTS:
@@ -162,7 +165,7 @@ class FunctionCalls:
         if ready:
             yield ready
 
-    def _given(self, batch: Batch) -> Iterator[Batch | Schema]:
+    def _given(self, batch: Batch) -> Iterator[Batch | Schema | DiskPause]:
         """Process tuples with single results in bulk, and the others one by one."""
         rows, start = iter(batch), 0
         while start < len(batch):
@@ -191,7 +194,7 @@ class FunctionCalls:
             answers.append(answer)
         return answers, None
 
-    def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema]:
+    def _joined_singles(self, rows: Batch, answers: list[Any]) -> Iterator[Batch | Schema | DiskPause]:
         in_bulk = self._joining.only_adds and self._declaration is None
         results = self._singles(answers) if in_bulk else None
         if results is not None:
@@ -201,9 +204,11 @@ class FunctionCalls:
         for row, answer in zip(rows, answers, strict=True):
             yield from self._joined_pieces(row, answer)
 
-    def _joined_pieces(self, row: Row, answer: Any) -> Iterator[Batch | Schema]:
+    def _joined_pieces(self, row: Row, answer: Any) -> Iterator[Batch | Schema | DiskPause]:
         for piece in self._pieces(row, answer):
-            if self._joining.results is None:
+            if isinstance(piece, DiskPause):
+                yield piece
+            elif self._joining.results is None:
                 yield from self.joined(row, piece)
             else:
                 yield self._joining.rows(row, piece)
@@ -223,7 +228,7 @@ class FunctionCalls:
             return None
         return zip(*values, strict=True) if _PLAIN.issuperset(map(type, chain(*values))) else None
 
-    def _pieces(self, row: Row, answer: Any) -> Iterator[Batch]:
+    def _pieces(self, row: Row, answer: Any) -> Iterator[Batch | DiskPause]:
         """Yield the results in an answer in lists of bounded length, at least one unless it fails."""
         if isinstance(answer, _Failure):
             self._context.fail(row, answer.error)
@@ -231,7 +236,8 @@ class FunctionCalls:
         try:
             pieces = self._answered(answer)
             for piece in self._all_or_none(pieces) if self._context.takes_failures else pieces:
-                self._context.fired()
+                if not isinstance(piece, DiskPause):
+                    self._context.fired()
                 yield piece
         except Exception as error:
             self._context.fail(row, error)
@@ -248,7 +254,7 @@ class FunctionCalls:
             if len(taken) < _PIECE_RESULTS:  # some of those taken may be no results
                 return
 
-    def _all_or_none(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
+    def _all_or_none(self, pieces: Iterator[Batch]) -> Iterator[Batch | DiskPause]:
         """Yield the same lists, but none of them before the last one is complete."""
         first, second = next(pieces), next(pieces, None)
         if second is None:
@@ -257,11 +263,12 @@ class FunctionCalls:
         with RowBuffer(self._context.memory) as held:
             for piece in chain((first, second), pieces):
                 held.append(piece)
-            yield from held.batches()
+                yield from pauses_for_room(held.disk)
+            yield from with_pauses(held, held.batches())
 
     # --- joining --------------------------------------------------------------------------------
 
-    def joined(self, row: Row, results: Batch) -> Iterator[Batch | Schema]:
+    def joined(self, row: Row, results: Batch) -> Iterator[Batch | Schema | DiskPause]:
         """Yield a tuple with its results; the first results determine attributes that were not declared."""
         if self._joining.results is None:
             if self._results is None:
@@ -271,7 +278,7 @@ class FunctionCalls:
         if rows := self._joining.rows(row, results):
             yield rows
 
-    def end(self) -> Iterator[Batch | Schema]:
+    def end(self) -> Iterator[Batch | Schema | DiskPause]:
         """Yield the held tuples, if no result determined the attributes."""
         if self._joining.results is None:
             yield from self._joining.start(UNTOLD)

@@ -16,7 +16,7 @@ from aioflow.operators.function_calls import DependentJoin, FunctionCalls
 from aioflow.operators.keyed import in_batches
 from aioflow.operators.tally import tallied
 from aioflow.relation import UNTOLD, Batch, Type
-from aioflow.runtime.spill import off_loop, walk
+from aioflow.runtime.spill import DiskPause, off_loop, walk
 
 # --- apply --------------------------------------------------------------------------------------
 
@@ -84,13 +84,22 @@ async def apply(
             call = calls.caller()
             async for row, results in map_concurrently(call, rel, context, permit=permit, source=source):
                 for given in calls.joined(row, results):
-                    yield given
+                    if isinstance(given, DiskPause):
+                        await given.over()
+                    else:
+                        yield given
         else:
             async for batch in rel.batches():
                 for given in calls.at_once(batch):
-                    yield given
+                    if isinstance(given, DiskPause):
+                        await given.over()
+                    else:
+                        yield given
         for given in calls.end():
-            yield given
+            if isinstance(given, DiskPause):
+                await given.over()
+            else:
+                yield given
 
 
 # --- aggregate ----------------------------------------------------------------------------------

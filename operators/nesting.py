@@ -26,7 +26,7 @@ from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.spill import KeyedRows, RowBuffer, off_loop, walk
+from aioflow.runtime.spill import DiskPause, KeyedRows, RowBuffer, off_loop, stored_batches, walk, with_pauses
 from aioflow.values.coercion import Declaration, relation_of, row_of_mapping
 
 _PIECE_ROWS = 1024
@@ -146,9 +146,15 @@ async def unpack(
         unpacking = _Unpacking(rel.schema, attribute, joining, declared, context)
         async for batch in rel.batches():
             for given in unpacking.unpack(batch):
-                yield given
+                if isinstance(given, DiskPause):
+                    await given.over()
+                else:
+                    yield given
         for given in unpacking.end():
-            yield given
+            if isinstance(given, DiskPause):
+                await given.over()
+            else:
+                yield given
 
 
 class _Unpacking:
@@ -170,7 +176,7 @@ class _Unpacking:
         self._rest = picker([place for place in range(len(schema)) if place != self._position])
         self._joining = joining
 
-    def unpack(self, batch: Batch) -> Iterator[Batch | Schema]:
+    def unpack(self, batch: Batch) -> Iterator[Batch | Schema | DiskPause]:
         """Yield the joined tuples, and before the first of them their schema."""
         joining = self._joining
         results: Batch = []
@@ -180,6 +186,9 @@ class _Unpacking:
                 relation = self._named(_relation(row[self._position], self._attribute))
                 pieces = self._fitted(_pieces(relation, joining.results or relation.schema))
                 first = next(pieces)  # attributes that do not fit are noticed here
+                while isinstance(first, DiskPause):
+                    yield first
+                    first = next(pieces)
             except (InputError, SettingError) as error:
                 self._context.fail(row, error)
                 continue
@@ -190,6 +199,9 @@ class _Unpacking:
                     continue
                 yield from joining.start(relation.schema)
             for piece in chain((first,), pieces):
+                if isinstance(piece, DiskPause):
+                    yield piece
+                    continue
                 results += joining.rows(rest, piece)
                 if len(results) >= _PIECE_ROWS:
                     yield results
@@ -203,11 +215,14 @@ class _Unpacking:
             return relation
         return Relation(Schema((self._value_name,), relation.schema.types), relation.rows)
 
-    def _fitted(self, pieces: Iterator[Batch]) -> Iterator[Batch]:
+    def _fitted(self, pieces: Iterator[Batch | DiskPause]) -> Iterator[Batch | DiskPause]:
         """Yield the tuples, read as SCHEMA declares them."""
-        return pieces if self._declaration is None else map(self._declaration.rows, pieces)
+        if self._declaration is None:
+            return pieces
+        rows = self._declaration.rows
+        return (piece if isinstance(piece, DiskPause) else rows(piece) for piece in pieces)
 
-    def end(self) -> Iterator[Batch | Schema]:
+    def end(self) -> Iterator[Batch | Schema | DiskPause]:
         """Yield the held tuples, if no relation determined the attributes."""
         if self._joining.results is None:
             yield from self._joining.start(UNTOLD)
@@ -229,11 +244,25 @@ def _relation(value: Value, attribute: str) -> Relation:
     raise InputError(f"attribute {attribute!r} holds no relation, but {value!r:.60}")
 
 
-def _pieces(relation: Relation, schema: Schema) -> Iterator[Batch]:
-    """Yield the tuples in at least one short list, with their columns in the order of `schema`."""
-    rows: Iterator[Row] = iter(relation.rows)
-    if relation.schema.names != schema.names:
-        rows = (row_of_mapping(schema, Record(relation.schema, row)) for row in rows)
+def _pieces(relation: Relation, schema: Schema) -> Iterator[Batch | DiskPause]:
+    """Yield the tuples in at least one short list, with their columns in the order of `schema`.
+
+    A relation on disk has tuples, and is read in pauses.
+    """
+    stored = stored_batches(relation)
+    if stored is None:
+        yield from _short_lists(iter(relation.rows), relation.schema, schema)
+        return
+    for batch in with_pauses(stored, iter(stored)):
+        if isinstance(batch, DiskPause):
+            yield batch
+        else:
+            yield from _short_lists(iter(batch), relation.schema, schema)
+
+
+def _short_lists(rows: Iterator[Row], given: Schema, schema: Schema) -> Iterator[Batch]:
+    if given.names != schema.names:
+        rows = (row_of_mapping(schema, Record(given, row)) for row in rows)
     yield list(islice(rows, _PIECE_ROWS))
     while piece := list(islice(rows, _PIECE_ROWS)):
         yield piece

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
+import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import aioflow
-from aioflow import AioflowError, Engine
+from aioflow import AioflowError, Engine, Result, function
 from aioflow.relation import Batch, Relation, Schema
 from aioflow.runtime import temporary_files
 from aioflow.runtime.disk import DiskThread, off_loop, walk
@@ -147,6 +151,81 @@ def test_calls_and_results_read_what_they_kept_off_the_loop(
 
     asyncio.run(on_the_real_clock())
     assert [name for name in waits if not name.startswith("DiskTable")] == []  # ONCE looks rows up by itself
+
+
+@function(name="many_results", returns="m number", pure=True)
+def _many_results(row: Mapping[str, Any]) -> Iterator[dict[str, int]]:
+    return ({"m": number} for number in range(row["n"]))
+
+
+def on_the_loop(text: str, folder: Path, **inputs: Any) -> Result:
+    """Run a plan on the real clock, with hardly any memory and a database in this folder."""
+    configuration = {
+        "database": {"default": {"url": f"sqlite:{folder / 'kept.sqlite'}"}},
+        "notify": {"default": {"url": "json://127.0.0.1:9"}},
+        "outbox": {"deliver_seconds": 0},
+    }
+
+    async def main() -> Result:
+        async with Engine(memory_bytes=1, configuration=configuration) as engine:
+            result = await engine.run(aioflow.loads(text), inputs)
+            assert_nothing_left(engine, result)
+            return result
+
+    return asyncio.run(main())
+
+
+def test_results_of_one_call_that_are_held_are_read_off_the_loop(tmp_path: Path, waits: list[str]) -> None:
+    result = on_the_loop(
+        'PLAN p { INPUT: a OUTPUT: out BODY { apply (a, "many_results" : out) {ERRORS: failed} } }',
+        tmp_path,
+        a=[{"n": 5000}],
+    )
+    assert [record["m"] for record in result.outputs["out"]] == list(range(5000))
+    assert result.statistics.spilled_rows > 0
+    assert waits == []
+
+
+def test_an_embedded_relation_on_disk_is_unpacked_off_the_loop(tmp_path: Path, waits: list[str]) -> None:
+    result = on_the_loop(
+        'PLAN p { INPUT: a OUTPUT: out BODY { pack (a, "p" : x) unpack (x, "p" : out) } }',
+        tmp_path,
+        a=rows(5000),
+    )
+    assert [record["n"] for record in result.outputs["out"]] == list(range(5000))
+    assert result.statistics.spilled_rows > 0
+    assert waits == []
+
+
+def test_staged_messages_are_read_off_the_loop(
+    tmp_path: Path, waits: list[str], workers: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.messages.outbox.service._MEMORY_BYTES", 1)
+    text = 'PLAN p { INPUT: a OUTPUT: out BODY { notify (a, "{t}" : out) {EACH} } }'
+    on_the_loop(text, tmp_path, a=rows(2000))
+    with closing(sqlite3.connect(tmp_path / "kept.sqlite")) as database:
+        stored = database.execute("SELECT content FROM aioflow_outbox ORDER BY place").fetchall()
+    assert [json.loads(content)["subject"] for (content,) in stored] == [
+        f"row {number}" for number in range(2000)
+    ]
+    assert waits == []
+    assert {name.rpartition("_")[0] for name in workers} == {"aioflow-disk"}
+
+
+DIFF = """
+PLAN p { INPUT: a OUTPUT: out BODY {
+    diff (a, "kept" : out, x, y) {KEY: "n"; GUARD: off; FIRST: news}
+} }
+"""
+
+
+def test_the_writes_of_a_comparison_are_read_off_the_loop(tmp_path: Path, waits: list[str]) -> None:
+    on_the_loop(DIFF, tmp_path, a=rows(5000))
+    changed = [{"n": number, "t": "changed"} for number in range(2000, 8000)]
+    result = on_the_loop(DIFF, tmp_path, a=changed)
+    assert len(result.outputs["out"]) == 3000
+    assert result.statistics.spilled_rows > 0
+    assert waits == []
 
 
 def test_a_walk_that_is_cancelled_and_comes_again_misses_nothing() -> None:
