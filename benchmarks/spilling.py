@@ -165,4 +165,5 @@ def _sample(bench: Bench, name: str, url: str) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(spill(sys.argv[1], *map(int, sys.argv[2:4]), *sys.argv[4:])))))
+    _name, _count, _memory, *_url = sys.argv[1:]
+    print(json.dumps(asdict(asyncio.run(spill(_name, int(_count), int(_memory), *_url)))))
