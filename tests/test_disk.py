@@ -150,7 +150,66 @@ def test_calls_and_results_read_what_they_kept_off_the_loop(
             assert len(result.outputs["out"]) == count
 
     asyncio.run(on_the_real_clock())
-    assert [name for name in waits if not name.startswith("DiskTable")] == []  # ONCE looks rows up by itself
+    assert waits == []
+
+
+TAIL_CALL = """
+PLAN p { INPUT: a OUTPUT: out BODY { levels (a : out) } }
+PLAN levels { INPUT: a OUTPUT: out ONCE: "n" BODY {
+    select (a, "n < 40000" : known)
+    project (known, "n + 5000 as n, t" : next)
+    levels (next : deeper)
+    union (known, deeper : out) {ALL: true}
+} }
+"""
+
+
+def test_once_in_a_tail_call_looks_values_up_off_the_loop(tmp_path: Path, waits: list[str]) -> None:
+    result = on_the_loop(TAIL_CALL, tmp_path, a=rows(5000, 2))
+    assert sorted(record["n"] for record in result.outputs["out"]) == list(range(40_000))
+    assert waits == []
+
+
+def test_a_level_whose_rows_are_on_disk_comes_before_the_next_one(tmp_path: Path) -> None:
+    # The second level has 5000 to 9999, and the third would find them again.
+    result = on_the_loop(
+        """
+        PLAN p { INPUT: a OUTPUT: out BODY { levels (a : out) } }
+        PLAN levels { INPUT: a OUTPUT: out MAX_DEPTH: 4 stop ONCE: "n" BODY {
+            sort (a, "n" : known)
+            select (known, "depth = 1" : first)
+            project (first, "n + 5000 as n, 2 as depth" : second)
+            select (known, "depth > 1" : others)
+            project (others, "n + 3000 as n, depth + 1 as depth" : third)
+            union (second, third : next) {ALL: true}
+            levels (next : deeper)
+            union (known, deeper : out) {ALL: true}
+        } }
+        """,
+        tmp_path,
+        a=[{"n": number, "depth": 1} for number in range(5000)],
+    )
+    depths = {record["n"]: record["depth"] for record in result.outputs["out"]}
+    assert {depths[number] for number in range(5000, 10_000)} == {2}
+    assert {depths[number] for number in range(10_000, 13_000)} == {3}
+
+
+@pytest.mark.parametrize("text", [TAIL_CALL, RECURSION], ids=["tail call", "levels"])
+@pytest.mark.parametrize("most", [1, 3000, 9000])
+def test_a_recursion_that_is_left_while_once_looks_values_up_leaves_nothing(text: str, most: int) -> None:
+    async def main() -> None:
+        async with Engine(memory_bytes=1) as engine:
+            async with engine.stream(aioflow.loads(text), a=rows(5000)) as stream:
+                count = 0
+                async for _ in stream:
+                    count += 1
+                    if count == most:
+                        break
+            assert_nothing_left(engine)
+            assert (engine.memory.used_bytes, engine.memory.open_files) == (0, 0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 @function(name="many_results", returns="m number", pure=True)

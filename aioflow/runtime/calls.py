@@ -161,7 +161,8 @@ class Entrance:
         turn = None
         if self._recursive:
             turn = Turn(session, self.recursion.levels, self.level)
-        return EntryStream(rows, session.memory, once, turn, self.share.one_known if self.share else None)
+        on_over = self.share.one_known if self.share else None
+        return EntryStream(rows, session.memory, session.tasks, once, turn, on_over)
 
     def unfolded(self) -> None:
         """Take note that the steps of the call are connected."""

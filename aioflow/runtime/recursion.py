@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from aioflow.compiler.declarations import Keys
 from aioflow.compiler.step import Step
@@ -22,8 +21,9 @@ from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.room import Room
 from aioflow.runtime.session import Session
-from aioflow.runtime.spill import KeySet, RowQueue
+from aioflow.runtime.spill import KeySet, RowQueue, off_loop
 from aioflow.runtime.stream import Stream
+from aioflow.runtime.tasks import Tasks
 from aioflow.wholeness import Marks
 
 
@@ -90,12 +90,12 @@ class Recursion:
     def __init__(self, memory: MemoryBudget, levelled: bool) -> None:
         self.levels = Levels() if levelled else None
         self._memory = memory
-        self._seen: dict[str, KeySet] = {}
+        self._seen: dict[str, SeenValues] = {}
 
-    def seen(self, plan: Plan) -> KeySet:
+    def seen(self, plan: Plan) -> SeenValues:
         """Return the values of ONCE that a plan has worked on in this recursion."""
         if plan.key not in self._seen:
-            self._seen[plan.key] = KeySet(self._memory)
+            self._seen[plan.key] = SeenValues(self._memory)
         return self._seen[plan.key]
 
     def close(self) -> None:
@@ -103,22 +103,59 @@ class Recursion:
             seen.close()
 
 
+class SeenValues:
+    """The values of ONCE of one plan. They are released after the last look-up that is under way."""
+
+    __slots__ = ("_is_over", "_look_ups", "keys")
+
+    def __init__(self, memory: MemoryBudget) -> None:
+        self.keys = KeySet(memory)
+        self._look_ups = 0
+        self._is_over = False
+
+    async def look_up(self, function: Callable[[], list[Sequence[Row]]]) -> list[Sequence[Row]]:
+        """Return what a function finds, in the disk thread; nothing if the recursion has ended."""
+        if self._is_over:
+            return []
+        self._look_ups += 1
+        try:
+            return await off_loop(self.keys, function)
+        finally:
+            self._look_ups -= 1
+            if self._is_over:
+                self.close()
+
+    def close(self) -> None:
+        self._is_over = True
+        if not self._look_ups:
+            self.keys.close()
+
+
 class Once:
     """ONCE of one plan in one recursion: lets each value pass a single time."""
 
     __slots__ = ("_bind", "_latest", "_seen")
 
-    def __init__(self, bind: Callable[[Schema], Keys | None], seen: KeySet) -> None:
+    def __init__(self, bind: Callable[[Schema], Keys | None], seen: SeenValues) -> None:
         self._bind = bind
         self._seen = seen
         self._latest: tuple[Schema, Keys | None] | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether values are on disk, so that `look_up` is the way to find new ones."""
+        return self._seen.keys.is_on_disk
+
+    async def look_up(self, batches: Sequence[tuple[Schema, Sequence[Row]]]) -> list[Sequence[Row]]:
+        """Return the rows of each batch with a new value, which the disk thread looks up."""
+        return await self._seen.look_up(lambda: [self.fresh(schema, rows) for schema, rows in batches])
 
     def fresh(self, schema: Schema, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows with a new value; all of them if they lack an attribute that ONCE names."""
         if self._latest is None or self._latest[0] is not schema:
             self._latest = schema, self._bind(schema)
         keys = self._latest[1]
-        return rows if keys is None else self._seen.add_new(keys(rows), rows)
+        return rows if keys is None else self._seen.keys.add_new(keys(rows), rows)
 
 
 class Turn:
@@ -141,11 +178,6 @@ class Turn:
         if self._levels is not None and not self._levels.is_open(self._level):
             return False
         return checkpoints is None or self._level == 1 or checkpoints.is_open
-
-    def guard(self, callback: Callable[[], None]) -> None:
-        """Call a function; if that fails, so does the run."""
-        if not self._session.tasks.stopping:
-            self._session.tasks.guard(callback)
 
     def when_it_comes(self, callback: Callable[[], None]) -> None:
         """Call back when the turn may have come."""
@@ -204,26 +236,45 @@ class CutOff:
 class EntryStream(Stream):
     """An input of a call that sees every row on its way into the called plan.
 
-    Rows that arrive before their turn are kept aside, in memory and then on disk. `on_over` is called when no
-    more will come.
+    Rows that arrive before their turn are kept aside, in memory and then on disk. Where that or ONCE needs
+    the disk, a task of the run lets rows in, and the end comes after them. `on_over` is called when no more
+    will come.
     """
 
-    __slots__ = ("_is_over", "_kept", "_on_over", "_once", "_relay", "_turn")
+    __slots__ = (
+        "_asked",
+        "_entry",
+        "_is_admitting",
+        "_is_finishing",
+        "_is_over",
+        "_kept",
+        "_on_over",
+        "_once",
+        "_relay",
+        "_tasks",
+        "_turn",
+    )
 
     def __init__(
         self,
         capacity: int,
         memory: MemoryBudget,
+        tasks: Tasks,
         once: Once | None,
         turn: Turn | None = None,
         on_over: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(capacity, memory)
+        self._tasks = tasks
         self._once = once
         self._turn = turn
         self._on_over = on_over
         self._is_over = False
+        self._is_finishing = False  # all writers have ended
+        self._is_admitting = False  # a task lets rows in
+        self._asked: list[Row] = []  # rows that wait for the disk, before those that are kept
         self._kept: RowQueue | None = None
+        self._entry = Room()  # full while many rows wait for the disk
         self._relay: Outlet | None = None
 
     # It must see every row, so no step of the called plan can take its place.
@@ -253,41 +304,104 @@ class EntryStream(Stream):
     def push(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self.closed or self.discarding:
             return
-        if self._turn is not None and (self._kept is not None or not self._turn.has_come):
-            self._keep(rows, self._turn)
-        else:
+        waits = self._has_waiting
+        if not waits and self._turn_has_come and not self._looks_up:
             self._let_in(rows, full)
+            return
+        self._keep(rows)
+        if not waits:
+            self._go_on()
+        if self._is_admitting and len(self._asked) >= self.capacity:
+            self._entry.is_full = True
+            full.append(self._entry)
 
-    def _keep(self, rows: Sequence[Row], turn: Turn) -> None:
+    @property
+    def _has_waiting(self) -> bool:
+        return self._is_admitting or bool(self._asked) or self._kept is not None
+
+    @property
+    def _turn_has_come(self) -> bool:
+        return self._turn is None or self._turn.has_come
+
+    @property
+    def _looks_up(self) -> bool:
+        """Whether ONCE needs the disk."""
+        return self._once is not None and self._once.is_on_disk
+
+    def _keep(self, rows: Sequence[Row]) -> None:
+        if self._kept is None and self._turn_has_come and len(self._asked) < self.capacity:
+            self._asked += rows
+            return
         if self._kept is None:
             self._kept = RowQueue(self._memory)
-            turn.when_it_comes(self._go_on)
         self._kept.append(list(rows))
 
     def _go_on(self) -> None:
-        """Let in the rows that were kept, if their turn has really come."""
-        if self._kept is None or self._turn is None:
+        """Let in the rows that wait, if their turn has really come."""
+        if self._is_admitting or not self._has_waiting:
             return
-        if not self._turn.has_come:
+        if self._turn is not None and not self._turn.has_come:
             self._turn.when_it_comes(self._go_on)
             return
-        while self._kept is not None and self._kept.length:
-            if not self._kept.is_ready:
-                self._kept.fetch(partial(self._turn.guard, self._go_on))
-                return
-            self._let_in(self._kept.popleft(), [])
-        if self._kept is None:
-            return  # all readers left meanwhile
-        self._kept.close()
-        self._kept = None
-        if self._is_over:
+        while (self._asked or self._kept is not None) and not self._looks_up and not self._waits_for_disk:
+            self._let_in(self._next_rows(), [])
+        if self._asked or self._kept is not None:
+            self._is_admitting = True
+            self._tasks.spawn(self._admit())
+        elif self._is_finishing:
             self.finish()
+
+    @property
+    def _waits_for_disk(self) -> bool:
+        """Whether the rows that are next have to be read."""
+        return not self._asked and self._kept is not None and not self._kept.is_ready
+
+    def _next_rows(self) -> Sequence[Row]:
+        if self._asked:
+            asked, self._asked = self._asked, []
+            return asked
+        assert self._kept is not None
+        rows = self._kept.popleft()
+        if not self._kept.length:
+            self._kept.close()
+            self._kept = None
+        return rows
+
+    async def _admit(self) -> None:
+        """Let in rows while that needs the disk, one batch after the other."""
+        try:
+            with self._tasks.at_work():
+                while (self._asked or self._kept is not None) and self._turn_has_come:
+                    if self._waits_for_disk and self._kept is not None:
+                        await self._kept.ready()
+                        continue
+                    await self._admit_rows(self._next_rows())
+            self._is_admitting = False
+            self._entry.free()
+            if self._has_waiting:
+                self._go_on()
+            elif self._is_finishing and not self.closed:
+                self.finish()
+        except Exception as error:
+            self._tasks.fail(error)
+
+    async def _admit_rows(self, rows: Sequence[Row]) -> None:
+        self._entry.free()
+        if self._once is not None and self.schema is not None:
+            rows = next(iter(await self._once.look_up([(self.schema, rows)])), ())
+        full: list[Room] = []
+        if rows and not self.closed and not self.discarding:
+            self._pass(rows, full)
+        for room in full:
+            await room.wait()
 
     def _let_in(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._once is not None and self.schema is not None:
             rows = self._once.fresh(self.schema, rows)
-        if not rows:
-            return
+        if rows:
+            self._pass(rows, full)
+
+    def _pass(self, rows: Sequence[Row], full: list[Room]) -> None:
         if self._relay is None:
             super().push(rows, full)
         else:
@@ -299,9 +413,10 @@ class EntryStream(Stream):
             self._relay.mark(marks)
 
     def finish(self) -> None:
-        self._note_over()
-        if self._kept is not None:
+        self._is_finishing = True
+        if self._has_waiting:
             return  # the end comes after the rows
+        self._note_over()
         super().finish()
         if self._relay is not None:
             if self._relay.schema is None and self.schema is not None:
@@ -310,9 +425,13 @@ class EntryStream(Stream):
 
     def release(self) -> None:
         super().release()
+        self._asked = []
         if self._kept is not None:
             self._kept.close()
             self._kept = None
+        self._entry.free()
+        if self._is_finishing:
+            self._note_over()
 
     def close(self) -> None:
         super().close()

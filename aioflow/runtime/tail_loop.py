@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -75,6 +76,7 @@ class _Entry(msgspec.Struct, frozen=True):
     schema: Schema
     rows: Sequence[Row]
     level: int
+    is_looked_up: bool = False  # ONCE has let the rows pass
 
 
 class TailLoop:
@@ -176,15 +178,21 @@ class TailLoop:
         full: list[Room] = []
         self._scheduled = True  # a level that opens meanwhile is worked on in this very loop
         for _ in range(_LEVELS_AT_ONCE):
-            if not self._queue or full or self.session.tasks.failure is not None:
+            if not self._queue or full or self._needs_disk or self.session.tasks.failure is not None:
                 break
             self._run_level(full)
         self._scheduled = False
-        if self.session.tasks.failure is not None:
-            return
+        if self.session.tasks.failure is None:
+            self._go_on(full)
+
+    def _go_on(self, full: list[Room]) -> None:
+        """Arrange for the work that is left, or finish."""
         if full:
             self._scheduled = True
             when_freed(full, lambda: self.session.tasks.guard(self._run))
+        elif self._needs_disk:
+            self._scheduled = True
+            self.session.tasks.spawn(self._look_up())
         elif self._queue:
             self._schedule()
         elif not self._producers and not self._early:
@@ -192,6 +200,36 @@ class TailLoop:
             return
         if len(self._queue) < _WAITING_AT_MOST:
             self._room.free()
+
+    @property
+    def _needs_disk(self) -> bool:
+        """Whether the disk thread must look up the values of ONCE before the next rows are worked on."""
+        return bool(self._queue) and self._is_unknown(self._queue[0])
+
+    def _is_unknown(self, entry: _Entry) -> bool:
+        if self._once is None or entry.level == self._level or entry.is_looked_up:
+            return False
+        return self._once.is_on_disk
+
+    async def _look_up(self) -> None:
+        """Have the disk thread look up the values of the rows that are next, and work on them."""
+        assert self._once is not None
+        try:
+            with self.session.tasks.at_work():
+                # They stay in the queue meanwhile, where they are released if all readers leave.
+                entries = list(takewhile(self._is_unknown, islice(self._queue, _WAITING_AT_MOST)))
+                found = await self._once.look_up([(entry.schema, entry.rows) for entry in entries])
+                if self._ended:
+                    return
+                for _ in entries:
+                    self._queue.popleft()
+                self._queue.extendleft(
+                    _Entry(entry.schema, rows, entry.level, True)
+                    for entry, rows in zip(reversed(entries), reversed(found), strict=True)
+                )
+                self._run()
+        except Exception as error:
+            self.session.tasks.fail(error)
 
     def _add(self, entry: _Entry) -> None:
         """Put rows where they wait for their level."""
@@ -222,7 +260,7 @@ class TailLoop:
     def _entering(self, entry: _Entry) -> Sequence[Row]:
         """Return the rows that a level works on: values that are new, and none past MAX_DEPTH."""
         plan, rows = self._routine.plan, entry.rows
-        if self._once is not None:
+        if self._once is not None and not entry.is_looked_up:
             rows = self._once.fresh(entry.schema, rows)
         if not rows or plan.max_depth is None or entry.level <= plan.max_depth:
             return rows
