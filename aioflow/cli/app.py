@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "outbox": "Look at the messages that plans have sent or will, and deliver those that wait.",
     "notify": "Try the accounts through which plans tell people.",
     "suspects": "Look at what diff holds back because it may not be true, and decide what is to happen.",
+    "task": "Read schedules: describe them, and list the times at which they are due.",
     "bench": "Measure speed and memory: `aioflow bench [NAME…] [--quick] [--profile] [-o FILE]` runs the "
     "experiments of these names, or all of them (`aioflow bench run --help` tells more).",
 }

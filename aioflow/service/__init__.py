@@ -1,0 +1,1 @@
+"""The long-running form of aioflow: plans that run on a schedule."""
