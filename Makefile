@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help environment demo test check bench format docs clean
+.PHONY: help environment demo serve test check bench format docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ $(STAMP): $(RUNTIME)
 demo: $(RUNTIME) ## Run the demonstration
 	$(BIN)/aioflow demo
 
+serve: $(RUNTIME) ## Run the service against the bundled site, until Ctrl-C
+	$(BIN)/python -m aioflow.demo.serving
+
 test: $(STAMP) ## Run the tests, on all cores; skipped ones are listed by name
 	$(BIN)/python -m pytest -q -rs --numprocesses auto --dist loadgroup
 
@@ -48,10 +51,12 @@ format: $(STAMP) ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
-docs: $(STAMP) ## Write docs/operators.md from the registry
+docs: $(STAMP) ## Write docs/operators.md and docs/rest.md from the code
 	@mkdir -p docs
 	$(BIN)/python -m aioflow ops --markdown > docs/operators.md.new
 	mv docs/operators.md.new docs/operators.md
+	$(BIN)/python -m aioflow.service.rest > docs/rest.md.new
+	mv docs/rest.md.new docs/rest.md
 
 clean: ## Remove the environment, caches and builds
 	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

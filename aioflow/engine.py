@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
 
-from aioflow.authoring.context import RunInfo
-from aioflow.authoring.operator import Registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.context import RunIdentity, RunInfo
+from aioflow.authoring.operator import Registry, load_operators
 from aioflow.authoring.services import Services
 from aioflow.compiler.check import analyse, check, check_readiness
 from aioflow.compiler.graph import Graph
@@ -27,8 +26,8 @@ from aioflow.relation import Record, Relation
 from aioflow.runtime.account import RunAccount
 from aioflow.runtime.budget import Budget
 from aioflow.runtime.events import Listener
-from aioflow.runtime.journal import is_wanted, log_event
 from aioflow.runtime.memory import MemoryBudget
+from aioflow.runtime.report import is_wanted, log_event
 from aioflow.runtime.results import RunStream
 from aioflow.runtime.run import Run, RunsUnderWay, wait_through
 from aioflow.runtime.session import MODES, Mode, RunSettings, Session
@@ -182,11 +181,13 @@ class Engine:
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         mode: Mode | None = None,
+        identity: RunIdentity | None = None,
         **named_inputs: RowsIn,
     ) -> RunStream:
         """Return the rows of a plan's output as they come; leaving the loop stops the run.
 
-        With several outputs, `output` picks one, and `.named()` gives all as (name, row).
+        With several outputs, `output` picks one, and `.named()` gives all as (name, row). A service that runs
+        tasks gives each run its `identity`.
         """
         self._runs.check_open()
         program = as_program(plan)
@@ -195,7 +196,7 @@ class Engine:
             raise InputError(f"a timeout must be more than 0 seconds, not {timeout:g}")
         if parameters is not None:
             parameters = {name.lower(): value for name, value in parameters.items()}
-        session = self._session(program, given, parameters or {}, mode or self.mode)
+        session = self._session(program, given, parameters or {}, mode or self.mode, identity)
         if output is not None and output not in (
             names := [variable.name for variable in program.main.outputs]
         ):
@@ -213,6 +214,7 @@ class Engine:
         parameters: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         mode: Mode | None = None,
+        identity: RunIdentity | None = None,
         **named_inputs: RowsIn,
     ) -> Result:
         """Run a plan to its end and collect all outputs."""
@@ -220,7 +222,9 @@ class Engine:
         declared = [variable.name for variable in program.main.outputs]
         outputs: dict[str, list[Record]] = {name: [] for name in declared}
         given = {**(inputs or {}), **named_inputs}
-        stream = self.stream(program, given, parameters=parameters, timeout=timeout, mode=mode)
+        stream = self.stream(
+            program, given, parameters=parameters, timeout=timeout, mode=mode, identity=identity
+        )
         try:
             async with stream:
                 async for name, records in stream.batches():
@@ -235,12 +239,23 @@ class Engine:
         return check(as_program(plan), self.registry)
 
     def _session(
-        self, program: Program, inputs: Mapping[str, RowsIn], parameters: Mapping[str, Any], mode: Mode
+        self,
+        program: Program,
+        inputs: Mapping[str, RowsIn],
+        parameters: Mapping[str, Any],
+        mode: Mode,
+        identity: RunIdentity | None,
     ) -> Session:
         _check_mode(mode)
-        folder = Path(program.folder or ".")
-        tell_task = partial(_task_text, program.main, inputs, parameters)
-        info = RunInfo(uuid4().hex, self._clock(), plan=program.name, folder=folder, tell_task=tell_task)
+        info = RunInfo(
+            uuid4().hex if identity is None else identity.run_id,
+            self._clock(),
+            None if identity is None else identity.task_id,
+            program.name,
+            Path(program.folder or "."),
+            identity=identity,
+            tell_task=partial(_task_text, program.main, inputs, parameters),
+        )
         built_in = {"run-id": info.run_id, "task-id": info.task_id, "started": info.started.isoformat()}
         analysis = analyse(program, self.registry, parameters={**parameters, **built_in})
         analysis.raise_mistakes()

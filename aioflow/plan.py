@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -59,31 +59,16 @@ Scalar: TypeAlias = str | int | float | bool | None
 Constant: TypeAlias = Scalar | tuple[Scalar, ...] | ParameterReference
 
 
-# Fields that take no part in equality: where a part comes from, comments, and the meaning of an item's text.
-_NOT_COMPARED = frozenset(
-    {
-        "span",
-        "spans",
-        "name_span",
-        "once_span",
-        "default_span",
-        "header_span",
-        "body_span",
-        "comments",
-        "header_comment",
-        "header_comments",
-        "trailing_comment",
-        "trailing_comments",
-        "closing_comments",
-        "source",
-        "content",
-        "folder",
-    }
-)
+_LEFT_OUT = ("span", "spans", "comment", "comments")
 
 
 class PlanPart(msgspec.Struct, frozen=True, eq=False):
-    """A part of a plan, equal to another of its class with the same fields; `_NOT_COMPARED` are left out."""
+    """A part of a plan, equal to another of its class with the same fields.
+
+    Spans and comments, whose names end so, are left out, and the fields of `not_compared`.
+    """
+
+    not_compared: ClassVar[frozenset[str]] = frozenset()
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -105,7 +90,8 @@ class PlanPart(msgspec.Struct, frozen=True, eq=False):
 
 
 def _compared_names(kind: type[PlanPart]) -> list[str]:
-    return [name for name in kind.__struct_fields__ if name not in _NOT_COMPARED]
+    fields = kind.__struct_fields__
+    return [name for name in fields if not name.endswith(_LEFT_OUT) and name not in kind.not_compared]
 
 
 @cache
@@ -217,6 +203,8 @@ class Item(PlanPart, frozen=True, eq=False):
     The language keeps its header and body as text; `content` is the result of parsing them, made by the kind.
     """
 
+    not_compared: ClassVar[frozenset[str]] = frozenset({"content"})
+
     kind: str
     name: str
     header: str = ""
@@ -253,6 +241,8 @@ class Use(PlanPart, frozen=True, eq=False):
 class PlanFile(PlanPart, frozen=True, eq=False):
     """The entries of one text, in their order."""
 
+    not_compared: ClassVar[frozenset[str]] = frozenset({"source"})
+
     entries: tuple[Plan | Item | Use, ...]
     source: Source | None = None
     closing_comments: tuple[str, ...] = ()
@@ -260,6 +250,8 @@ class PlanFile(PlanPart, frozen=True, eq=False):
 
 class Program(PlanPart, frozen=True, eq=False, dict=True, weakref=True):
     """A main plan with all plans and items that it can reach. An engine runs programs."""
+
+    not_compared: ClassVar[frozenset[str]] = frozenset({"folder"})
 
     main: Plan
     plans: tuple[Plan, ...] = ()

@@ -27,4 +27,12 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "postgres_store",
     "diff_memory",
     "spilling",
+    "service",
+    "hidden_numeric",
+    "hidden_categorical",
+    "hidden_mixed",
+    "hidden_worst",
+    "hidden_workers",
+    "hidden_again",
+    "hidden_cost",
 ]

@@ -20,7 +20,7 @@ from aioflow.benchmarks.web_runs import (
 )
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue
-from aioflow.demo.site.switches import Latency, Switches, fate_of
+from aioflow.demo.site.requests import Latency, Switches, fate_of
 from aioflow.runtime.session import MODES, Mode
 
 # Less than where all are equal: ten rounds with D- take their time.

@@ -11,9 +11,9 @@ from aioflow import Context, InputError, Row, Schema, Stream, To, map_concurrent
 from aioflow.authoring.operator import Settings, StoreUse
 from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Attributes
-from aioflow.operators.declared import Conforming, Declared, DeclaredSchema
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.held import when_ended
+from aioflow.operators.settings import Conforming, Declared, DeclaredSchema
 from aioflow.relation import Batch
 from aioflow.state import (
     CHANGED,
@@ -44,7 +44,8 @@ def _uses(access: Literal["read", "update"]) -> Callable[[Settings], StoreUse]:
 
 def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
     assert host.run is not None
-    return host.service(Databases).problems(settings["db"], host.run.folder)
+    database = host.run.default("database", settings["db"])
+    return host.service(Databases).problems(database, host.run.folder)
 
 
 # --- dbimport -----------------------------------------------------------------------------------

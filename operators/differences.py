@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,7 +12,7 @@ from aioflow.authoring.operator import Settings, StoreUse
 from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Attributes
 from aioflow.operators.held import when_ended
-from aioflow.operators.quantities import Duration, PositiveCount, Share
+from aioflow.operators.settings import Duration, PositiveCount, Share
 from aioflow.relation import Batch
 from aioflow.runtime.spill import RowBuffer, off_loop, walk
 from aioflow.state import (
@@ -25,7 +25,6 @@ from aioflow.state import (
     DiffSpec,
     EmptyBaseline,
     Storable,
-    Suspect,
     Transaction,
     WrittenTableName,
     changed_schema,
@@ -72,7 +71,8 @@ def _diff_schema(
 
 def _requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
     assert host.run is not None
-    return host.service(Databases).problems(settings["db"], host.run.folder)
+    database = host.run.default("database", settings["db"])
+    return host.service(Databases).problems(database, host.run.folder)
 
 
 @operator(
@@ -133,7 +133,8 @@ async def diff(
         diff (urls, "seen" : new-urls) {FIRST: news}
     """
     settings: dict[str, Any] = {"table": table, "key": key, "ignore": ignore, "evolve": evolve}
-    settings |= {"guard": guard, "duplicates": duplicates, "first": first}
+    settings |= {"guard": guard, "duplicates": duplicates}
+    settings["first"] = context.run.default("first") or first  # a task decides for its plan
     wish = _wish(settings | {"confirm_runs": confirm_runs, "confirm_apart": confirm_apart})
     with RowBuffer(context.memory) as taken:
         if (
@@ -155,7 +156,9 @@ async def _compared(
     transaction = context.service(Transaction)
     async with _view(transaction, wish.table, db, context) as connection:
         schema = None if rel.is_untold else rel.schema
-        opened = await open_difference(connection, wish, schema, context.where, context.memory)
+        opened = await open_difference(
+            connection, wish, schema, context.where, context.memory, transaction.origin
+        )
     if opened is None:
         await _note_empty_baseline(wish, rel, db, context)
         return
@@ -174,9 +177,10 @@ async def _compared(
             ("removed", difference.removed()),
         ):
             async for batch in walk(difference, batches):
+                transaction.count_changes(wish.table, name, len(batch))
                 yield To(name, batch)
                 await context.sleep(0)
-        await off_loop(difference, difference.take_over_silently)
+        await _worker(difference, context)(difference.take_over_silently)
         transaction.complete(difference.write)
 
 
@@ -193,16 +197,20 @@ async def _note_empty_baseline(wish: DiffSpec, rel: Stream, db: str | None, cont
     """Record, for a table that does not exist, that a whole run found nothing: later tuples are new."""
     if not rel.marks.is_whole:
         return
-    run = context.run
     transaction = context.service(Transaction)
-    write = EmptyBaseline(context.where, Suspect(wish.table, run.run_id, run.started, run.started))
+    write = EmptyBaseline(context.where, wish, transaction.origin)
     transaction.stage(db, write, position=context.position)
     transaction.complete(write)
 
 
+def _worker(difference: Difference, context: Context) -> Callable[..., Awaitable[Any]]:
+    """Return a function that calls others where they do not keep the event loop."""
+    return context.in_thread if difference.takes_time else partial(off_loop, difference)
+
+
 async def _judge(difference: Difference, rel: Stream, wish: DiffSpec, context: Context) -> None:
     """Decide which changes are reported, and warn about those that are held back."""
-    call = context.in_thread if difference.takes_time else partial(off_loop, difference)
+    call = _worker(difference, context)
     judgement = await call(difference.settle, rel.marks)
     if difference.repeated:
         await call(difference.check_repeated)

@@ -10,15 +10,28 @@ from aioflow.authoring.operator import Settings
 from aioflow.authoring.services import ServiceHost
 from aioflow.messages import (
     BodyTemplate,
+    Debounce,
     Delivery,
+    DigestTimes,
     EmailDraft,
     FileKind,
     Headings,
     HtmlTemplate,
+    MessageTiming,
+    QuietHours,
     Recipients,
     Subject,
 )
-from aioflow.operators.posting import check_each, fires, poster, posts, told, told_together
+from aioflow.operators.posting import (
+    Poster,
+    PostOptions,
+    check_each,
+    check_timing,
+    fires,
+    posts,
+    told,
+    told_together,
+)
 from aioflow.relation import Batch
 from aioflow.values.cells import cell, json_text
 
@@ -34,6 +47,7 @@ def _draft(settings: Settings) -> EmailDraft:
 
 def _schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     check_each(settings)
+    check_timing(settings)
     _draft(settings).check(inputs)
     return inputs[0]
 
@@ -43,10 +57,12 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
 
     yield from outbox_problems(settings["db"], host)
     accounts = host.service(EmailAccounts)
-    problems = accounts.problems(settings["via"])
+    assert host.run is not None
+    via = host.run.default("email", settings["via"])
+    problems = accounts.problems(via)
     yield from problems
     if not problems and _draft(settings).takes_recipients_from_data:
-        account = accounts.find(settings["via"])
+        account = accounts.find(via)
         if not account.settings.allow:
             yield (
                 f'addresses from data must be allowed: write allow = ["example.org"], with the domains or '
@@ -78,6 +94,9 @@ async def email(
     even_if_empty: bool = False,
     via: str | None = None,
     delivery: Delivery = "at-least-once",
+    digest: DigestTimes | None = None,
+    debounce: Debounce | None = None,
+    quiet: QuietHours | None = None,
     db: str | None = None,
     headings: Headings = _NO_HEADINGS,
     names: tuple[str, ...] = (),
@@ -114,6 +133,12 @@ async def email(
         via: an account of the configuration, `[email.NAME]`; by default the one named default, or the only
             one.
         delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        digest: times at which one message tells the tuples of all runs since the last one: `hourly`, `"daily
+            08:00"`, `"weekly mon 08:00"`, each also with a time zone, or a schedule such as `"0 8,18 * * *"`.
+        debounce: a time span such as `"30m"`. The message is sent when there were no further tuples for so
+            long, and tells the tuples of all runs. It waits for ten such spans at most.
+        quiet: hours such as `"22:00-07:00"`, also with a time zone, in which the message is not delivered; by
+            default those of the account; `off` for none.
         db: the database of the outbox.
         headings: the headings of several relations, `"New, Changed, Gone"` or a list; by default their names.
         names: the names of the relations; by default those of the variables.
@@ -121,18 +146,21 @@ async def email(
     Examples:
         email (houses, to="me@example.org", subject="{count} new houses") {ATTACH: csv}
         email (new, changed, gone, to="me@example.org", subject="{{ count|plural('house', 'houses') }}")
+        email (houses, to="me@example.org", subject="{count} new houses") {DIGEST: daily 08:00}
         email (orders, to="{email}", subject="Order {number}" : sent) {EACH; BODY: "Thank you, {{ name }}!"}
     """
     from aioflow.messages import EmailAccounts, EmailContent, ValueEncoding  # needed to run, not to check
 
     draft = EmailDraft(to, subject, cc, bcc, reply_to, body, body_html, attach, each, names, headings)
-    account = context.service(EmailAccounts).find(via)
+    account = context.service(EmailAccounts).find(context.run.default("email", via))
     content = EmailContent(draft, account, ValueEncoding(cell, json_text), context.run.plan)
-    post = poster("email", account.name, delivery, db, context)
+    timing = MessageTiming.of(digest, debounce, quiet, account.settings.quiet)
+    options = PostOptions("subject", timing, delivery, db)
+    poster = Poster("email", account.name, options, draft.as_recipe(context.run.plan), context)
     passed = (
-        told_together((rel, *more), content, post, even_if_empty, context)
+        told_together((rel, *more), content, poster, even_if_empty, context)
         if more
-        else told(rel, content, post, each, even_if_empty, context)
+        else told(rel, content, poster, each, even_if_empty, context)
     )
     async with aclosing(passed) as batches:
         async for batch in batches:

@@ -17,8 +17,8 @@ from typing import BinaryIO, cast
 from aioflow import Context, InputError, Schema, SettingError, Stream, operator
 from aioflow.authoring.operator import Settings
 from aioflow.files import FileAccess, Formulas
-from aioflow.operators.declared import Declared, DeclaredSchema
 from aioflow.operators.formats import Format, FormatName, TypeList, Types, Writer, formats
+from aioflow.operators.settings import Declared, DeclaredSchema
 from aioflow.relation import UNTOLD, Batch
 
 _LONGEST_BEGINNING = 1 << 16

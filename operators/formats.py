@@ -18,7 +18,7 @@ from aioflow import Document, InputError, Schema, SettingError
 from aioflow.config.entry_points import installed
 from aioflow.errors import suggestion
 from aioflow.files import Formulas
-from aioflow.operators.declared import attributes_of
+from aioflow.operators.settings import attributes_of
 from aioflow.relation import Batch, Type, Value
 from aioflow.values.display import visible, visible_json, visible_lines
 

@@ -21,9 +21,9 @@ from aioflow import (
 )
 from aioflow.authoring.operator import Settings
 from aioflow.expressions import Attributes, Formatter, RepeatableAttributes, Template
-from aioflow.operators.declared import DeclaredSchema
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.keyed import keys_of
+from aioflow.operators.settings import DeclaredSchema
 from aioflow.relation import UNTOLD, Batch, Type, Value, picker
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import DiskPause, KeyedRows, RowBuffer, off_loop, stored_batches, walk, with_pauses

@@ -11,16 +11,20 @@ from aioflow.authoring.services import ServiceHost
 from aioflow.expressions import Template
 from aioflow.messages import (
     BodyTemplate,
+    Debounce,
     Delivery,
+    DigestTimes,
+    MessageTiming,
     Notices,
     NotifyAccounts,
     PhoneAccounts,
     PhoneNumbers,
+    QuietHours,
     TextMessages,
     check_wording,
     outbox_problems,
 )
-from aioflow.operators.posting import check_each, fires, poster, posts, told
+from aioflow.operators.posting import Poster, PostOptions, check_each, check_timing, fires, posts, told
 from aioflow.relation import Batch
 
 # --- notify -------------------------------------------------------------------------------------
@@ -28,12 +32,14 @@ from aioflow.relation import Batch
 
 def _notify_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     check_each(settings)
+    check_timing(settings)
     check_wording(title=settings["title"], body=settings["body"], each=settings["each"])
     return inputs[0]
 
 
 def _notify_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
-    yield from host.service(NotifyAccounts).problems(settings["via"])
+    assert host.run is not None
+    yield from host.service(NotifyAccounts).problems(host.run.default("notify", settings["via"]))
     yield from outbox_problems(settings["db"], host)
 
 
@@ -54,6 +60,9 @@ async def notify(
     even_if_empty: bool = False,
     via: str | None = None,
     delivery: Delivery = "at-least-once",
+    digest: DigestTimes | None = None,
+    debounce: Debounce | None = None,
+    quiet: QuietHours | None = None,
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
@@ -74,16 +83,25 @@ async def notify(
         via: an account of the configuration, `[notify.NAME]`; by default the one named default, or the only
             one.
         delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        digest: times at which one message tells the tuples of all runs since the last one: `hourly`, `"daily
+            08:00"`, `"weekly mon 08:00"`, each also with a time zone, or a schedule such as `"0 8,18 * * *"`.
+        debounce: a time span such as `"30m"`. The message is sent when there were no further tuples for so
+            long, and tells the tuples of all runs. It waits for ten such spans at most.
+        quiet: hours such as `"22:00-07:00"`, also with a time zone, in which the message is not delivered; by
+            default those of the account; `off` for none.
         db: the database of the outbox.
 
     Examples:
         notify (houses, "{count} new houses") {VIA: team}
+        notify (houses, "{count} new houses") {DEBOUNCE: 30m; QUIET: 22:00-07:00}
         notify (houses, "New in {city}" : told) {EACH; BODY: "{{ address }} for {{ price|number }}"}
     """
-    account, settings = context.service(NotifyAccounts).find(via)
-    post = poster("notify", account, delivery, db, context)
+    account, settings = context.service(NotifyAccounts).find(context.run.default("notify", via))
+    timing = MessageTiming.of(digest, debounce, quiet, settings.quiet)
+    options = PostOptions("title", timing, delivery, db)
+    poster = Poster("notify", account, options, Notices.recipe(title, body), context)
     messages = Notices(settings, title, body, each=each)
-    async with aclosing(told(rel, messages, post, each, even_if_empty, context)) as batches:
+    async with aclosing(told(rel, messages, poster, each, even_if_empty, context)) as batches:
         async for batch in batches:
             yield batch
 
@@ -93,6 +111,7 @@ async def notify(
 
 def _phone_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     check_each(settings)
+    check_timing(settings)
     check_wording(body=settings["body"], each=settings["each"])
     if settings["to"].from_data and not settings["each"]:
         raise SettingError("a number that tuples have needs EACH, a message for each of them", setting="to")
@@ -100,11 +119,13 @@ def _phone_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
 
 
 def _phone_requires(settings: Settings, host: ServiceHost) -> Iterable[str]:
+    assert host.run is not None
+    via = host.run.default("phone", settings["via"])
     accounts = host.service(PhoneAccounts)
-    problems = accounts.problems(settings["via"])
+    problems = accounts.problems(via)
     yield from problems
     if not problems and settings["to"].from_data:
-        account, found = accounts.find(settings["via"])
+        account, found = accounts.find(via)
         if not found.allow:
             yield (
                 'numbers from data must be allowed: write allow = ["+49*"], with the numbers that messages '
@@ -130,6 +151,9 @@ async def phone(
     even_if_empty: bool = False,
     via: str | None = None,
     delivery: Delivery = "at-least-once",
+    digest: DigestTimes | None = None,
+    debounce: Debounce | None = None,
+    quiet: QuietHours | None = None,
     db: str | None = None,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
@@ -152,15 +176,23 @@ async def phone(
         via: an account of the configuration, `[phone.NAME]`; by default the one named default, or the only
             one.
         delivery: at-least-once, or at-most-once for messages that should rather be lost than arrive twice.
+        digest: times at which one message tells the tuples of all runs since the last one: `hourly`, `"daily
+            08:00"`, `"weekly mon 08:00"`, each also with a time zone, or a schedule such as `"0 8,18 * * *"`.
+        debounce: a time span such as `"30m"`. The message is sent when there were no further tuples for so
+            long, and tells the tuples of all runs. It waits for ten such spans at most.
+        quiet: hours such as `"22:00-07:00"`, also with a time zone, in which the message is not delivered; by
+            default those of the account; `off` for none.
         db: the database of the outbox.
 
     Examples:
         phone (houses, to="+49 151 12345678") {BODY: "{{ count }} new houses"}
         phone (alarms, to="{mobile}" : told) {EACH; BODY: "{{ sensor }} is at {{ value }}"}
     """
-    account, settings = context.service(PhoneAccounts).find(via)
-    post = poster("phone", account, delivery, db, context)
+    account, settings = context.service(PhoneAccounts).find(context.run.default("phone", via))
+    timing = MessageTiming.of(digest, debounce, quiet, settings.quiet)
+    options = PostOptions("to", timing, delivery, db)
+    poster = Poster("phone", account, options, TextMessages.recipe(to, body), context)
     messages = TextMessages(account, settings, to, body)
-    async with aclosing(told(rel, messages, post, each, even_if_empty, context)) as batches:
+    async with aclosing(told(rel, messages, poster, each, even_if_empty, context)) as batches:
         async for batch in batches:
             yield batch

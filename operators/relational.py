@@ -19,7 +19,7 @@ from aioflow.operators.keyed import (
     matching,
     matching_where,
 )
-from aioflow.operators.tally import tallied
+from aioflow.operators.settings import tallied
 from aioflow.relation import Batch, Type, identities_of, picker
 from aioflow.runtime.spill import KeySet, off_loop
 

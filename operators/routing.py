@@ -13,7 +13,7 @@ from aioflow import Context, Record, Schema, SettingError, Stream, To, operator,
 from aioflow.authoring.context import DEAD
 from aioflow.authoring.operator import Settings
 from aioflow.expressions import SortKeys
-from aioflow.operators.quantities import Count, Share
+from aioflow.operators.settings import Count, Share
 from aioflow.relation import Batch, Value
 from aioflow.runtime.spill import SortedRows, walk
 

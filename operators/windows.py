@@ -11,7 +11,7 @@ from math import floor, inf
 
 from aioflow import Context, Row, Schema, SettingError, Stream, operator
 from aioflow.authoring.operator import Settings
-from aioflow.operators.quantities import Positive, PositiveCount
+from aioflow.operators.settings import Positive, PositiveCount
 from aioflow.relation import Batch
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import RowBuffer

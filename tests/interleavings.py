@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from aioflow.authoring.operator import Registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, load_operators
 from aioflow.engine import Engine
 from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import DeadlockError, assert_nothing_left, run

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from contextvars import copy_context
+from typing import Any
 
 import pytest
 
-from aioflow.runtime.budget import Budget, Permits
+from aioflow import Engine, function, loads
+from aioflow.runtime.budget import Budget, Permits, current_run
 from aioflow.testing import run
 
 
@@ -60,3 +64,44 @@ def test_a_partition_does_not_touch_the_common_permits() -> None:
         assert budget.used == 0
 
     run(main())
+
+
+def test_runs_take_turns_so_that_a_long_one_keeps_no_short_one_waiting() -> None:
+    async def main() -> list[str]:
+        permits = Permits(1)
+        order: list[str] = []
+
+        async def work(name: str) -> None:
+            async with permits:
+                order.append(name)
+                await asyncio.sleep(1)
+
+        def begin(name: str) -> asyncio.Task[None]:
+            context = copy_context()
+            context.run(current_run.set, name)
+            return asyncio.get_running_loop().create_task(work(name), context=context)
+
+        tasks = [begin("long") for _ in range(20)] + [begin("short") for _ in range(3)]
+        await asyncio.gather(*tasks)
+        return order
+
+    assert run(main())[:7] == ["long", "long", "short", "long", "short", "long", "short"]
+
+
+def test_the_firings_of_a_run_share_its_turn() -> None:
+    runs: list[str] = []
+
+    @function(name="budget_run", returns="done boolean", pure=True)
+    async def see(row: Mapping[str, Any]) -> dict[str, Any]:
+        runs.append(current_run.get())
+        return {"done": True}
+
+    plan = loads('PLAN p { INPUT: rows OUTPUT: out BODY { apply (rows, "budget_run" : out) } }')
+
+    async def main() -> None:
+        async with Engine(4) as engine:
+            await asyncio.gather(*(engine.run(plan, rows=[{"n": 1}, {"n": 2}]) for _ in range(2)))
+        assert current_run.get() == ""
+
+    run(main())
+    assert sorted(map(runs.count, set(runs))) == [2, 2]

@@ -416,9 +416,13 @@ def test_credentials_are_not_shown() -> None:
 
 def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
     urls = ("json://ann:tea@host/a", "json://host/b")
-    assert (
-        str(SettingValue(("notify", "team", "url"), urls, "here")) == "json://********@host/a, json://host/b"
-    )
+    shown = str(SettingValue(("database", "main", "url"), urls, "here"))
+    assert shown == "json://********@host/a, json://host/b"
+
+
+def test_addresses_of_chats_show_their_schemes_only() -> None:
+    shown = str(SettingValue(("notify", "team", "url"), ("slack://A/B/C", "secret:TEAM"), "here"))
+    assert shown == "slack://********, secret:TEAM"
 
 
 @pytest.mark.parametrize(
@@ -435,4 +439,4 @@ def test_addresses_in_lists_are_shown_without_their_passwords() -> None:
     ],
 )
 def test_addresses_are_shown_without_what_may_be_a_credential(url: str, shown: str) -> None:
-    assert str(SettingValue(("notify", "team", "url"), url, "here")) == shown
+    assert str(SettingValue(("database", "main", "url"), url, "here")) == shown

@@ -1,5 +1,6 @@
 """The documentation: every example runs as written, references are complete, links lead somewhere."""
 
+import dataclasses
 import pkgutil
 import re
 import subprocess
@@ -16,12 +17,13 @@ from msgspec.structs import fields
 import aioflow
 import aioflow.testing
 from aioflow import Record, function
-from aioflow.authoring.operator import registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators, registry
 from aioflow.cli.app import app
 from aioflow.cli.commands.ops import by_family
 from aioflow.compiler.resolution import UNIVERSAL_OPTIONS
 from aioflow.runtime.statistics import ChannelStatistics, RunStatistics, StepStatistics
+from aioflow.service.settings import ServiceSettings
+from aioflow.service.task import TaskDefinition
 from aioflow.testing import run_plan
 from aioflow.wrappers import Web, wrapper
 from tests.clocks import PATIENCE_SECONDS
@@ -74,6 +76,17 @@ async def _nothing(web: Web) -> None:
     """A wrapper that finds nothing."""
 
 
+# A form that examples name.
+FORM = """
+WRAPPER find-houses (city optional, min-price optional, max-price optional)
+{
+  GET: "https://homes.example/{?city,min-price,max-price}"
+  price: ".price" number
+}
+HIDDEN houses { QUERY: find-houses; price: range }
+"""
+
+
 def test_examples_of_operators_have_no_mistakes() -> None:
     known = ("geocode", "links")
     for name in known:
@@ -81,7 +94,7 @@ def test_examples_of_operators_have_no_mistakes() -> None:
     for name in ("search", "detail"):
         wrapper(name=name, returns="title char")(_nothing)
     wrong = {
-        f"{operator.name}: {example}": mistakes_in(example)
+        f"{operator.name}: {example}": mistakes_in(example, FORM)
         for operator in library()
         for example in operator.examples
     }
@@ -130,12 +143,22 @@ RUNS: dict[str, list[tuple[dict[str, Any], dict[str, Any], dict[str, list[Any]]]
 }
 
 
+# Plans that are run by a test with another name.
+RUN_BY_OTHERS = {
+    "examples/stock_quotes.plan": "test_paper_tasks.py",
+    "september/september.plan": "test_paper_tasks.py",
+    "september/september_cleaner.plan": "test_paper_tasks.py",
+}
+
+
 def test_every_plan_of_the_library_is_run() -> None:
     library = ROOT / "plans"
     found = {str(path.relative_to(library)) for path in library.rglob("*.plan")}
+    for name, test in RUN_BY_OTHERS.items():
+        assert Path(name).stem in (ROOT / "tests" / "plans" / test).read_text(encoding="utf-8")
     tested = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "plans").glob("test_*.py")}
     elsewhere = {name for name in found if Path(name).parts[0].removesuffix(".plan") in tested}
-    assert found - elsewhere == set(RUNS)
+    assert found - elsewhere == RUNS.keys() | RUN_BY_OTHERS.keys()
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -229,6 +252,19 @@ def test_every_field_of_the_statistics_is_documented(kind: type[Any]) -> None:
 def _section_of_python_page(heading: str) -> str:
     page = (DOCS / "python.md").read_text(encoding="utf-8")
     return re.split(r"^##", page.split(f"{heading}\n")[1], flags=re.MULTILINE)[0]
+
+
+def test_every_setting_of_a_task_is_documented() -> None:
+    page = (DOCS / "service.md").read_text(encoding="utf-8")
+    table = page.split("\n## The settings of a task\n")[1].split("|---|---|---|\n")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [each.name for each in fields(TaskDefinition)]
+
+
+def test_every_setting_of_the_service_is_documented() -> None:
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    table = page.split("\n## service\n")[1].split("|---|---|---|\n")[1].split("\n\n")[0]
+    keys = [each.name for each in dataclasses.fields(ServiceSettings)]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == keys
 
 
 def test_every_command_and_option_is_documented() -> None:

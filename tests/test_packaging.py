@@ -166,7 +166,11 @@ def test_every_optional_library_is_used() -> None:
         if extra != "dev"
         for requirement in requirements
     }
-    imported = {"fast-sugiyama": "fast_sugiyama", "opentelemetry-api": "opentelemetry"}
+    imported = {
+        "fast-sugiyama": "fast_sugiyama",
+        "opentelemetry-api": "opentelemetry",
+        "prometheus-client": "prometheus_client",
+    }
     files = [
         path for folder in ("aioflow", "benchmarks", "operators") for path in (ROOT / folder).rglob("*.py")
     ]

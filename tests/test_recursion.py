@@ -11,8 +11,7 @@ import pytest
 
 from aioflow import Engine, InputError, PlanError, Row, Stream, loads, operator
 from aioflow.authoring.function import function
-from aioflow.authoring.operator import attributes, same_as_input
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import attributes, load_operators, same_as_input
 from aioflow.errors import DepthError
 from aioflow.runtime.session import MODES, Mode
 from aioflow.testing import run, run_plan

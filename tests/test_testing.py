@@ -6,7 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
+from weakref import ref
 
 import aiosqlite
 import pytest
@@ -14,8 +16,7 @@ from anyio import to_thread
 
 import aioflow
 from aioflow import AioflowError, Context, Row, Stream, To, same_as_input
-from aioflow.authoring.operator import Registry, describe
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, describe, load_operators
 from aioflow.engine import Engine
 from aioflow.relation import Relation, Schema
 from aioflow.testing import (
@@ -66,6 +67,29 @@ def test_a_cancelled_timer_does_not_move_the_clock() -> None:
         return asyncio.get_running_loop().time()
 
     assert run(main()) == 1.0
+
+
+def test_cancelled_timers_are_forgotten_before_their_time() -> None:
+    class Content:
+        pass
+
+    variable = ContextVar[Content]("content")
+    kept: list[ref[Content]] = []
+
+    def set_timer() -> None:
+        content = Content()
+        variable.set(content)
+        kept.append(ref(content))
+        asyncio.get_running_loop().call_later(1e6, print).cancel()
+
+    async def main() -> int:
+        asyncio.get_running_loop().call_later(1e5, print)  # stands before them
+        for _ in range(1000):
+            copy_context().run(set_timer)
+            await asyncio.sleep(1)
+        return sum(each() is not None for each in kept)
+
+    assert run(main()) < 300
 
 
 def test_a_timeout_fires_in_virtual_time() -> None:

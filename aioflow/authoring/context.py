@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +25,21 @@ from aioflow.wholeness import Marks
 T = TypeVar("T")
 
 
+class RunIdentity(msgspec.Struct, frozen=True):
+    """The identity that a service gives to a run of one of its tasks.
+
+    An occurrence is one time at which the task is due; all attempts at it share its name. An attempt commits
+    only while no later one has raised the fence above its own. `defaults` name the database and the accounts
+    that statements take if they name none (`database`, `email`, …), and `first` as FIRST of diff.
+    """
+
+    run_id: str
+    task_id: str
+    occurrence: str = ""
+    fence: int = 0
+    defaults: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class RunInfo:
     """Identity of a run: `$run-id`, `$task-id` and `$started` of the language, its plan and its store."""
@@ -37,6 +52,7 @@ class RunInfo:
     writes: bool = False  # whether its statements may write to a store
     store: str | None = None  # the store that they write to; None for the default one
     writes_early: bool = False  # before the end of the run, because a statement reads the writes of another
+    identity: RunIdentity | None = None  # of a run that a service began
     tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
 
     @cached_property
@@ -47,6 +63,10 @@ class RunInfo:
         demand only, because long inputs take time.
         """
         return self.task_id or self.tell_task()
+
+    def default(self, kind: str, named: str | None = None) -> str | None:
+        """Return the account or database that a statement names, or else the one that its task names."""
+        return named if named is not None or self.identity is None else self.identity.defaults.get(kind)
 
 
 class To(msgspec.Struct, frozen=True):

@@ -34,10 +34,14 @@ COMMANDS: Mapping[str, str] = {
     "outbox": "Look at the messages that plans have sent or will, and deliver those that wait.",
     "notify": "Try the accounts through which plans tell people.",
     "suspects": "Look at what diff holds back because it may not be true, and decide what is to happen.",
-    "task": "Read schedules: describe them, and list the times at which they are due.",
+    "task": "Add, change, run and look at tasks: plans that run on a schedule.",
+    "serve": "Run tasks on their schedules, until it is stopped.",
     "bench": "Measure speed and memory: `aioflow bench [NAME…] [--quick] [--profile] [-o FILE]` runs the "
     "experiments of these names, or all of them (`aioflow bench run --help` tells more).",
 }
+
+# The variable by which commands know the service that they talk to.
+SERVER_VARIABLE = "AIOFLOW_SERVER"
 
 # A module named by --ops may lie beside the plan that uses it, whichever way aioflow was started.
 if os.getcwd() not in sys.path:
@@ -61,11 +65,26 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def aioflow(
+    context: typer.Context,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Have `task` commands talk to the service at this address, with the token in AIOFLOW_TOKEN.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    if server is None:
+        return
+    if context.invoked_subcommand != "task":
+        raise typer.BadParameter(
+            "only the commands of `aioflow task` talk to a service", param_hint="--server"
+        )
+    os.environ[SERVER_VARIABLE] = server
 
 
 class _ListedCommand(TyperCommand):

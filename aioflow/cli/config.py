@@ -1,19 +1,25 @@
 """The settings that a command works with: its options, then all that `aioflow.config.configuration` reads.
 
-`aioflow config` shows them.
+`aioflow config` shows them. Commands about messages or marks find their database here.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioflow.config.configuration import Configuration, read_configuration
 from aioflow.config.folders import shown_path
 from aioflow.config.sections import ENGINE_ARGUMENTS, Place
 from aioflow.errors import InputError
+
+if TYPE_CHECKING:
+    from aioflow.state.databases import Databases
+    from aioflow.state.driver import Address
 
 # `://` and paths may hold a `=`; before it only a name makes it one.
 _NAMED_URL = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
@@ -80,3 +86,30 @@ def web_options(
 ) -> dict[str, dict[str, Any]]:
     """Return the options about answers that are kept, as the table that they stand for."""
     return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}
+
+
+@dataclass(frozen=True)
+class DatabaseChoice:
+    """A database, and the settings there."""
+
+    configuration: Configuration
+    databases: Databases
+    address: Address
+
+
+def find_database(db: str | None, plan_path: str | None) -> DatabaseChoice:
+    """The database that `--db` names, by its name or URL, or else that of a plan or of this folder."""
+    from aioflow.state.databases import Databases
+
+    if plan_path is not None and not os.path.exists(plan_path):
+        raise InputError(f"there is no file {plan_path}")
+    is_url = db is not None and ":" in db
+    configuration = effective_settings(database_options([db] if db and is_url else None), plan_path)
+    databases = Databases(configuration)
+    name = "default" if is_url else db
+    if db and is_url and "=" in db.partition(":")[0]:
+        name = db.partition("=")[0]
+    address = databases.address(name, Path(plan_path).parent if plan_path else Path.cwd())
+    if address.path is not None and not address.path.exists():
+        raise InputError(f"there is no database {address.shown}; --db names another one")
+    return DatabaseChoice(configuration, databases, address)

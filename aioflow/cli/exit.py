@@ -1,19 +1,22 @@
-"""How a command ends: what the user is told, and the exit code.
+"""How a command ends: what the user is told, the exit code, and what a signal does.
 
 0    all is well
 1    the run failed (or `fmt --check` would change a file)
 2    bad input: mistakes in a plan, bad options, missing files
 3    the run ended well, but a source brought nothing: no item, nulls only, or failures only
-130  interrupted by Ctrl-C (143: by SIGTERM)
+130  interrupted by Ctrl-C (143: by SIGTERM): once with everything released, twice at once
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final, ParamSpec, TextIO, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TextIO, TypeVar
 
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
@@ -26,6 +29,9 @@ from aioflow.errors import (
     SettingError,
 )
 from aioflow.values.display import visible_lines
+
+if TYPE_CHECKING:
+    import asyncio
 
 OK: Final = 0
 FAILED: Final = 1
@@ -142,3 +148,65 @@ def has_colours(file: object) -> bool:
     """Return whether a file is a terminal whose user wants colours."""
     isatty = getattr(file, "isatty", None)
     return bool(isatty and isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+# What must be undone even when the user does not wait for the run to end: a temporary file, a hidden cursor.
+exit_callbacks: list[Callable[[], None]] = []
+# Signals since a coroutine was last begun, for code that writes a last message.
+signals_received: list[int] = []
+
+
+def run_interruptibly(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; a first signal cancels it, a second one ends the process."""
+    import asyncio  # here, since most commands do without
+
+    received = signals_received
+    received.clear()
+
+    async def supervised() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        with _signals(task, received):
+            return await main
+
+    # Not a `with`: that would wait for threads that still work for the run; an interrupted user would not.
+    runner = asyncio.Runner()
+    try:
+        result = runner.run(supervised())
+    except BaseException:
+        if received:
+            exit_by_signal(received[0])
+        runner.close()
+        raise
+    runner.close()
+    return result
+
+
+@contextmanager
+def _signals(task: asyncio.Task[Any], received: list[int]) -> Iterator[None]:
+    loop = task.get_loop()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1:
+            exit_by_signal(number)
+        loop.call_soon_threadsafe(task.cancel)
+
+    # A handler of the interpreter, unlike the loop's, also runs while an operator keeps the loop busy.
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def exit_by_signal(number: int) -> NoReturn:
+    """End the process because of a signal, without waiting for threads."""
+    for words in tuple(exit_callbacks):
+        with suppress(OSError):
+            words()
+    with suppress(OSError, ValueError):
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+    os._exit(128 + number)

@@ -273,6 +273,13 @@ def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
     }
 
 
+def is_read_elsewhere(text: str, plan: Plan) -> bool:
+    """Whether an input names a file or stdin, and not its rows or an attribute."""
+    if _attribute(text, plan) is not None:
+        return False
+    return any(each == "-" or each.startswith("@") for each in (text, text.partition("=")[2]))
+
+
 def _attribute(text: str, plan: Plan) -> tuple[str, str] | None:
     """Name and value of an attribute of the only input; None for rows, and for what makes no sense.
 

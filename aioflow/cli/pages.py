@@ -18,8 +18,7 @@ from aioflow.relation import Row, Value
 from aioflow.web.http import Request, Response
 from aioflow.web.settings import WebSettings
 from aioflow.wrappers.media import check_is_text
-from aioflow.wrappers.readers.reader import Found, PageHead
-from aioflow.wrappers.registry import compiled, reader, reader_names
+from aioflow.wrappers.readers.reader import Found, PageHead, compiled, reader, reader_names
 
 if TYPE_CHECKING:
     from aioflow.web.client import Client

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def load_modules(modules: Sequence[str]) -> Registry:
     """Return all operators, including those of the user's modules."""
-    from aioflow.authoring.plugins import load_operators
+    from aioflow.authoring.operator import load_operators
 
     return load_operators(modules)
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from aioflow.authoring.operator import Operator, Registry
 from aioflow.authoring.services import ServiceHost
-from aioflow.compiler.analysis import Analysis
-from aioflow.compiler.damage import Damage
+from aioflow.compiler.analysis import Analysis, Inference, InferredCall, LinkedProgram, reachable
 from aioflow.compiler.declarations import (
     check_commits,
     check_declarations,
@@ -29,9 +28,7 @@ from aioflow.compiler.declarations import (
     check_required,
     warn_of_unused_parameters,
 )
-from aioflow.compiler.findings import Findings
-from aioflow.compiler.inference import Inference, InferredCall, reachable
-from aioflow.compiler.linking import LinkedProgram
+from aioflow.compiler.findings import Damage, Findings
 from aioflow.compiler.naming import check_names
 from aioflow.compiler.reachability import (
     CheckedPlan,

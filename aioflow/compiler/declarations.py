@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 
 from aioflow.authoring.operator import Operator
 from aioflow.authoring.setting import bind_plan_setting
+from aioflow.compiler.analysis import InferredCall, LinkedProgram, reachable
 from aioflow.compiler.callgraph import CallGraph
 from aioflow.compiler.findings import Findings
 from aioflow.compiler.fitting import has_trait, inside_literal
-from aioflow.compiler.inference import InferredCall, reachable
-from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.parameters import BUILT_IN, Reference, references
 from aioflow.compiler.resolution import UNIVERSAL_OPTIONS, Report, Resolved
 from aioflow.compiler.wiring import downstream, variables

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from aioflow.authoring.operator import Operator
-from aioflow.compiler.analysis import Analysis
+from aioflow.compiler.analysis import Analysis, Inference
 from aioflow.compiler.declarations import Keys, keys_of
 from aioflow.compiler.fitting import has_trait
-from aioflow.compiler.inference import Inference
 from aioflow.compiler.parameters import ParameterScope, substitute
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.step import Schemas, Step, TailCalls

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from aioflow.authoring.operator import Operator
+from aioflow.compiler.analysis import InferredCall
 from aioflow.compiler.findings import Findings
-from aioflow.compiler.inference import InferredCall
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import HEADER, Producer, Wiring, topological_order, upstream
 from aioflow.errors import Diagnostic

@@ -14,9 +14,8 @@ from typing import Final
 import msgspec
 
 from aioflow.authoring.operator import Operator, Settings, StoreUse
+from aioflow.compiler.analysis import InferredCall, LinkedProgram, reachable
 from aioflow.compiler.findings import Findings, named
-from aioflow.compiler.inference import InferredCall, reachable
-from aioflow.compiler.linking import LinkedProgram
 from aioflow.compiler.resolution import Resolved
 from aioflow.compiler.wiring import Wiring, downstream, topological_order, upstream
 from aioflow.errors import Diagnostic

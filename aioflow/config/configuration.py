@@ -338,6 +338,10 @@ def _read_key(
         yield _setting(place, key, value, section, layer), key
         return
     for name, inner in _table(place, value, layer).items():
+        try:
+            key.check_inner((*place, name))
+        except InputError as error:
+            raise InputError(f"{layer.where((*place, name))}: {error}") from None
         yield _setting((*place, name), key, inner, section, layer), key
 
 

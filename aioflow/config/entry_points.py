@@ -1,7 +1,12 @@
 """Entry points of installed packages, looked up once: the look-up reads every package."""
 
+from __future__ import annotations
+
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, SelectableGroups
 
 
 @cache
@@ -10,5 +15,9 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
     return tuple(_all_groups().select(group=group))
 
 
-# Without a group, the packages are read once for all groups.
-_all_groups = cache(entry_points)
+@cache
+def _all_groups() -> SelectableGroups:
+    """Without a group, the packages are read once for all groups."""
+    from importlib.metadata import entry_points  # here: whoever defines an operator does without
+
+    return entry_points()

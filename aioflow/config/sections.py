@@ -110,6 +110,7 @@ class Key(msgspec.Struct, frozen=True):
     united: bool  # lists of all layers are joined; else the first wins, as for every other key
     parameter: str  # the name in Python, which may need an underscore: `from_`
     words: str | None = None  # the form of a value, if the types alone do not say it
+    inner_names: tuple[str, ...] = ()  # of a table, the names that it may have; () for any
 
     @classmethod
     def of(cls, declared: Field[Any], hint: Any) -> Key:
@@ -127,11 +128,19 @@ class Key(msgspec.Struct, frozen=True):
             metadata.get("united", False),
             declared.name,
             metadata.get("expected"),
+            metadata.get("inner_names", ()),
         )
 
     @property
     def is_table(self) -> bool:
         return any(get_origin(choice) is Mapping for choice in self.choices)
+
+    def check_inner(self, place: Place) -> None:
+        """Raise an InputError for a name that this table, which is a key of another, does not have."""
+        if self.inner_names and place[-1] not in self.inner_names:
+            raise InputError(
+                f"unknown setting {place_text(place)!r}{suggestion(place[-1], self.inner_names)}"
+            )
 
     @property
     def expected(self) -> str:
@@ -158,7 +167,7 @@ class Key(msgspec.Struct, frozen=True):
         if get_origin(choice) is tuple:
             return "a list of paths" if Path in get_args(choice) else "a list of texts"
         if get_origin(choice) is Mapping:
-            return "a text"  # each of the table's values
+            return self._described(get_args(choice)[1]) if _has_lists(choice) else "a text"  # each value
         if get_origin(choice) is Literal:
             return f"one of {', '.join(map(str, get_args(choice)))}"
         return _EXPECTED[self.unit or choice]
@@ -177,6 +186,8 @@ class Key(msgspec.Struct, frozen=True):
             return tuple(folder / Path(text).expanduser() for text in texts)
         if get_origin(choice) is Literal:
             return next((each for each in get_args(choice) if each == value), None)
+        if _has_lists(choice):
+            return self._as(get_args(choice)[1], value, is_text, folder)
         if choice is type(None) or not isinstance(value, str):
             return value if choice is Path and isinstance(value, Path) else None
         # A path is relative to the file that names it. A table is given here value by value.
@@ -194,6 +205,11 @@ class Key(msgspec.Struct, frozen=True):
         except (ValueError, OverflowError):
             return None
         return number if math.isfinite(number) else None
+
+
+def _has_lists(choice: Any) -> bool:
+    """Return whether a type is that of a table with lists, such as `[service.editor]`."""
+    return get_origin(choice) is Mapping and get_origin(get_args(choice)[1]) is tuple
 
 
 def _boolean(value: Any, is_text: bool) -> bool | None:
@@ -303,6 +319,10 @@ PLANS = Section("plans", PlansSettings)
 # --- values in force ----------------------------------------------------------------------------
 
 
+_WITH_TOKENS = ("notify", "phone")
+_AFTER_SCHEME = re.compile(r"(?<=://).+", re.DOTALL)
+
+
 class SettingValue(msgspec.Struct, frozen=True):
     """A value in force and its origin."""
 
@@ -319,7 +339,10 @@ class SettingValue(msgspec.Struct, frozen=True):
 
     @property
     def public_value(self) -> Any:
-        """The value to be shown: credentials are masked, references to secrets are not."""
+        """The value to be shown: credentials are masked, references to secrets are not.
+
+        The URLs of chats and gateways have tokens anywhere in them, so only their schemes are shown.
+        """
         value = self.value
         if isinstance(value, tuple):
             return tuple(replace(self, value=each).public_value for each in value)
@@ -327,6 +350,8 @@ class SettingValue(msgspec.Struct, frozen=True):
             return value
         if is_sensitive(self.place) and not _BY_REFERENCE.fullmatch(value):
             return MASK
+        if self.place[0] in _WITH_TOKENS and self.place[-1] == "url":
+            return _AFTER_SCHEME.sub(MASK, value)
         return without_userinfo(value)
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.request import Request, urlopen
 
-from aioflow.demo.site.request_log import LoggedRequest
+from aioflow.demo.site.requests import LoggedRequest
 
 _PATIENCE_SECONDS = 10
 

@@ -1,21 +1,24 @@
 """Runs the demonstration and shows it: live on a terminal, as plain lines elsewhere.
 
-What moves in the demonstration: the first houses as they come, and how far a run is.
+Its second part is the search as a monitor that remembers houses and mails new ones.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email
+import email.policy
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import EmailMessage
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aioflow.cli.interrupt import run_interruptibly
-from aioflow.demo.monitoring import monitor
+from aioflow.cli.exit import run_interruptibly
 from aioflow.demo.picture import run_picture
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, ModeOutcome, Timeline, demo_modes
@@ -23,11 +26,99 @@ from aioflow.language.loader import LIBRARY
 from aioflow.relation import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from aioflow.cli.output.progress import ProgressDisplay
     from aioflow.engine import Engine
     from aioflow.plan import Program
+
+MONITOR_PLAN = LIBRARY / "homeseekers" / "monitor.plan"
+_TO = "you@example.org"
+_ADDED_TO_THE_SEARCH = ("dbimport", "minus", "dbappend", "email")
+_SHOWN_LINES = 6
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """What one run of the monitor took, and the mail that came of it."""
+
+    seconds: float
+    requests: int
+    mail: EmailMessage | None
+
+
+async def monitor(console: Console, site: Site, criteria: Mapping[str, Any]) -> None:
+    """Run the monitor twice; in between the site gets a new house."""
+    from aioflow import Engine, load
+
+    program = load(MONITOR_PLAN)
+    _introduce_monitor(console)
+    with tempfile.TemporaryDirectory(prefix="aioflow-demo-") as name:
+        folder = Path(name)
+        async with Engine(workers=WORKERS, configuration=_configuration(site, folder)) as engine:
+            inputs = [{**criteria, "site": site.url}]
+            _tell(console, "first run", await _watch(engine, program, inputs, folder))
+            added = await asyncio.to_thread(site.add_house)
+            console.print(f"            then a house is put up for sale: {added}")
+            watch = await _watch(engine, program, inputs, folder)
+            _tell(console, "second run", watch)
+            for line in _first_lines(watch.mail):
+                console.print(f"                {line}", markup=False)
+
+
+def _introduce_monitor(console: Console) -> None:
+    from rich.text import Text
+
+    console.print(
+        "\nThe same search as a monitor: a database (embedded) remembers which houses were seen, and new "
+        "ones are\nmailed (here into a folder), both or neither. The plan has these statements more:\n"
+    )
+    for line in map(str.strip, MONITOR_PLAN.read_text(encoding="utf-8").splitlines()):
+        if line.startswith(_ADDED_TO_THE_SEARCH):
+            console.print(Text(f"      {line}", style="cyan"))
+    console.print()
+
+
+def _configuration(site: Site, folder: Path) -> dict[str, Any]:
+    return {
+        **site.configuration(WORKERS),
+        "database": {"default": {"url": f"sqlite:{folder / 'houses.db'}"}},
+        "email": {"default": {"url": f"maildir:{folder / 'mail'}", "from": "Homeseekers <demo@example.org>"}},
+    }
+
+
+async def _watch(engine: Engine, program: Program, inputs: list[dict[str, Any]], folder: Path) -> _Watch:
+    clock = asyncio.get_running_loop().time
+    timeline = Timeline()
+    unsubscribe = engine.subscribe(timeline)
+    known, timeline.started = set(_mails(folder)), clock()
+    await engine.run(program, criteria=inputs, parameters={"to": _TO})
+    seconds = clock() - timeline.started
+    unsubscribe()
+    new = [_read(file) for file in _mails(folder) if file not in known]
+    return _Watch(seconds, len(timeline.requests), new[0] if new else None)
+
+
+def _mails(folder: Path) -> list[Path]:
+    return list((folder / "mail" / "new").glob("*"))
+
+
+def _read(file: Path) -> EmailMessage:
+    return email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+
+
+def _tell(console: Console, run: str, watch: _Watch) -> None:
+    mailed = "no mail" if watch.mail is None else f"a mail to {watch.mail['to']}, “{watch.mail['subject']}”"
+    console.print(f"[bold]{run:<10}[/bold]  {watch.seconds:.2f} s, {watch.requests} requests: {mailed}")
+
+
+def _first_lines(mail: EmailMessage | None) -> Iterator[str]:
+    """The beginning of the text: the first attributes of a single house."""
+    body = None if mail is None else mail.get_body(("plain",))
+    if body is not None:
+        yield from str(body.get_content()).splitlines()[:_SHOWN_LINES]
 
 
 PLAN = LIBRARY / "homeseekers" / "get_houses.plan"
@@ -93,7 +184,6 @@ async def _run_modes(console: Console, site: Site, latency_seconds: float) -> li
 async def _run_mode(
     engine: Engine, program: Program, mode: DemoMode, console: Console, site: Site
 ) -> ModeOutcome:
-    from aioflow.demo.show import Display
 
     console.print(f"[bold]{mode.name:<4}[/bold]  {mode.meaning}")
     clock = asyncio.get_running_loop().time

@@ -13,11 +13,11 @@ def draw(program: Program, format: str = "mermaid", *, all_plans: bool = False) 
     """The main plan as "mermaid", "dot" or "svg" text; with `all_plans` also those that it calls."""
     diagrams = diagrams_of(program, all_plans=all_plans)
     if format == "mermaid":
-        from aioflow.drawing.mermaid import to_mermaid
+        from aioflow.drawing.text import to_mermaid
 
         return to_mermaid(diagrams)
     if format == "dot":
-        from aioflow.drawing.dot import to_dot
+        from aioflow.drawing.text import to_dot
 
         return to_dot(diagrams)
     if format == "svg":

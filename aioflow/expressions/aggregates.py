@@ -12,9 +12,8 @@ import msgspec
 from aioflow.authoring.function import AggregateFunction, aggregate_functions
 from aioflow.errors import SettingError, suggestion
 from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
-from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.compiler import Compiler, InputScope
 from aioflow.expressions.parser import AggregateItem, parse_aggregates
-from aioflow.expressions.scope import InputScope
 from aioflow.relation import Schema, Type
 from aioflow.values.counters import Counters
 

@@ -16,7 +16,6 @@ from aioflow.expressions.code import Code, Evaluate
 from aioflow.expressions.comparison import case, comparable, comparer, shared_type
 from aioflow.expressions.functions import (  # noqa: F401  # each registers its functions
     dates,
-    general,
     numbers,
     text,
     urls,

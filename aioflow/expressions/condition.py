@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, shallow, text_of, unbound
 from aioflow.expressions.comparison import COMPLEMENT, FLIPPED, comparable, comparison, text_truth
-from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.compiler import Compiler, InputScope, JoinScope
 from aioflow.expressions.operations import PLAIN_NUMBERS, compare, is_nan
 from aioflow.expressions.parser import parse_expression
 from aioflow.expressions.predicates import (
@@ -29,7 +29,6 @@ from aioflow.expressions.predicates import (
     number_test,
     text_test,
 )
-from aioflow.expressions.scope import InputScope, JoinScope
 from aioflow.expressions.syntax import (
     And,
     Between,

@@ -14,7 +14,7 @@ import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Code, Evaluate, first_schema, shallow, text_of, unbound
-from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.compiler import Compiler, InputScope
 from aioflow.expressions.parser import (
     ProjectionItem,
     Star,
@@ -23,7 +23,6 @@ from aioflow.expressions.parser import (
     parse_projection,
 )
 from aioflow.expressions.predicates import Filter
-from aioflow.expressions.scope import InputScope
 from aioflow.expressions.syntax import Name
 from aioflow.relation import Batch, Row, Schema, identities, picker, value_identities
 from aioflow.values.counters import Counters

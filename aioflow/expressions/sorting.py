@@ -12,10 +12,9 @@ import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import Evaluate, first_schema, shallow, text_of, unbound
-from aioflow.expressions.compiler import Compiler
+from aioflow.expressions.compiler import Compiler, InputScope
 from aioflow.expressions.operations import is_nan, kind_of
 from aioflow.expressions.parser import parse_sort_keys
-from aioflow.expressions.scope import InputScope
 from aioflow.relation import Row, Schema, Type, Value, decimal_of, since_epoch
 from aioflow.values.counters import Counters
 

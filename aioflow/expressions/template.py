@@ -15,9 +15,9 @@ import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, text_of, unbound
+from aioflow.expressions.compiler import InputScope, ScopeColumn
 from aioflow.expressions.operations import is_nan
 from aioflow.expressions.projection import Attributes
-from aioflow.expressions.scope import InputScope, ScopeColumn
 from aioflow.expressions.syntax import Name, write_literal
 from aioflow.relation import Row, Schema, Type, Value
 from aioflow.values.counters import (

@@ -21,6 +21,13 @@ _NUMBER = re.compile(r"-?(?:[0-9]+(\.[0-9]+)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 # Python refuses to convert longer ones, as that takes quadratic time.
 _DIGITS_AT_MOST = 4_000
 
+# Words that begin with a digit or end with a time of day: `30m`, `weekly mon 08:00 UTC`. Options have them.
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(?![\w:])"
+_TIME = rf"(?:[A-Za-z]++[ ]++){{0,2}}{_CLOCK}(?:-{_CLOCK})?(?:[ ]++(?:[A-Z]\w*+(?:/[\w+-]++)++|UTC\b))?"
+_DURATION = r"[0-9]++(?:\.[0-9]++)?(?:ms|[smhd])(?:[0-9]++(?:ms|[smhd]))*+(?![\w.-])"
+TIME_PATTERN = rf"(?:{_TIME}|{_DURATION})"
+_TIME_WORD = re.compile(TIME_PATTERN)
+
 # A backslash in it is itself, also before a quote: it ends with the first one. For patterns that are VERBOSE.
 RAW_STRING = r"""[rR](?:\"\"\"(?:[^"]|"(?!\"\"))*+\"\"\" | (?!\"\"\")"[^"\n]*+" | '[^'\n]*+')"""
 
@@ -114,7 +121,7 @@ def write_constant(value: object) -> str:
     if isinstance(value, int | float):
         return _write_number(value)
     if isinstance(value, ParameterReference | Word):
-        if not is_name(str(value).removeprefix("$")):
+        if not is_name(str(value).removeprefix("$")) and not _TIME_WORD.fullmatch(str(value)):
             raise InputError(f"{str(value)!r} is not a name that a plan can hold")
         return str(value)
     raise InputError(f"a plan cannot hold {value!r}, a value of type {type(value).__name__}")

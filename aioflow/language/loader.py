@@ -1,12 +1,16 @@
-"""From a file to a Program: follows USE, checks that names are unique, and finds the main plan."""
+"""From a file to a Program: follows USE, checks that names are unique, and finds the main plan.
+
+A program that is loaded from a snapshot of its files is the same whatever has become of them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -14,11 +18,65 @@ import msgspec
 from aioflow.config.configuration import FILE_NAME, read_configuration
 from aioflow.config.sections import PLANS
 from aioflow.errors import Diagnostic, InputError, PlanError, suggestion
-from aioflow.language.decoding import SIZE_AT_MOST
 from aioflow.language.kinds import item_kinds
 from aioflow.language.parser import read_text
+from aioflow.language.scanner import SIZE_AT_MOST
 from aioflow.plan import Item, Plan, PlanFile, Program, Use
 from aioflow.source import Span
+
+
+class PlanSnapshot(msgspec.Struct, frozen=True, dict=True):
+    """All files of a program, by path, and the file that each USE led to."""
+
+    main: str
+    files: Mapping[str, bytes]
+    uses: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """The version of the program: equal texts at equal places have equal digests."""
+        found = blake2b(self.main.encode("utf-8", "surrogatepass"), digest_size=8)
+        for path in sorted(self.files):
+            text = self.files[path]
+            found.update(f"\0{path}\0{len(text)}\0".encode("utf-8", "surrogatepass"))
+            found.update(text)
+        return found.hexdigest()
+
+    @property
+    def text(self) -> bytes:
+        """The text of the main file."""
+        return self.files[self.main]
+
+    def read(self, file: Path) -> bytes:
+        return self.files[str(file)]
+
+    def used(self, folder: Path, name: str) -> Path | None:
+        """Return the file that `USE "name"` in a file of that folder led to."""
+        found = self.uses.get(_use(folder, name))
+        return None if found is None else Path(found)
+
+
+class SnapshotRecorder:
+    """Collects the files that a loader reads."""
+
+    def __init__(self, main: Path) -> None:
+        self._main = main
+        self._files: dict[str, bytes] = {}
+        self._uses: dict[str, str] = {}
+
+    def note_file(self, file: Path, text: bytes) -> None:
+        self._files[str(file)] = text
+
+    def note_use(self, folder: Path, name: str, file: Path) -> None:
+        self._uses[_use(folder, name)] = str(file)
+
+    def snapshot(self) -> PlanSnapshot:
+        return PlanSnapshot(str(self._main), self._files, self._uses)
+
+
+def _use(folder: Path, name: str) -> str:
+    return f"{folder}\n{name}"
+
 
 # The name of the plan of a program that has none; no text can call it.
 _NO_PLAN = ""
@@ -44,9 +102,31 @@ def loads(
     name: str = "<plan>",
     folder: str | os.PathLike[str] | None = None,
     plan: str | None = None,
+    *,
+    any_plan: bool = False,
 ) -> Program:
-    """Return the program in a text; `folder` is where USE looks before the library."""
-    return _Loader(None if folder is None else Path(folder)).program(text, name, Path(name).stem, plan)
+    """Return the program in a text; `folder` is where USE looks before the library.
+
+    The main plan is found as `load` does.
+    """
+    loader = _Loader(None if folder is None else Path(folder))
+    return loader.program(text, name, Path(name).stem, plan, any_plan)
+
+
+def take_snapshot(path: str | os.PathLike[str], plan: str | None = None) -> tuple[Program, PlanSnapshot]:
+    """Return the program in a file, and the texts that it was made of."""
+    file = Path(os.path.abspath(path))
+    recorder = SnapshotRecorder(file)
+    text = read_plan_file(file)
+    recorder.note_file(file, text)
+    program = _Loader(file.parent, recorder=recorder).program(text, str(file), file.stem, plan)
+    return program, recorder.snapshot()
+
+
+def load_snapshot(snapshot: PlanSnapshot, plan: str | None = None) -> Program:
+    """Return the program that a snapshot was taken of; the files themselves are not read."""
+    file = Path(snapshot.main)
+    return _Loader(file.parent, stored=snapshot).program(snapshot.text, str(file), file.stem, plan)
 
 
 def read_plan_file(path: str | os.PathLike[str]) -> bytes:
@@ -101,8 +181,16 @@ class _Place(msgspec.Struct, frozen=True):
 class _Loader:
     """Reads a text and everything it uses, each file once."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        recorder: SnapshotRecorder | None = None,
+        stored: PlanSnapshot | None = None,
+    ) -> None:
         self._folder = folder
+        self._recorder = recorder
+        self._stored = stored
         self._root = None if folder is None else _root(folder)
         self._hints = 0
         self._diagnostics: list[Diagnostic] = []
@@ -114,7 +202,8 @@ class _Loader:
         self, text: str | bytes, name: str, stem: str, wanted: str | None, any_plan: bool = False
     ) -> Program:
         if self._folder is not None:
-            self._seen.add((self._folder / Path(name).name).resolve())
+            file = self._folder / Path(name).name
+            self._seen.add(file.resolve() if self._stored is None else file)
         place = None if self._folder is None or self._root is None else _Place(self._folder, self._root)
         top = self._add(text, name, place)
         while self._waiting:
@@ -142,10 +231,12 @@ class _Loader:
 
     def _read_used(self, use: Use, file: Path, place: _Place) -> None:
         try:
-            content = _read(file)
+            content = _read(file) if self._stored is None else self._stored.read(file)
         except OSError as error:
             self._report(use, f"cannot read {file}: {error.strerror}")
             return
+        if self._recorder is not None:
+            self._recorder.note_file(file, content)
         self._add(content, str(file), place)
 
     def _in_order(self) -> list[Diagnostic]:
@@ -163,6 +254,11 @@ class _Loader:
         if problem is not None:
             self._report(use, problem)
             return
+        if self._stored is not None and beside is not None:
+            found = self._stored.used(beside.folder, use.path)
+            if found is not None:
+                self._wait_for_stored(use, found)
+            return
         for place in self._places(beside):
             file = place.folder / use.path
             if not _is_inside(file, place.root):
@@ -170,7 +266,7 @@ class _Loader:
                     self._report(use, self._leads_out(use.path, place.root))
                     return
             elif _is_file(file):
-                self._wait_for(use, file, place.root)
+                self._wait_for(use, file, place.root, beside)
                 return
         self._report(use, self._not_found(use.path, beside))
 
@@ -182,13 +278,20 @@ class _Loader:
             yield from (_Place(folder, folder) for folder in self._plan_path)
         yield _Place(LIBRARY, LIBRARY)
 
-    def _wait_for(self, use: Use, file: Path, root: Path) -> None:
+    def _wait_for(self, use: Use, file: Path, root: Path, beside: _Place | None) -> None:
         real = file.resolve()
+        plain = Path(os.path.normpath(file))
+        shown = plain if plain.resolve() == real else file
+        if self._recorder is not None and beside is not None:
+            self._recorder.note_use(beside.folder, use.path, shown)
         if real not in self._seen:
             self._seen.add(real)
-            plain = Path(os.path.normpath(file))
-            shown = plain if plain.resolve() == real else file
             self._waiting.append((use, shown, _Place(shown.parent, root)))
+
+    def _wait_for_stored(self, use: Use, file: Path) -> None:
+        if self._stored is not None and str(file) in self._stored.files and file not in self._seen:
+            self._seen.add(file)
+            self._waiting.append((use, file, _Place(file.parent, file.parent)))
 
     @cached_property
     def _plan_path(self) -> tuple[Path, ...]:

@@ -12,10 +12,9 @@ from typing import TypeAlias
 from aioflow.errors import InputError, PlanError
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.literals import write_constant
-from aioflow.language.parser import read_text
+from aioflow.language.parser import OWN_CLAUSES, read_text
 from aioflow.language.scanner import CONSTANT, END, Scanner
 from aioflow.language.splitter import HEADER
-from aioflow.language.statements import OWN_CLAUSES
 from aioflow.plan import (
     InputDeclaration,
     Item,

@@ -1,16 +1,78 @@
-"""From text to tokens. Comments are kept apart; a faulty token is reported only when it is read."""
+"""From bytes to text and from text to tokens, and tokens as messages name them.
+
+Comments are kept apart; a faulty token is reported only when it is read.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
-from aioflow.language.decoding import name_character
-from aioflow.language.literals import RAW_STRING, Problem, read_number, read_string, shorten
+from aioflow.language.literals import RAW_STRING, TIME_PATTERN, Problem, read_number, read_string, shorten
+from aioflow.language.mistakes import Mistakes
 from aioflow.plan import NAME_LENGTH_AT_MOST, NAME_PATTERN, RESERVED_WORDS, ParameterReference
 from aioflow.source import Source, Span
+
+SIZE_AT_MOST = 5_000_000
+_BYTE_ORDER_MARK = "\ufeff"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Bytes that are not UTF-8 decode to lone surrogates, so they are found together with the rest.
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|[\ud800-\udfff]+")
+_ESCAPED_BYTES = range(0xDC80, 0xDD00)
+
+
+def open_source(content: str | bytes, name: str) -> tuple[Source, Mistakes]:
+    """Return a text ready to be read, and what is wrong with its characters.
+
+    Line ends become "\\n" and forbidden characters "\\ufffd", so places stay as an editor shows them.
+    """
+    if len(content) > SIZE_AT_MOST:
+        unit = "characters" if isinstance(content, str) else "bytes"
+        return _refused(name, f"the file has {len(content):,} {unit}; at most {SIZE_AT_MOST:,} are allowed")
+    if isinstance(content, bytes) and content.startswith(_UTF16_MARKS):
+        return _refused(name, "this is UTF-16; save the file as UTF-8")
+    text = content if isinstance(content, str) else content.decode("utf-8", errors="surrogateescape")
+    text = plain_text(text)
+    found = list(_FORBIDDEN.finditer(text))
+    source = Source(name, _FORBIDDEN.sub(lambda match: "\ufffd" * len(match[0]), text) if found else text)
+    mistakes = Mistakes(source)
+    for match in found:
+        mistakes.add(_describe(match[0]), match.start(), match.end())
+    return source, mistakes
+
+
+def plain_text(text: str) -> str:
+    """Return a text without a byte order mark, and with Unix line ends in place of those of other systems."""
+    return text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _refused(name: str, message: str) -> tuple[Source, Mistakes]:
+    mistakes = Mistakes(Source(name, ""))
+    mistakes.add(message, 0)
+    return mistakes.source, mistakes
+
+
+def _describe(characters: str) -> str:
+    codes = [ord(character) for character in characters]
+    if codes[0] not in _ESCAPED_BYTES:
+        return f"{name_character(characters[0])} cannot stand in a plan"
+    shown = " ".join(f"{code & 0xFF:02X}" for code in codes[:4])
+    if len(codes) == 1:
+        return f"byte {shown} is not UTF-8"
+    return f"bytes {shown}{' …' if len(codes) > 4 else ''} are not UTF-8"
+
+
+def name_character(character: str) -> str:
+    """Return a character that cannot be seen, in words: `character U+200B (ZERO WIDTH SPACE)`."""
+    name = unicodedata.name(character, "") or _CONTROL_NAMES.get(character, "")
+    return f"character U+{ord(character):04X}" + (f" ({name})" if name else "")
+
+
+_CONTROL_NAMES = {"\0": "NUL", "\r": "CARRIAGE RETURN", "\f": "FORM FEED", "\x1b": "ESCAPE", "\x7f": "DELETE"}
+
 
 # The terminals of plan.lark. KEY is a NAME that the structure around it makes one: `WAIT` in `{WAIT: e}`.
 PUNCTUATION = {
@@ -33,6 +95,7 @@ _TOKEN = re.compile(
     rf"""[ \t]*+(?:
       (?P<NEWLINE>\n\s*+)
     | (?P<RAW>{RAW_STRING})
+    | (?P<TIME>{TIME_PATTERN})
     | (?P<NAME>{NAME_PATTERN})
     | (?P<PUNCTUATION>[(){{}}\[\],:;=])
     | (?P<STRING>\"\"\"(?:[^"\\]|\\[\s\S]|"(?!\"\"))*+\"\"\"
@@ -111,7 +174,7 @@ class Scanner:
             begin = match.start(kind)
             if kind == "PUNCTUATION":
                 token = Token(PUNCTUATION[text], text, begin, source, first)
-            elif kind == "NAME" and text.lower() not in RESERVED_WORDS and len(text) <= NAME_LENGTH_AT_MOST:
+            elif kind == "TIME" or (kind == "NAME" and _is_plain(text)):
                 token = Token(NAME, text, begin, source, first)
             else:
                 token = _special_token(kind, text, begin, source)
@@ -124,6 +187,10 @@ class Scanner:
         end = Token(END, "", len(source.text), source, first=True)
         while True:
             yield end
+
+
+def _is_plain(name: str) -> bool:
+    return name.lower() not in RESERVED_WORDS and len(name) <= NAME_LENGTH_AT_MOST
 
 
 def _special_token(kind: str, text: str, start: int, source: Source) -> Token:
@@ -252,3 +319,47 @@ class Cursor:
 
     def all_comments(self) -> list[tuple[int, int]]:
         return self.comments + self._scanner.comments
+
+
+_MARKS = {terminal: f"'{mark}'" for mark, terminal in PUNCTUATION.items()}
+_CONSTANTS = frozenset({CONSTANT, PARAMETER, "LEFT_BRACKET"})
+# In the order in which a message lists them.
+_LISTED = ("_OPEN", "_COMMA", "_COLON", "_EQUALS", "SEMICOLON", "CLOSE", "RIGHT_BRACKET", "RIGHT_BRACE")
+
+
+def show(token: Token) -> str:
+    """Return a token as it is quoted in a message."""
+    if token.type == END:
+        return "the end of the file"
+    if token.type != NAME and token.text.lower() in RESERVED_WORDS:
+        return f"the constant {token.text}"
+    text = shorten(token.text.replace("\n", " "))
+    return text if token.type in (CONSTANT, BACKTICKED) else f"'{text}'"
+
+
+def found_after(previous: Token, token: Token) -> tuple[str, int, int]:
+    """Return the text that follows a gap, and where to point: after the line when it ends there."""
+    if token.type == END:
+        return show(token), previous.end, previous.end + 1
+    if token.first:
+        return "the end of the line", previous.end, previous.end + 1
+    return show(token), token.start, token.end
+
+
+def expected(terminals: Collection[str], name: str, value: str) -> str:
+    """Return the expected tokens in words; `name` and `value` are the words for names and constants."""
+    wanted = []
+    names = NAME in terminals or KEY in terminals
+    if names and set(terminals) >= _CONSTANTS:
+        wanted.append(value)
+    elif names:
+        wanted.append(name)
+    elif CONSTANT in terminals:
+        wanted.append("a constant")
+    wanted += [_MARKS[terminal] for terminal in _LISTED if terminal in terminals]
+    return enumerate_words(wanted) or "nothing more"
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -15,8 +15,7 @@ import msgspec
 from aioflow.errors import suggestion
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.mistakes import Mistakes
-from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Cursor, Token
-from aioflow.language.token_text import found_after, show
+from aioflow.language.scanner import BAD, CONSTANT, END, KEY, NAME, Cursor, Token, found_after, show
 
 STATEMENTS_AT_MOST = 100_000
 # The entries of a plan's header besides BODY, in the order in which they are printed.

@@ -22,15 +22,21 @@ if TYPE_CHECKING:
     from aioflow.messages.email.addresses import Recipients
     from aioflow.messages.email.email_content import EmailContent, EmailDraft, Headings, Subject
     from aioflow.messages.email.settings import EmailAccounts
+    from aioflow.messages.outbox.contributions import gathered_rows
+    from aioflow.messages.outbox.courier import deliver_due, next_due
     from aioflow.messages.outbox.message import Channel, Delivery, DeliveryError, Message, if_cut_short
-    from aioflow.messages.outbox.service import Outbox
+    from aioflow.messages.outbox.service import DigestRecipe, Outbox
     from aioflow.messages.sms.channel import PhoneAccounts
+    from aioflow.messages.timing import Debounce, DigestTimes, MessageTiming, QuietHours
 
 __all__ = [
     "BodyTemplate",
     "Channel",
+    "Debounce",
     "Delivery",
     "DeliveryError",
+    "DigestRecipe",
+    "DigestTimes",
     "EmailAccounts",
     "EmailContent",
     "EmailDraft",
@@ -38,18 +44,23 @@ __all__ = [
     "Headings",
     "HtmlTemplate",
     "Message",
+    "MessageTiming",
     "Notices",
     "NotifyAccounts",
     "Outbox",
     "PhoneAccounts",
     "PhoneNumbers",
+    "QuietHours",
     "Recipients",
     "ShortMessages",
     "Subject",
     "TextMessages",
     "ValueEncoding",
     "check_wording",
+    "deliver_due",
+    "gathered_rows",
     "if_cut_short",
+    "next_due",
     "outbox_problems",
 ]
 
@@ -65,7 +76,10 @@ __getattr__, __dir__ = lazy_exports(
         "email.email_content": ("EmailDraft", "Headings", "EmailContent", "Subject"),
         "email.settings": ("EmailAccounts",),
         "outbox.message": ("Channel", "Delivery", "DeliveryError", "Message", "if_cut_short"),
-        "outbox.service": ("Outbox",),
+        "outbox.contributions": ("gathered_rows",),
+        "outbox.courier": ("deliver_due", "next_due"),
+        "outbox.service": ("DigestRecipe", "Outbox"),
         "sms.channel": ("PhoneAccounts",),
+        "timing": ("Debounce", "DigestTimes", "MessageTiming", "QuietHours"),
     },
 )

@@ -47,7 +47,7 @@ def choose(kind: str, accounts: Mapping[str, T], name: str | None, example: str)
 def outbox_problems(database: str | None, host: ServiceHost) -> list[str]:
     """Return the known problems that keep a database from taking the messages of a run."""
     assert host.run is not None
-    return host.service(Databases).problems(database, host.run.folder)
+    return host.service(Databases).problems(host.run.default("database", database), host.run.folder)
 
 
 _REFERENCE = re.compile(r"(?<![A-Za-z0-9_-])secret:([A-Za-z0-9_-]+)")

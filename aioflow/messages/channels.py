@@ -1,4 +1,8 @@
-"""Channels by name: found among the entry points `aioflow.channels`, made of the configuration."""
+"""Channels by name: found among the entry points `aioflow.channels`, made of the configuration.
+
+A package adds a channel by such an entry point, which names a class; `messages.outbox.message.Channel` is its
+interface.
+"""
 
 from __future__ import annotations
 

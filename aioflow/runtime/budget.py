@@ -1,4 +1,8 @@
-"""The worker budget, which limits the firings that wait on the outside world at once."""
+"""The worker budget, which limits the firings that wait on the outside world at once, and its threads.
+
+A thread cannot be interrupted. A blocking function whose caller has been cancelled goes on, and keeps its
+permit until it returns. anyio's `to_thread` was considered: it does not report when such a function returns.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,151 @@ import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar, copy_context
+from heapq import heapify, heappop, heappush
+from itertools import count
+from threading import Lock
 from types import TracebackType
+from typing import Generic, TypeAlias, TypeVar, cast
 
-from aioflow.runtime.threads import WorkerThreads
+T = TypeVar("T")
+
+
+class BlockingCall(Generic[T]):
+    """One call of a blocking function, which notices its return even if no task waits for it."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._lock = Lock()
+        self._has_begun = False
+        self._is_over = False
+        self._then: Callable[[], None] | None = None
+
+    def run(self) -> T | None:
+        """Call the function, in a thread."""
+        with self._lock:
+            if self._is_over:  # it was given up before a thread got to it
+                return None
+            self._has_begun = True
+        try:
+            return self._function()
+        except StopIteration as error:  # no future can carry it
+            raise RuntimeError(f"the function raised {error!r}") from error
+        finally:
+            with self._lock:
+                self._is_over = True
+            if self._then is not None:
+                self._then()
+
+    def give_up(self, then: Callable[[], None]) -> bool:
+        """Have `then` called, in the thread, when the function returns; return whether it is running."""
+        with self._lock:
+            if self._has_begun and not self._is_over:
+                self._then = then
+                return True
+            self._is_over = True
+            return False
+
+
+class WorkerThreads:
+    """At most `count` threads, each started when all others are busy."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def call(self, call: BlockingCall[T]) -> T:
+        """Return the result of the function, which runs in the caller's context."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._count, "aioflow-worker")
+        context = copy_context()
+        loop = asyncio.get_running_loop()
+        # Only a call that was given up has no result, and no task waits for it.
+        return cast(T, await loop.run_in_executor(self._pool, context.run, call.run))
+
+    def close(self) -> None:
+        """Let idle threads end now, and busy ones when their functions return."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
+
 
 # Most blocking functions return in a moment, cancelled or not. A longer wait is explained to the caller.
 PATIENCE_SECONDS = 1.0
 
 
-class Permits:
-    """A number of permits, given first come, first served, except that urgent requests go first.
+# The run that a task works for: runs take turns in getting permits and the turns of a host.
+current_run: ContextVar[str] = ContextVar("aioflow run", default="")
 
+
+# Urgent first (False sorts before True), then in the order of arrival.
+Place: TypeAlias = tuple[bool, int]
+
+
+class FairQueue:
+    """Requests that wait. Runs take turns; within a run the earliest place goes first."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[str, list[tuple[Place, Future[None]]]] = {}
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_run.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_run)
+
+    def place(self, urgent: bool) -> Place:
+        """Return the next place; a request that has to wait again may keep its own."""
+        return (not urgent, next(self._numbers))
+
+    def add(self, request: Future[None], run: str, place: Place) -> None:
+        heappush(self._by_run.setdefault(run, []), (place, request))
+
+    def remove(self, request: Future[None], run: str) -> None:
+        """Forget a request that was cancelled before it was granted."""
+        left = [entry for entry in self._by_run.get(run, ()) if entry[1] is not request]
+        if left:
+            heapify(left)
+            self._by_run[run] = left
+        else:
+            self._by_run.pop(run, None)
+
+    def first(self) -> Future[None] | None:
+        """Return the request whose turn it is, or None if none waits."""
+        while self._by_run:
+            run, entries = next(iter(self._by_run.items()))
+            while entries:
+                if not entries[0][1].done():
+                    return entries[0][1]
+                heappop(entries)
+            del self._by_run[run]
+        return None
+
+    def take(self) -> Future[None] | None:
+        """Remove the request whose turn it is, put its run last, and return it."""
+        request = self.first()
+        if request is not None:
+            run = next(iter(self._by_run))
+            entries = self._by_run.pop(run)
+            heappop(entries)
+            if entries:
+                self._by_run[run] = entries
+        return request
+
+    def take_all(self) -> list[Future[None]]:
+        """Remove all requests and return them."""
+        found = [request for entries in self._by_run.values() for _, request in entries]
+        self._by_run.clear()
+        return found
+
+
+class Permits:
+    """A number of permits, for which runs take turns.
+
+    Within a run they are given first come, first served, except that urgent requests go first.
     `outlasting` permits are held by blocking functions that go on although their callers were cancelled.
     """
 
@@ -25,8 +162,7 @@ class Permits:
         self.count = count
         self.used = 0
         self.outlasting = 0
-        self._urgent: deque[Future[None]] = deque()
-        self._ordinary: deque[Future[None]] = deque()
+        self._requests = FairQueue()
         self._told_when_spare: dict[Callable[[], None], None] = {}
         self._returned: deque[None] = deque()  # permits of functions that have returned, not yet taken back
         self._loop: asyncio.AbstractEventLoop | None = None  # the latest on which a task waited
@@ -34,14 +170,14 @@ class Permits:
 
     @property
     def waiting(self) -> int:
-        return len(self._urgent) + len(self._ordinary)
+        return len(self._requests)
 
     @property
     def is_spare(self) -> bool:
         """True if there is a permit for which no task waits."""
         if self._returned:
             self._take_back()
-        return self.used < self.count and not (self._urgent or self._ordinary)
+        return self.used < self.count and not self._requests
 
     def when_spare(self, told: Callable[[], None]) -> None:
         """Call a function once, when a permit is given back for which no task waits."""
@@ -63,8 +199,8 @@ class Permits:
         if self.try_acquire():
             return
         granted: Future[None] = asyncio.get_running_loop().create_future()
-        queue = self._urgent if urgent else self._ordinary
-        queue.append(granted)
+        run = current_run.get()
+        self._requests.add(granted, run, self._requests.place(urgent))
         if told_why is not None:
             self._told_why[granted] = told_why
         self._listen_for_returns()
@@ -73,20 +209,18 @@ class Permits:
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
                 self.release()  # granted in the same moment: pass it on
-            elif granted in queue:
-                queue.remove(granted)
+            else:
+                self._requests.remove(granted, run)
             raise
         finally:
             self._told_why.pop(granted, None)
 
     def release(self) -> None:
         """Give a permit back, or pass it to a task that waits for one."""
-        for queue in (self._urgent, self._ordinary):
-            while queue:
-                granted = queue.popleft()
-                if not granted.done():
-                    granted.set_result(None)
-                    return
+        granted = self._requests.take()
+        if granted is not None:
+            granted.set_result(None)
+            return
         self.used -= 1
         if self._told_when_spare:
             told, self._told_when_spare = self._told_when_spare, {}

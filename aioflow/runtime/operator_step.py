@@ -20,7 +20,7 @@ from aioflow.runtime.activation import Activation
 from aioflow.runtime.events import StepEnded, StepStarted, TupleFailed
 from aioflow.runtime.failures import FailureSink, HeldResults, describe, failed_row, operator_error
 from aioflow.runtime.outlet import Outlet, nobody_needs, rows_of
-from aioflow.runtime.publisher import now
+from aioflow.runtime.report import now
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.spill import RowBuffer

@@ -12,7 +12,7 @@ from aioflow.errors import BEING_READ, InputError
 from aioflow.relation import Record, Schema
 from aioflow.runtime.account import RunAccount
 from aioflow.runtime.run import Run, RunState
-from aioflow.runtime.statistics import RunStatistics
+from aioflow.runtime.statistics import EdgeSample, RunStatistics
 
 T = TypeVar("T")
 
@@ -151,6 +151,10 @@ class RunStream:
     def statistics(self) -> RunStatistics:
         """Return the statistics of the run so far."""
         return self._run.statistics()
+
+    def edge_samples(self) -> tuple[EdgeSample, ...]:
+        """Return the latest row that each statement under way has taken from each of its inputs."""
+        return self._run.edge_samples()
 
 
 class RunIterator(Generic[T]):

@@ -25,16 +25,23 @@ from aioflow.errors import (
 from aioflow.plan import InputDeclaration
 from aioflow.relation import Relation, Row, Schema
 from aioflow.runtime.account import OutputAccount, RunAccount
+from aioflow.runtime.budget import current_run
 from aioflow.runtime.calls import Call, CallScope, Entrance
 from aioflow.runtime.checkpoints import Checkpoints, CommitPoints
 from aioflow.runtime.events import Outcome, RunEnded, RunStarted
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.outputs import OutputQueue, Port
-from aioflow.runtime.publisher import now
+from aioflow.runtime.report import now
 from aioflow.runtime.room import Room
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
-from aioflow.runtime.statistics import RunStatistics, channel_statistics, step_statistics
+from aioflow.runtime.statistics import (
+    EdgeSample,
+    RunStatistics,
+    channel_statistics,
+    edge_samples,
+    step_statistics,
+)
 from aioflow.runtime.stream import Stream
 from aioflow.values.coercion import Intake, RowsIn, batches_of
 
@@ -263,7 +270,12 @@ class Run:
         if session.graph.program.main.commits_in_batches:
             self._checkpoints = session.checkpoints = Checkpoints(session, self._commit_points)
             session.tasks.spawn(self._checkpoints.keep())
-        self._open_main_plan()
+        # Every task of the run comes from here, and has this in its context.
+        token = current_run.set(session.info.run_id)
+        try:
+            self._open_main_plan()
+        finally:
+            current_run.reset(token)
 
     def _open_main_plan(self) -> None:
         session = self.session
@@ -520,6 +532,9 @@ class Run:
         if self._started_at is None:
             return 0.0
         return (now() if self._ended_at is None else self._ended_at) - self._started_at
+
+    def edge_samples(self) -> tuple[EdgeSample, ...]:
+        return edge_samples(self.session.totals)
 
     def statistics(self) -> RunStatistics:
         session, queue = self.session, self.output_queue

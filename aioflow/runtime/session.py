@@ -18,10 +18,8 @@ from aioflow.relation import Row, Schema
 from aioflow.runtime.budget import Budget, Permits
 from aioflow.runtime.events import Listener, TupleFailed
 from aioflow.runtime.memory import MemoryBudget
-from aioflow.runtime.publisher import EventPublisher
-from aioflow.runtime.report import RunReport
+from aioflow.runtime.report import EventPublisher, RunReport, RunTotals
 from aioflow.runtime.tasks import Tasks
-from aioflow.runtime.totals import RunTotals
 
 Mode: TypeAlias = Literal["D-", "D+S-", "D+S+"]
 MODES: tuple[Mode, ...] = ("D-", "D+S-", "D+S+")

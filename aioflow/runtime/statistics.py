@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from aioflow.runtime.totals import Active, RunTotals, Totals
+from aioflow.relation import Record
+from aioflow.runtime.report import Active, RunTotals, Totals
 from aioflow.wholeness import Marks
 
 
@@ -94,6 +95,30 @@ def _statement(totals: Totals, active: list[Active]) -> StepStatistics:
         totals.waiting_output_seconds,
         totals.waiting_permit_seconds,
         dict(Counter(totals.counters)),
+    )
+
+
+class EdgeSample(msgspec.Struct, frozen=True):
+    """The latest row that one reader has taken."""
+
+    plan: str
+    variable: str
+    reader: str
+    iteration: int
+    row: Record
+
+
+def edge_samples(run: RunTotals) -> tuple[EdgeSample, ...]:
+    """Return the latest row that each step under way has taken from each of its inputs."""
+    found = (
+        (gate, variable, stream.sample)
+        for gate in run.active
+        for stream, variable in zip(gate.streams, gate.step.resolved.inputs, strict=False)
+    )
+    return tuple(
+        EdgeSample(gate.step.plan.name, variable, gate.step.name, gate.iteration, row)
+        for gate, variable, row in found
+        if row is not None
     )
 
 

@@ -30,6 +30,7 @@ class Stream:
 
     __slots__ = (
         "_held",
+        "_latest",
         "_memory",
         "_nulls",
         "_offered",
@@ -84,6 +85,7 @@ class Stream:
         self.waited: Callable[[float], None] | None = None
         self._memory = memory
         self._rows: Batch = []
+        self._latest: Row | None = None
         self._rest: Iterator[Row] | None = None  # of a batch that is being read row by row
         self._offered: Schema | None = None  # the open schema of a writer that ended without rows
         self._written: Schema | None = None  # that of the rows as they come, if the reader asked for more
@@ -165,9 +167,17 @@ class Stream:
         self.received += len(rows)
         if self._nulls:
             rows = [row + self._nulls for row in rows]
+        self._latest = rows[-1]
         if self.recorder is not None:
             self.recorder.append(rows)
         return rows
+
+    @property
+    def sample(self) -> Record | None:
+        """The latest row that the reader has taken, for people who watch; None before the first."""
+        if self._latest is None or self.schema is None:
+            return None
+        return Record(self.schema, self._latest)
 
     def _take_rows(self) -> Batch | None:
         if self._held is not None and self._held.length:
@@ -235,6 +245,7 @@ class Stream:
     def release(self) -> None:
         """Forget the rows that were not read."""
         self._rows = []
+        self._latest = None
         if self._held is not None:
             self._held.close()
             self._held = None

@@ -20,11 +20,11 @@ from aioflow.runtime.events import CallEnded, CallStarted, StepEnded, StepStarte
 from aioflow.runtime.failures import batch_error, operator_error
 from aioflow.runtime.outlet import Outlet, Reordered, Target, nobody_needs
 from aioflow.runtime.recursion import Once, Recursion, too_deep
+from aioflow.runtime.report import Totals
 from aioflow.runtime.room import Room, when_freed
 from aioflow.runtime.session import Session
 from aioflow.runtime.signals import Completion
 from aioflow.runtime.stream import Stream
-from aioflow.runtime.totals import Totals
 from aioflow.wholeness import Marks
 
 _LEVELS_AT_ONCE = 256

@@ -7,8 +7,9 @@ from aioflow.exports import lazy_exports
 if TYPE_CHECKING:
     from aioflow.state.databases import Databases
     from aioflow.state.diff.compare import Difference, open_difference
-    from aioflow.state.diff.spec import DiffSpec, changed_schema
-    from aioflow.state.diff.suspects import APART_SECONDS, CONFIRMING_RUNS, SHARE, EmptyBaseline, Suspect
+    from aioflow.state.diff.settings import APART_SECONDS, CONFIRMING_RUNS, SHARE, DiffSpec, changed_schema
+    from aioflow.state.diff.suspects import Suspect
+    from aioflow.state.diff.write import EmptyBaseline
     from aioflow.state.driver import Connection
     from aioflow.state.errors import (
         BusyError,
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
         DiskFullError,
         StateError,
         VersionError,
+    )
+    from aioflow.state.history import (
+        ChangeKind,
+        RowChange,
+        RowHistory,
+        TrackedTable,
+        ValueChange,
+        read_changes,
+        read_rows,
+        tracked_tables,
     )
     from aioflow.state.queries import TupleQueries, query_rows, read, table_rows
     from aioflow.state.sql_text import Change, Query
@@ -36,6 +47,7 @@ __all__ = [
     "Append",
     "BusyError",
     "Change",
+    "ChangeKind",
     "CommitError",
     "ConflictError",
     "Connection",
@@ -49,14 +61,18 @@ __all__ = [
     "EmptyBaseline",
     "Export",
     "Query",
+    "RowChange",
+    "RowHistory",
     "StateError",
     "Storable",
     "Suspect",
     "TableName",
+    "TrackedTable",
     "Transaction",
     "TupleQueries",
     "UpdateOutcome",
     "Updates",
+    "ValueChange",
     "VersionError",
     "Write",
     "WrittenTableName",
@@ -65,7 +81,10 @@ __all__ = [
     "open_difference",
     "query_rows",
     "read",
+    "read_changes",
+    "read_rows",
     "table_rows",
+    "tracked_tables",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -73,8 +92,9 @@ __getattr__, __dir__ = lazy_exports(
     {
         "databases": ("Databases",),
         "diff.compare": ("Difference", "open_difference"),
-        "diff.spec": ("DiffSpec", "changed_schema"),
-        "diff.suspects": ("APART_SECONDS", "CONFIRMING_RUNS", "EmptyBaseline", "SHARE", "Suspect"),
+        "diff.settings": ("APART_SECONDS", "CONFIRMING_RUNS", "SHARE", "DiffSpec", "changed_schema"),
+        "diff.suspects": ("Suspect",),
+        "diff.write": ("EmptyBaseline",),
         "driver": ("Connection",),
         "errors": (
             "BusyError",
@@ -86,6 +106,10 @@ __getattr__, __dir__ = lazy_exports(
             "DiskFullError",
             "StateError",
             "VersionError",
+        ),
+        "history": (
+            *("ChangeKind", "RowChange", "RowHistory", "TrackedTable", "ValueChange"),
+            *("read_changes", "read_rows", "tracked_tables"),
         ),
         "queries": ("TupleQueries", "query_rows", "read", "table_rows"),
         "sql_text": ("Change", "Query"),

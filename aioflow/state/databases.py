@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+import msgspec
+
 from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.configuration import as_configuration
 from aioflow.config.entry_points import installed
@@ -36,8 +38,7 @@ _SERVER = re.compile(
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:]*)(:\d*)?")
 
 
-@dataclass(frozen=True)
-class DatabaseUrl:
+class DatabaseUrl(msgspec.Struct, frozen=True):
     """The parts of a database's URL: the text that may be shown, and the passwords in it."""
 
     shown: str

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.relation import Batch, Row, Schema, Type
 
 Kind: TypeAlias = Literal["write", "snapshot"]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column of an existing table. `declared` is the database's name for its type."""
 
     name: str
@@ -28,23 +30,21 @@ class Column:
     declared: str
 
 
-@dataclass
-class ColumnNeed:
+class ColumnNeed(msgspec.Struct):
     """The needs of a column: the attribute's type, and the classes of the values themselves."""
 
     name: str
     kind: Type | None = None
-    classes: set[type[Any]] = field(default_factory=set)  # without NoneType
+    classes: set[type[Any]] = msgspec.field(default_factory=set)  # without NoneType
     is_wide: bool = False  # some int takes more than 64 bits
     largest: int | None = None  # the greatest magnitude of an int, where that was looked at
-    zoned: set[bool] = field(default_factory=set)  # whether the datetimes have a zone
+    zoned: set[bool] = msgspec.field(default_factory=set)  # whether the datetimes have a zone
 
     def copy(self) -> ColumnNeed:
         return replace(self, classes=set(self.classes), zoned=set(self.zoned))
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """The SQL that is peculiar to a kind of database."""
 
     name: str
@@ -70,7 +70,9 @@ class Dialect:
         free = next((name for name in self.row_id_spare if name not in taken), None)
         if free is None:
             raise ValueError(f"its columns hide what tells its rows apart: {', '.join(sorted(taken))}")
-        return replace(self, row_id=free, row_id_shown=self.row_id_shown.replace(self.row_id, free))
+        return msgspec.structs.replace(
+            self, row_id=free, row_id_shown=self.row_id_shown.replace(self.row_id, free)
+        )
 
     def placeholders(self, count: int, first: int = 1) -> str:
         """Return `?, ?` or `$1, $2`."""

@@ -1,13 +1,15 @@
 """The errors of databases and outboxes.
 
-CommitError            (a RunError) what the run wrote could not be stored; nothing of it was
-StateError             (an AioflowError)
-├── DatabaseError the database refused or failed: names the database, the request and a remedy │ ├──
-DisconnectedError the connection was lost; what was under way may or may not have happened │ ├── BusyError
-somebody else holds the write lock │ ├── DiskFullError no room is left where the database or what is staged
-lies │ └── DamagedError the file is damaged, or no database; nothing was changed in it ├── ConflictError a row
-cannot be stored beside what the table holds; names statement and row └── VersionError a newer version of
-aioflow made this database
+CommitError                 (a RunError) the writes of the run could not be stored; none of them was
+└── StaleRunError           another attempt at the same occurrence of the task has taken over
+StateError                  (an AioflowError)
+├── DatabaseError           the database refused or failed: names the database, the request and a remedy
+│   ├── DisconnectedError   the connection was lost; the request may or may not have been carried out
+│   ├── BusyError           another process holds the write lock
+│   ├── DiskFullError       no room is left for the database or for staged rows
+│   └── DamagedError        the file is damaged, or no database; nothing was changed in it
+├── ConflictError           a row cannot be stored beside the rows of the table; names statement and row
+└── VersionError            a newer version of aioflow made this database
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ from aioflow.errors import AioflowError, RunError
 
 class CommitError(RunError):
     """The writes of a run could not be stored; none of them was."""
+
+
+class StaleRunError(CommitError):
+    """Another attempt at the same occurrence of a task has taken over, so this one stores nothing."""
 
 
 class StateError(AioflowError):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address, Connection
@@ -26,14 +27,13 @@ _EMPTY_PAGES = ""
 _WAIT_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class RunHealth:
+class RunHealth(msgspec.Struct, frozen=True):
     """The figures of a run. It is good when it may be a measure for later ones."""
 
     run_id: str
     rows: int
     pages: int = 0
-    nulls: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = msgspec.field(default_factory=dict)
     empty_pages: int = 0  # without any item, and nothing that proves them to be empty
     is_good: bool = True
     ended: datetime | None = None

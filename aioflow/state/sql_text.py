@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.relation import Row, Schema, picker
@@ -28,6 +30,7 @@ _ASKING = frozenset(
     | {"foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"}
 )
 _ACTING = frozenset({"wal_checkpoint", "optimize", "incremental_vacuum", "shrink_memory"})
+_SCHEMA_SWITCH = "writable_schema"
 _OWN = frozenset({"aioflow_meta", RUNS, OUTBOX, SUSPECTS, HELD, HEALTH})
 _NAMES = frozenset({"word", "name", "ticked"})
 
@@ -62,24 +65,21 @@ _CLOSED = {"escaped": "a text", "string": "a text", "name": "a name in quotes", 
 _OPERANDS = frozenset({"escaped", "string", "number", "dollar"})
 
 
-@dataclass(frozen=True)
-class SqlParameter:
+class SqlParameter(msgspec.Struct, frozen=True):
     """A position in a text at which the value of an attribute is bound."""
 
     name: str
     offset: int
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     kind: str
     start: int
     end: int
     text: str
 
 
-@dataclass(frozen=True)
-class Sql:
+class Sql(msgspec.Struct, frozen=True):
     """One statement of SQL, as a setting.
 
     `pieces` are its text, with a parameter between each two of them. `row` takes the values of the parameters
@@ -91,7 +91,7 @@ class Sql:
     text: str
     pieces: tuple[str, ...]
     parameters: tuple[SqlParameter, ...]
-    words: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...]
     start: int = 0  # of the first word
     foreign: str | None = None  # a parameter as some dialect writes it itself
     positions: tuple[int, ...] | None = None  # of the attributes, once for each name
@@ -120,6 +120,12 @@ class Sql:
     def verb(self) -> str:
         """Return the first word, in small letters."""
         return self.words[0] if self.words else ""
+
+    @property
+    def explains_pragma(self) -> bool:
+        """Return whether a pragma is explained: SQLite sets some values as soon as it reads their pragmas."""
+        begin = tuple(self.words[:4])
+        return begin[:2] == ("explain", "pragma") or begin == ("explain", "query", "plan", "pragma")
 
     @property
     def returns_rows(self) -> bool:
@@ -161,7 +167,7 @@ class Sql:
         return f"unknown attribute {parameter.name!r}{near} (there are: {known})"
 
 
-class Query(Sql):
+class Query(Sql, frozen=True):
     """A statement that only reads."""
 
     kind_name: ClassVar[str] = "a query in SQL"
@@ -175,7 +181,7 @@ class Query(Sql):
         changing = next(_changing(tokens, sql.verb), None)
         if changing is not None:
             raise SettingError(f"{changing.text.lower()!r} in it {_NO_QUERY}", offset=changing.start)
-        if sql.verb == "pragma" and not _only_asks(tokens):
+        if sql.explains_pragma or (sql.verb == "pragma" and not _only_asks(tokens)):
             raise SettingError(
                 "a pragma with a value sets something; a query may only ask: pragma table_info(houses)",
                 offset=sql.start,
@@ -183,7 +189,7 @@ class Query(Sql):
         return sql
 
 
-class Change(Sql):
+class Change(Sql, frozen=True):
     """A statement that may change something, within the transaction of the run."""
 
     kind_name: ClassVar[str] = "a statement of SQL"
@@ -198,7 +204,13 @@ class Change(Sql):
             raise SettingError(
                 f"{sql.verb!r} is not for plans: a run is one transaction, and {reason}", offset=sql.start
             )
+        is_pragma = sql.verb == "pragma" or sql.explains_pragma
         for token in _statement(sql.text):
+            if is_pragma and token.text.strip("\"'`[]").lower() == _SCHEMA_SWITCH:
+                raise SettingError(
+                    f"{_SCHEMA_SWITCH} is not for plans: a wrong schema makes a database unreadable",
+                    offset=token.start,
+                )
             if token.kind in _NAMES and token.text.strip('"`[]').lower() in _OWN:
                 raise SettingError(
                     f"{token.text} is for aioflow alone: a change there could lose or repeat what was sent",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address, Connection, Driver
@@ -21,6 +22,7 @@ from aioflow.state.errors import (
     DatabaseError,
     DisconnectedError,
     DiskFullError,
+    StaleRunError,
     VersionError,
 )
 from aioflow.state.lock_wait import LockWait
@@ -40,8 +42,7 @@ _MADE = moment("tables made", "the tables were made or upgraded, their transacti
 _COMMITTED = moment("tables committed", "the tables were made or upgraded")
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(msgspec.Struct, frozen=True):
     """System tables of one version: the columns they have, and the migrations from any older version.
 
     The first of `migrations` makes version 1 of nothing, the second version 2 of version 1, and so on.
@@ -49,6 +50,7 @@ class Tables:
 
     migrations: tuple[tuple[str, ...], ...]
     columns: Mapping[str, tuple[str, ...]]
+    meta: str = META  # the table with the version
 
     @property
     def version(self) -> int:
@@ -61,7 +63,7 @@ class Tables:
             f"NOT EXISTS (SELECT {', '.join(columns)} FROM {table} WHERE 1 = 0)"
             for table, columns in self.columns.items()
         ]
-        return f"SELECT version FROM {META} WHERE {' AND '.join(others)}"
+        return f"SELECT version FROM {self.meta} WHERE {' AND '.join(others)}"
 
 
 async def prepare_tables(
@@ -150,8 +152,8 @@ async def _upgrade(connection: Connection, address: Address, tables: Tables, loc
         for statements in tables.migrations[version:]:
             for statement in statements:
                 await connection.run(statement)
-        await connection.run(f"DELETE FROM {META}")
-        await connection.run(f"INSERT INTO {META} (id, version) VALUES (1, {tables.version})")
+        await connection.run(f"DELETE FROM {tables.meta}")
+        await connection.run(f"INSERT INTO {tables.meta} (id, version) VALUES (1, {tables.version})")
         _MADE()
     _COMMITTED()
 
@@ -166,19 +168,19 @@ async def _examine(connection: Connection, address: Address, tables: Tables) -> 
 
 
 async def _look(connection: Connection, address: Address, tables: Tables) -> int:
-    found = {table: await connection.columns(table) for table in (META, *tables.columns)}
+    found = {table: await connection.columns(table) for table in (tables.meta, *tables.columns)}
     present = {
         table: {column.name for column in columns} for table, columns in found.items() if columns is not None
     }
     if not present:
         return 0
-    if "version" not in present.get(META, ()):
-        others = ", ".join(present.keys() - {META}) or "it has no version"
-        raise _damaged(address, f"there is no proper {META} ({others})")
-    rows = await connection.fetch(f"SELECT version FROM {META}")
+    if "version" not in present.get(tables.meta, ()):
+        others = ", ".join(present.keys() - {tables.meta}) or "it has no version"
+        raise _damaged(address, f"there is no proper {tables.meta} ({others})")
+    rows = await connection.fetch(f"SELECT version FROM {tables.meta}")
     version = rows[0][0] if len(rows) == 1 else None
     if not isinstance(version, int) or version < 1:
-        raise _damaged(address, f"{META} has {len(rows)} rows where one has the version")
+        raise _damaged(address, f"{tables.meta} has {len(rows)} rows where one has the version")
     if version > tables.version:
         raise VersionError(
             f"{_shown(address)}: a newer version of aioflow made its own tables there (version {version}; "
@@ -215,6 +217,12 @@ OUTBOX = "aioflow_outbox"
 SUSPECTS = "aioflow_suspects"
 HELD = "aioflow_held"
 HEALTH = "aioflow_health"
+FENCES = "aioflow_fences"
+TASK_REQUESTS = "aioflow_task_requests"
+DIGESTS = "aioflow_digests"
+CHANGE_SETS = "aioflow_change_sets"
+CHANGES = "aioflow_changes"
+TRACKED = "aioflow_tracked"
 
 KEPT_RUN_DAYS = 90
 KEPT_RUNS = 10_000
@@ -253,14 +261,46 @@ _VERSION_2 = (
     "PRIMARY KEY (baseline, run_id))",
 )
 
+_VERSION_3 = (
+    # A run of a task commits only if no later attempt has raised the fence of its occurrence meanwhile.
+    "CREATE TABLE aioflow_fences (occurrence text PRIMARY KEY, fence bigint NOT NULL, raised text NOT NULL)",
+    # Tasks that a run adds or removes. They wait here until a service takes them over.
+    "CREATE TABLE aioflow_task_requests ("
+    "request_id text PRIMARY KEY, run_id text NOT NULL, place bigint NOT NULL, created text NOT NULL, "
+    "action text NOT NULL, task_id text NOT NULL, content text NOT NULL)",
+    # Hours in which a message is not delivered, and the rows that wait to be told with others in a digest.
+    "ALTER TABLE aioflow_outbox ADD COLUMN quiet text",
+    "CREATE TABLE aioflow_digests ("
+    "key text PRIMARY KEY, digest text NOT NULL, channel text NOT NULL, account text NOT NULL, "
+    "row_count bigint NOT NULL, byte_count bigint NOT NULL, created text NOT NULL, place bigint NOT NULL, "
+    "due text NOT NULL, latest text NOT NULL, run_id text NOT NULL, statement text NOT NULL, "
+    "last_error text, doubt text NOT NULL, recipe text NOT NULL, content text NOT NULL)",
+    "CREATE INDEX aioflow_digests_digest ON aioflow_digests (digest)",
+    # The changes that diff wrote to one table in one run are a set. A place counts the changes of a table.
+    "CREATE TABLE aioflow_change_sets (set_id bigint PRIMARY KEY, table_name text NOT NULL, "
+    "task_id text NOT NULL, run_id text NOT NULL, noticed text NOT NULL, first_place bigint NOT NULL, "
+    "last_place bigint NOT NULL, attributes text NOT NULL, table_columns text NOT NULL)",
+    "CREATE INDEX aioflow_change_sets_task ON aioflow_change_sets (task_id, noticed, set_id)",
+    "CREATE INDEX aioflow_change_sets_table ON aioflow_change_sets (table_name, last_place)",
+    "CREATE INDEX aioflow_change_sets_noticed ON aioflow_change_sets (noticed, set_id)",
+    "CREATE TABLE aioflow_changes (set_id bigint NOT NULL, place bigint NOT NULL, row_key text NOT NULL, "
+    "kind text NOT NULL, told bigint NOT NULL, column_names text, seen text, row_before text, "
+    "row_after text, PRIMARY KEY (set_id, place))",
+    "CREATE INDEX aioflow_changes_row_key ON aioflow_changes (row_key)",
+    # The tables that diff compares, and the moments that all of their rows share.
+    "CREATE TABLE aioflow_tracked (table_name text NOT NULL, task_id text NOT NULL, plan text NOT NULL, "
+    "run_id text NOT NULL, key_names text NOT NULL, since text NOT NULL, seen text NOT NULL, "
+    "all_seen text NOT NULL, forgotten text NOT NULL, PRIMARY KEY (table_name, task_id))",
+)
+
 OWN_TABLES = Tables(
-    (_VERSION_1, _VERSION_2),
+    (_VERSION_1, _VERSION_2, _VERSION_3),
     {
         RUNS: ("run_id", "plan", "started", "committed"),
         OUTBOX: (
             *("key", "channel", "account", "content", "delivery", "state", "attempts", "created", "place"),
             *("due", "leased_by", "leased_until", "progress", "last_error", "answer"),
-            *("run_id", "statement", "sent_at"),
+            *("run_id", "statement", "sent_at", "quiet"),
         ),
         SUSPECTS: (
             *("table_name", "run_id", "noticed", "seen", "total", "gone", "added", "changed"),
@@ -268,6 +308,24 @@ OWN_TABLES = Tables(
         ),
         HELD: ("table_name", "row_key", "runs", "counted"),
         HEALTH: ("baseline", "run_id", "ended", "row_count", "page_count", "nulls", "is_good"),
+        FENCES: ("occurrence", "fence", "raised"),
+        TASK_REQUESTS: ("request_id", "run_id", "place", "created", "action", "task_id", "content"),
+        DIGESTS: (
+            *("key", "digest", "channel", "account", "row_count", "byte_count", "created", "place", "due"),
+            *("latest", "run_id", "statement", "last_error", "doubt", "recipe", "content"),
+        ),
+        CHANGE_SETS: (
+            *("set_id", "table_name", "task_id", "run_id", "noticed", "first_place", "last_place"),
+            *("attributes", "table_columns"),
+        ),
+        CHANGES: (
+            *("set_id", "place", "row_key", "kind", "told", "column_names", "seen"),
+            *("row_before", "row_after"),
+        ),
+        TRACKED: (
+            *("table_name", "task_id", "plan", "run_id", "key_names", "since", "seen", "all_seen"),
+            "forgotten",
+        ),
     },
 )
 
@@ -339,6 +397,44 @@ async def was_committed(connection: Connection, run_id: str, committed: datetime
         f"SELECT 1 FROM {RUNS} WHERE run_id = {one} AND committed = {two}", (run_id, stamp(committed))
     )
     return bool(found)
+
+
+async def has_committed(connection: Connection, run_id: str) -> bool:
+    """Return whether a run has committed at least once."""
+    one = connection.dialect.placeholders(1)
+    return bool(await connection.fetch(f"SELECT 1 FROM {RUNS} WHERE run_id = {one}", (run_id,)))
+
+
+async def check_fence(connection: Connection, occurrence: str, fence: int) -> None:
+    """Raise an error if a later attempt at an occurrence has raised the fence. For the commit of a run."""
+    one = connection.dialect.placeholders(1)
+    found = await connection.fetch(f"SELECT fence FROM {FENCES} WHERE occurrence = {one}", (occurrence,))
+    if found and found[0][0] > fence:
+        raise StaleRunError(
+            f"another attempt at {occurrence} has taken over while this one was held up; "
+            "nothing of this run was stored"
+        )
+
+
+async def raise_fence(connection: Connection, occurrence: str, fence: int, now: datetime) -> None:
+    """Keep earlier attempts at an occurrence from committing. Must hold the lock of the commits of runs."""
+    await connection.run(
+        f"INSERT INTO {FENCES} (occurrence, fence, raised) VALUES ({connection.dialect.placeholders(3)}) "
+        "ON CONFLICT (occurrence) DO UPDATE SET fence = excluded.fence, raised = excluded.raised "
+        f"WHERE {FENCES}.fence < excluded.fence",
+        (occurrence, fence, stamp(now)),
+    )
+    await connection.run(
+        f"DELETE FROM {FENCES} WHERE raised < {connection.dialect.placeholders(1)}",
+        (stamp(now - timedelta(days=KEPT_RUN_DAYS)),),
+    )
+
+
+def run_lock(connection: Connection) -> str | None:
+    """Return the statement that locks out other writers by one row; None if a transaction does so itself."""
+    if connection.dialect.locks_database:
+        return None
+    return f"select version from {META} for update nowait"
 
 
 async def latest_commit(connection: Connection) -> str | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Document, Relation, Schema, Type
@@ -223,8 +224,7 @@ async def _expect_unique(connection: Connection, table: str, key: Sequence[str])
         )
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """The attributes that a statement gives a table. With `evolves`, they may add to those of others."""
 
     where: str

@@ -11,21 +11,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import msgspec
 
 from aioflow.authoring.context import Context, Position, RunInfo
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.config.configuration import as_configuration
 from aioflow.errors import AioflowError
 from aioflow.runtime.shielded import run_shielded
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
+from aioflow.state.diff.settings import HISTORY, ChangeOrigin
 from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, CommitError, DisconnectedError, StateError
 from aioflow.state.lock_wait import LockWait
 from aioflow.state.staged import Write
-from aioflow.state.system_tables import META, note_run, was_committed
+from aioflow.state.system_tables import check_fence, note_run, run_lock, was_committed
 from aioflow.state.tables import Shape, Shapes
 
 _BEGUN = moment("transaction begun", "the write lock is held, nothing is written")
@@ -39,8 +42,7 @@ class _Undo(Exception):  # noqa: N818  # no error: a way out
     """Leaves a transaction so that nothing of it remains."""
 
 
-@dataclass
-class _Staging:
+class _Staging(msgspec.Struct):
     """Whose writes these are; those without a position are for no statement to see."""
 
     position: Position | None
@@ -67,6 +69,7 @@ class Transaction:
         self._using = asyncio.Lock()
         self._commits = 0
         self._held: dict[str, str] = {}  # by table: the changes that are held back from it, in words
+        self._changes: dict[str, dict[str, int]] = {}  # by table: the numbers of rows that diff told
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> Transaction:
@@ -76,7 +79,13 @@ class Transaction:
     # --- for statements -------------------------------------------------------------------------
 
     def database_of(self, database: str | None) -> Address:
-        return self._databases.address(database, self._run.folder)
+        return self._databases.address(self._run.default("database", database), self._run.folder)
+
+    @property
+    def origin(self) -> ChangeOrigin:
+        """Return the origin of the changes that statements of this run notice."""
+        settings = as_configuration(self._host.configuration).section(HISTORY)
+        return ChangeOrigin.of(self._run, settings)
 
     def stage(
         self,
@@ -171,13 +180,21 @@ class Transaction:
         """Have the account of the run tell what is held back from a table."""
         self._held[table] = what
 
+    def count_changes(self, table: str, kind: str, number: int) -> None:
+        """Have the account of the run tell how many rows of a table were added, changed or removed."""
+        changes = self._changes.setdefault(table, {"added": 0, "changed": 0, "removed": 0})
+        changes[kind] += number
+
     def account(self) -> AccountEntry | None:
         if not self._commits and not self._held:
             return None
         lines = tuple(
             f"held back from {table}: {what} (aioflow suspects)" for table, what in self._held.items()
         )
-        return AccountEntry("state", {"commits": self._commits, "held": dict(self._held)}, lines)
+        figures: dict[str, Any] = {"commits": self._commits, "held": dict(self._held)}
+        if self._changes:
+            figures["changes"] = self._changes
+        return AccountEntry("state", figures, lines)
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -259,7 +276,7 @@ class Transaction:
         self, connection: Connection, writes: Sequence[Write], now: datetime, patience: LockWait
     ) -> None:
         async with AsyncExitStack() as stack:
-            await patience.enter(connection, stack, _lock(connection))
+            await patience.enter(connection, stack, run_lock(connection))
             _BEGUN()
             for write in writes:
                 await _apply(write, connection)
@@ -276,7 +293,7 @@ class Transaction:
             patience = self._patience()
             await patience.take_turn(self._databases.turn(self._address), stack)
             connection = await stack.enter_async_context(self._connected())
-            await patience.enter(connection, stack, _lock(connection))
+            await patience.enter(connection, stack, run_lock(connection))
             _BEGUN()
             self._file = _file_at(self._address)
             self._connection, self._live = connection, stack.pop_all()
@@ -363,7 +380,10 @@ class Transaction:
             await live.__aexit__(type(undo), undo, None)
 
     async def _note(self, connection: Connection, now: datetime) -> None:
-        """The run in the database that it wrote to: tells later whether a lost commit happened."""
+        """Note the run in the database that it wrote to, which tells later whether a lost commit happened."""
+        identity = self._run.identity
+        if identity is not None and identity.occurrence:
+            await check_fence(connection, identity.occurrence, identity.fence)
         await note_run(connection, self._run.run_id, self._run.plan, self._run.started, now)
 
     # --- connections ----------------------------------------------------------------------------
@@ -383,13 +403,6 @@ class Transaction:
             yield connection
         finally:
             await connection.close()
-
-
-def _lock(connection: Connection) -> str | None:
-    """Return the statement that locks out other writers by one row; None if a transaction does so itself."""
-    if connection.dialect.locks_database:
-        return None
-    return f"select version from {META} for update nowait"
 
 
 def _file_at(address: Address) -> tuple[int, int] | None:

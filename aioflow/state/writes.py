@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+
+import msgspec
 
 from aioflow.authoring.context import Context
 from aioflow.relation import Batch, Row, Schema
@@ -183,8 +184,7 @@ CHANGED = Schema.of(changed="number")
 _FATAL = (DisconnectedError, DiskFullError, DamagedError, BusyError)
 
 
-@dataclass(frozen=True)
-class UpdateOutcome:
+class UpdateOutcome(msgspec.Struct, frozen=True):
     """The outcome of a statement for one tuple: the rows that it returned or their number, or its failure."""
 
     row: Row

@@ -1,9 +1,7 @@
 """Tools to test operators and plans: a loop with a virtual clock, scripted inputs and sites, and more."""
 
-from aioflow.testing.leaks import assert_nothing_left
-from aioflow.testing.running import run_operator, run_plan
-from aioflow.testing.site import Answer, ScriptedSite
-from aioflow.testing.sources import Script, rows
+from aioflow.testing.running import assert_nothing_left, run_operator, run_plan
+from aioflow.testing.scripted import Answer, Script, ScriptedSite, rows
 from aioflow.testing.virtual_loop import DeadlockError, VirtualLoop, run
 
 __all__ = [

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 # The number of handles that run before the loop looks for events from threads and processes.
 _STEPS_BETWEEN_POLLS = 64
+_CANCELLED_AT_MOST = 100  # timers that were cancelled and wait for their time, if they are the minority
 
 
 class DeadlockError(Exception):
@@ -109,6 +110,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _wake_sleepers(self) -> None:
         """Make timers ready whose time has come, and drop those that were cancelled."""
+        if self._timer_cancelled_count > max(_CANCELLED_AT_MOST, len(self._scheduled) / 2):
+            self._drop_cancelled()
         timers = self._scheduled
         while timers and (timers[0]._cancelled or timers[0].when() <= self._now):
             handle = heapq.heappop(timers)
@@ -117,6 +120,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 self._timer_cancelled_count -= 1
             else:
                 self._ready.append(handle)
+
+    def _drop_cancelled(self) -> None:
+        """Forget cancelled timers whose time is far ahead, as the loops of asyncio do."""
+        for handle in self._scheduled:
+            handle._scheduled = not handle._cancelled  # type: ignore[attr-defined]
+        self._scheduled = [handle for handle in self._scheduled if not handle._cancelled]
+        heapq.heapify(self._scheduled)
+        self._timer_cancelled_count = 0
 
     def _wait(self) -> None:
         """Let time pass until something is ready."""

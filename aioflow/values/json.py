@@ -16,6 +16,8 @@ from types import NoneType
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from aioflow.errors import SettingError
 from aioflow.relation import Document, Relation, Row, Schema, Type, Value, type_of_value
 
@@ -47,6 +49,36 @@ def encode_json(value: Value) -> str:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, default=_tagged, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode_rows(rows: Sequence[Row]) -> list[str]:
+    """Return each row as a JSON array of its values, from which `decode_row` makes an equal row.
+
+    It is fast for many rows of the same attributes.
+    """
+    columns = list(zip(*rows, strict=True))
+    kinds = [set(map(type, column)) for column in columns]
+    if columns and all(each <= KNOWN for each in kinds):
+        prepared = [_for_json(column, each) for column, each in zip(columns, kinds, strict=True)]
+        with suppress(UnicodeEncodeError):  # text that is no UTF-8 needs a form of its own
+            encode = msgspec.json.Encoder().encode
+            return [encode(row).decode() for row in zip(*prepared, strict=True)]
+    return [_dumps(_spelled_out(row)) for row in rows]
+
+
+def _for_json(column: Sequence[Any], kinds: Set[type[Any]]) -> Sequence[Any]:
+    """Return the values of a column in forms that JSON has."""
+    if kinds <= _OF_JSON and not (int in kinds and has_wide(column, kinds)):
+        floats = column if float in kinds else ()
+        if all(map(math.isfinite, [each for each in floats if each.__class__ is float])):
+            return column
+    if kinds <= _DAYS:
+        return [day and {"$date": day.isoformat()} for day in column]
+    return list(map(_spelled_out, column))
+
+
+_OF_JSON = frozenset({str, int, float, bool, NoneType})
+_DAYS = frozenset({date, NoneType})
 
 
 def _tagged(value: Value) -> dict[str, Any]:
@@ -137,6 +169,17 @@ def decode_json(text: str | bytes) -> Value:
     if type(value) not in KNOWN:
         raise _not_ours(text)
     return value
+
+
+def decode_row(text: str | bytes) -> Row:
+    """Return the row of a text of `encode_rows`; raise a ValueError for any other text."""
+    try:
+        values = json.loads(text, object_hook=_untagged)
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise _not_ours(text) from error
+    if not isinstance(values, list) or not KNOWN.issuperset(map(type, values)):
+        raise _not_ours(text)
+    return tuple(values)
 
 
 def _not_ours(text: str | bytes) -> ValueError:

@@ -9,9 +9,11 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from aioflow.config.folders import cache_folder
 from aioflow.config.masking import masked_logger, shows_secret
@@ -46,8 +48,7 @@ _COOKIES = frozenset({"cookie"})
 _OVERLAP_BYTES = 1024
 
 
-@dataclass(frozen=True)
-class CacheStatistics:
+class CacheStatistics(msgspec.Struct, frozen=True):
     """Counts of the GETs that the cache could answer or store, by outcome."""
 
     hits: int = 0  # without a request
@@ -56,8 +57,7 @@ class CacheStatistics:
     failures: int = 0  # times that the store could not be used
 
 
-@dataclass(frozen=True)
-class _Question:
+class _Question(msgspec.Struct, frozen=True):
     """A GET as the cache sees it; headers by their names in lower case."""
 
     url: str
@@ -155,13 +155,13 @@ class CacheFetcher:
         if not confirms(entry.kept, response.headers.get("ETag")):
             return None
         news = self._kept(response)
-        kept = replace(
+        kept = msgspec.structs.replace(
             entry.kept,
             headers=merged(entry.kept.headers, response.headers.items()),
             requested_at=news.requested_at,
             received_at=news.received_at,
         )
-        renewed = replace(entry, kept=kept)
+        renewed = msgspec.structs.replace(entry, kept=kept)
         found = await self._answer(request, renewed, "revalidated")
         if found is None:
             return None
@@ -253,7 +253,7 @@ class CacheFetcher:
 
     def _count(self, **more: int) -> None:
         found = {name: getattr(self.statistics, name) + number for name, number in more.items()}
-        self.statistics = replace(self.statistics, **found)
+        self.statistics = msgspec.structs.replace(self.statistics, **found)
 
 
 class _PassingBody:

@@ -14,11 +14,12 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Set
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from aioflow.config.folders import shown_path
 from aioflow.runtime.shielded import run_shielded
@@ -68,8 +69,7 @@ class CacheError(WebError):
     is_damaged = False
 
 
-@dataclass(frozen=True)
-class CacheEntry:
+class CacheEntry(msgspec.Struct, frozen=True):
     """A stored answer. A small body is here; a large one is stored in `pieces`."""
 
     id: int
@@ -78,8 +78,7 @@ class CacheEntry:
     body: bytes | None
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The key of a stored response: its URL, and by name the request headers that it depends on."""
 
     url: str

@@ -9,11 +9,12 @@ filelock, and fetches the list unless told not to.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, quote_from_bytes, unquote, unquote_to_bytes, urlsplit, urlunsplit
+
+import msgspec
 
 from aioflow.web.urls import BLANK, LEFT_OUT, NO_ESCAPE
 
@@ -30,8 +31,7 @@ _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BLANK_INSIDE = re.compile(r"[\s\x00-\x20\x7f]")
 
 
-@dataclass(frozen=True)
-class UrlParts:
+class UrlParts(msgspec.Struct, frozen=True):
     """A URL with a host, which is in lower case and ASCII; an IPv6 address stands without its brackets."""
 
     split: SplitResult

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.folders import shown_path
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
 _LOG = masked_logger("aioflow.web")
 
 
-@dataclass(frozen=True)
-class ClientStatistics:
+class ClientStatistics(msgspec.Struct, frozen=True):
     """The figures of a client so far; `shared` responses took no request of their own."""
 
     sources: tuple[SourceStatistics, ...]

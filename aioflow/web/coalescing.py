@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from aioflow.web.cookies import CookieStore
 from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response

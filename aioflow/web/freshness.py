@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.web.http import find_header
 
@@ -43,8 +44,7 @@ _HOP_BY_HOP = frozenset(
 _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "content-range", "content-type"})
 
 
-@dataclass(frozen=True)
-class StoredHead:
+class StoredHead(msgspec.Struct, frozen=True):
     """The head of a stored response, with the clock times of its request and its arrival."""
 
     status: int

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 from aioflow.config.masking import mask, masked_logger
+from aioflow.runtime.budget import Place
 from aioflow.web.errors import CircuitOpenError, WebError
-from aioflow.web.hosts import Host, Hosts, Place
+from aioflow.web.hosts import Host, Hosts
 from aioflow.web.http import BodyStream, Fetcher, Request, Response, Timing
 from aioflow.web.retry_after import retry_after_seconds
 from aioflow.web.traffic import ShownUrl, note_attempt

@@ -7,15 +7,13 @@ request. The circuit breaker refuses requests to a host that failed several time
 from __future__ import annotations
 
 import asyncio
-import heapq
 from asyncio import Future, TimerHandle
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from aioflow.runtime.budget import Permits
+from aioflow.runtime.budget import FairQueue, Permits, Place, current_run
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError
 from aioflow.web.settings import HttpSettings, WebSettings
 from aioflow.web.statistics import HostCounters
@@ -141,10 +139,6 @@ class Breaker:
         )
 
 
-# Urgent first (False sorts before True), then in the order of arrival.
-Place: TypeAlias = tuple[bool, int]
-
-
 class RateLimiter:
     """At most `burst` requests at once and `rate` a second after that, and none during a pause.
 
@@ -153,12 +147,13 @@ class RateLimiter:
     Two clocks say when the bucket would be full again. The clock of requests sent is the limit itself: in any
     second there are at most rate + burst. The clock of turns given only spaces the requests that go on to ask
     for slots and permits, so that no more ask than may be sent. If it is wrong, a request asks twice.
+
+    Runs take turns, so that one with many requests does not hold up the others.
     """
 
     __slots__ = (
         "_given_until",
         "_interval",
-        "_numbers",
         "_sent_until",
         "_timer",
         "_tolerance",
@@ -174,9 +169,8 @@ class RateLimiter:
         self._given_until = -inf
         self.paused_until = -inf
         self.refusing_until = -inf
-        self._waiting: list[tuple[Place, Future[None]]] = []
+        self._waiting = FairQueue()
         self._timer: TimerHandle | None = None
-        self._numbers = count()
 
     @property
     def rate(self) -> float | None:
@@ -213,10 +207,9 @@ class RateLimiter:
         """Refuse requests before that time. Requests that wait already are woken, and refused."""
         self.pause(until)
         self.refusing_until = max(self.refusing_until, until)
-        for _, granted in self._waiting:
+        for granted in self._waiting.take_all():
             if not granted.done():
                 granted.set_result(None)
-        self._waiting.clear()
         self._admit()
 
     def refuses(self, now: float) -> bool:
@@ -235,7 +228,7 @@ class RateLimiter:
 
     def place(self, urgent: bool) -> Place:
         """Return a place in the queue, to be kept if the request has to wait for a turn again."""
-        return (not urgent, next(self._numbers))
+        return self._waiting.place(urgent)
 
     async def turn(self, place: Place) -> None:
         """Wait until it makes sense to ask for a slot and a permit; then send, or give the turn back."""
@@ -243,17 +236,16 @@ class RateLimiter:
         if not self._waiting and self._give(loop.time()):
             return
         granted: Future[None] = loop.create_future()
-        entry = (place, granted)
-        heapq.heappush(self._waiting, entry)
+        run = current_run.get()
+        self._waiting.add(granted, run, place)
         self._admit()
         try:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
                 self.give_back()  # granted in the same moment: pass it on
-            elif entry in self._waiting:
-                self._waiting.remove(entry)
-                heapq.heapify(self._waiting)
+            else:
+                self._waiting.remove(granted, run)
                 self._admit()
             raise
 
@@ -277,18 +269,15 @@ class RateLimiter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._waiting:
-            return
         loop = asyncio.get_running_loop()
         now = loop.time()
-        while self._waiting:
-            granted = self._waiting[0][1]
-            if not granted.done():
-                if not self._give(now):
-                    self._timer = loop.call_at(self._next_turn(), self._admit)
-                    return
-                granted.set_result(None)
-            heapq.heappop(self._waiting)
+        while self._waiting.first() is not None:
+            if not self._give(now):
+                self._timer = loop.call_at(self._next_turn(), self._admit)
+                return
+            granted = self._waiting.take()
+            assert granted is not None
+            granted.set_result(None)
 
 
 IDLE_HOSTS = 1000

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+import msgspec
+
 if TYPE_CHECKING:
     from aioflow.runtime.memory import MemoryBudget
     from aioflow.web.cookies import CookieStore
@@ -69,8 +71,7 @@ class BodyStream(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(slots=True)
-class Timing:
+class Timing(msgspec.Struct):
     """The moments of a request, in seconds after the client received it."""
 
     waited_seconds: float = 0.0  # for politeness and permits
@@ -78,8 +79,7 @@ class Timing:
     total_seconds: float = 0.0
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """A response. Its body is whole, or a stream that has to be read to its end or closed.
 
     `url` is its address after redirects, `hops` the addresses that led there. `headers` are case-insensitive.
@@ -96,7 +96,7 @@ class Response:
     attempts: int = 1
     stored: str | None = None
     overflows: bool = False
-    timing: Timing = field(default_factory=Timing)
+    timing: Timing = msgspec.field(default_factory=Timing)
 
     async def read(self) -> bytes:
         """Return the whole body."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
+
+import msgspec
 
 from aioflow.web.errors import (
     ConnectionFailedError,
@@ -44,8 +46,7 @@ _PIECE = re.compile(r"[G-Za-z_.~/=?&-][A-Za-z0-9_.~/=?&-]*")  # begins like no p
 _TOKEN = re.compile(r"[^\s/*(;,]+")
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsRules:
+class RobotsRules(msgspec.Struct, frozen=True):
     """The rules of a robots.txt until it expires. Without rules, everything or nothing is allowed."""
 
     state: str  # rules, absent or unreachable

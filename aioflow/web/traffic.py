@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import msgspec
 
 from aioflow.authoring.context import Context
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("aioflow.web.requests")
 
 
-@dataclass(frozen=True)
-class HttpAttempt:
+class HttpAttempt(msgspec.Struct, frozen=True):
     """One attempt at a request that has ended, or a response from the cache.
 
     `url` has no secrets. `seconds` are those from sending to the end of the body.

@@ -18,8 +18,17 @@ if TYPE_CHECKING:
     from aioflow.wrappers.language import WrapperText, parse_wrapper, print_wrapper
     from aioflow.wrappers.page_reader import PackedRows
     from aioflow.wrappers.python import PythonWrapper, Web, wrapper
-    from aioflow.wrappers.readers.reader import Extractor, Found, PageHead, Reader, Reading
-    from aioflow.wrappers.registry import compiled, reader, reader_names, register_reader
+    from aioflow.wrappers.readers.reader import (
+        Extractor,
+        Found,
+        PageHead,
+        Reader,
+        Reading,
+        compiled,
+        reader,
+        reader_names,
+        register_reader,
+    )
     from aioflow.wrappers.requests import Pages, RequestMaker
     from aioflow.wrappers.wrapper_item import AnyWrapper, WrapperName
 
@@ -63,8 +72,17 @@ __getattr__, __dir__ = lazy_exports(
         "language": ("WrapperText", "parse_wrapper", "print_wrapper"),
         "page_reader": ("PackedRows",),
         "python": ("PythonWrapper", "Web", "wrapper"),
-        "readers.reader": ("Extractor", "Found", "PageHead", "Reader", "Reading"),
-        "registry": ("compiled", "reader", "reader_names", "register_reader"),
+        "readers.reader": (
+            "Extractor",
+            "Found",
+            "PageHead",
+            "Reader",
+            "Reading",
+            "compiled",
+            "reader",
+            "reader_names",
+            "register_reader",
+        ),
         "requests": ("Pages", "RequestMaker"),
         "wrapper_item": ("AnyWrapper", "WrapperName"),
     },

@@ -27,7 +27,7 @@ from aioflow.wrappers.health import HealthWatch
 from aioflow.wrappers.loop_fairness import LoopPauses
 from aioflow.wrappers.page_reader import PackedRows, PageReader, PageRows, head_of
 from aioflow.wrappers.python import PythonWrapper, Web
-from aioflow.wrappers.registry import compiled
+from aioflow.wrappers.readers.reader import compiled
 from aioflow.wrappers.requests import Pages, RequestMaker
 from aioflow.wrappers.wrapper_item import AnyWrapper
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 
@@ -84,8 +85,7 @@ def _as_control(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_C1, _as_control)
 
 
-@dataclass(frozen=True)
-class Charset:
+class Charset(msgspec.Struct, frozen=True):
     """The encoding of a page: Python's name of it, its origin, and a note on labels that are unknown."""
 
     codec: str

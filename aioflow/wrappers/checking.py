@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from aioflow.errors import AioflowError, Diagnostic, SettingError, suggestion
 from aioflow.plan import Program
@@ -36,8 +36,7 @@ from aioflow.wrappers.language.wrapper_text import (
     Removal,
     RequestLine,
 )
-from aioflow.wrappers.readers.reader import Reader
-from aioflow.wrappers.registry import reader
+from aioflow.wrappers.readers.reader import Reader, reader
 from aioflow.wrappers.templates import Authority, Mistake, TextTemplate, UrlTemplate
 
 

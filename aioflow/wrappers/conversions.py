@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Document, Type, Value, type_of_value
@@ -29,8 +30,7 @@ Step: TypeAlias = Callable[[Value, Page], Value]
 Make: TypeAlias = Callable[[Arguments, DocumentKind], Step]
 
 
-@dataclass(frozen=True)
-class ConversionWord:
+class ConversionWord(msgspec.Struct, frozen=True):
     """A word of the vocabulary. `make` is None for words that only choose matches or require one."""
 
     usage: str

@@ -1,13 +1,19 @@
-"""A wrapper as frozen data: the content of its text, before a request is made or a page read."""
+"""A wrapper as frozen data: the content of its text, before a request is made or a page read.
+
+Also a cache for what is made of such data: a recursion asks for it at every level.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
+import msgspec
+
+from aioflow.plan import PlanPart
 from aioflow.relation import Schema, Type, Value
 from aioflow.source import Span
 
@@ -16,28 +22,25 @@ from aioflow.source import Span
 Scope: TypeAlias = Literal["item", "page", "response", "constant"]
 
 
-@dataclass(frozen=True)
-class WrapperInput:
+class WrapperInput(PlanPart, frozen=True, eq=False):
     """An input of a wrapper; an optional one may be null or missing."""
 
     name: str
     type: Type | None = None
     optional: bool = False
     default: Value = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Processing:
+class Processing(PlanPart, frozen=True, eq=False):
     """One word after a selector, with its arguments: `number "de"`, `split ","`."""
 
     name: str
     arguments: tuple[str | int | float | bool | None, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(PlanPart, frozen=True, eq=False):
     """An attribute of the result.
 
     `selector` is a text in the reader's own language. A field with `fields` embeds a relation: `selector`
@@ -51,8 +54,8 @@ class Field:
     required: bool = False
     default: Value = None
     fields: tuple[Field, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
-    selector_span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
+    selector_span: Span | None = None
 
     @property
     def counts(self) -> bool:
@@ -60,24 +63,22 @@ class Field:
         return any(word.name.lower() == "count" for word in self.processing)
 
 
-@dataclass(frozen=True)
-class Extraction:
+class Extraction(PlanPart, frozen=True, eq=False, weakref=True):
     """The extraction from a page: all that a reader needs to know."""
 
     reader: str = "html"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     each: str | None = None  # None: the page is the only item
     fields: tuple[Field, ...] = ()
     next_page: Field | None = None  # for paging: a field of the page that is no attribute
     charset: str | None = None
     outer: bool = False  # a page without items gives one tuple with its page fields
     empty: tuple[str, ...] = ()  # selectors of what proves that a page has no items
-    each_span: Span | None = field(default=None, compare=False, repr=False)
-    empty_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+    each_span: Span | None = None
+    empty_spans: tuple[Span | None, ...] = ()
 
 
-@dataclass(frozen=True)
-class Paging:
+class Paging(msgspec.Struct, frozen=True):
     """The rule by which a wrapper follows further pages by itself."""
 
     kind: Literal["next", "number", "offset", "cursor"]
@@ -88,8 +89,7 @@ class Paging:
     is_bounded: bool = False  # whether the wrapper itself says how many pages it means
 
 
-@dataclass(frozen=True)
-class RequestTemplate:
+class RequestTemplate(PlanPart, frozen=True, eq=False):
     """The request of a wrapper; texts may hold `{name}` of inputs, `url` is an RFC 6570 template."""
 
     method: str = "GET"
@@ -103,12 +103,13 @@ class RequestTemplate:
     robots: bool = True
     timeout_seconds: float | None = None
     empty: tuple[int, ...] = ()  # statuses that mean: no result
-    url_span: Span | None = field(default=None, compare=False, repr=False)
+    url_span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Wrapper:
+class Wrapper(PlanPart, frozen=True, eq=False, dict=True, weakref=True):
     """A wrapper, whole: after LIKE was resolved."""
+
+    not_compared: ClassVar[frozenset[str]] = frozenset({"file"})
 
     name: str
     inputs: tuple[WrapperInput, ...]
@@ -116,7 +117,7 @@ class Wrapper:
     extraction: Extraction
     paging: Paging | None
     schema: Schema
-    file: str = field(default="", compare=False)  # the whole path; "" for a text that is in none
+    file: str = ""  # the whole path; "" for a text that is in none
 
     @property
     def has_effects(self) -> bool:
@@ -142,3 +143,33 @@ def whole_path(name: str) -> str:
     """Return the path of a file, the same however the file is named; "" if it is none, as `<plan>`."""
     path = Path(name)
     return str(path.resolve()) if path.is_file() else ""
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+class IdentityCache(Generic[Given, Made]):
+    """A function of one argument that remembers its results by the identity of the argument."""
+
+    def __init__(self, make: Callable[[Given], Made]) -> None:
+        self._make = make
+        self._made: dict[int, tuple[weakref.ref[Any], Made]] = {}
+
+    def __call__(self, given: Given) -> Made:
+        key = id(given)
+        found = self._made.get(key)
+        if found is not None and found[0]() is given:
+            return found[1]
+        made = self._make(given)
+        # An identity is used again when its owner is gone: it is forgotten with it.
+        self._made[key] = weakref.ref(given, lambda gone: self._forget(key, gone)), made
+        return made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def _forget(self, key: int, gone: weakref.ref[Any]) -> None:
+        found = self._made.get(key)
+        if found is not None and found[0] is gone:
+            del self._made[key]

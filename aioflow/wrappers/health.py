@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from aioflow.authoring.context import Context, RunInfo
 from aioflow.authoring.services import ServiceHost
@@ -423,7 +424,7 @@ class HealthWatch:
         from aioflow.state.databases import Databases
 
         databases = self._host.service(Databases)
-        return databases, databases.address(self._run.store, self._run.folder)
+        return databases, databases.address(self._run.default("database", self._run.store), self._run.folder)
 
     async def _store(self, runs: dict[str, RunHealth]) -> None:
         from aioflow.state.health import HealthWrite, store_alone

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.plan import Item, Program
@@ -14,13 +15,13 @@ from aioflow.source import Span
 from aioflow.wrappers.definition import (
     Extraction,
     Field,
+    IdentityCache,
     Paging,
     RequestTemplate,
     Wrapper,
     WrapperInput,
     whole_path,
 )
-from aioflow.wrappers.identity_cache import IdentityCache
 from aioflow.wrappers.language import WrapperText, parse_wrapper
 from aioflow.wrappers.language.wrapper_text import Directive, PagingText, ReaderChoice, Removal, RequestLine
 
@@ -71,8 +72,7 @@ def _text_of(item: Item) -> WrapperText:
 # --- LIKE ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MergedWrapper:
+class MergedWrapper(msgspec.Struct, frozen=True):
     """A wrapper with all that LIKE brings; removals have been carried out."""
 
     text: WrapperText
@@ -233,7 +233,7 @@ def _paging_of(merged: MergedWrapper) -> Paging | None:
 
 def _compiled_schema(extraction: Extraction) -> Schema | None:
     """Return the types that a reader declares, if it can compile the extraction."""
-    from aioflow.wrappers.registry import compiled
+    from aioflow.wrappers.readers.reader import compiled
 
     try:
         return getattr(compiled(extraction), "schema", None)
@@ -242,7 +242,7 @@ def _compiled_schema(extraction: Extraction) -> Schema | None:
 
 
 def _schema_of(merged: MergedWrapper) -> Schema:
-    from aioflow.wrappers.registry import reader
+    from aioflow.wrappers.readers.reader import reader
 
     choice: ReaderChoice = merged.value("READ") or ReaderChoice(DEFAULT_READER)
     try:

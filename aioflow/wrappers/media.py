@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import re
 from codecs import getincrementaldecoder
-from dataclasses import dataclass
+
+import msgspec
 
 from aioflow.values.quantities import count_text
 from aioflow.web.errors import BinaryPageError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.charsets import detect
 from aioflow.wrappers.definition import Extraction
-from aioflow.wrappers.readers.reader import PageHead
-from aioflow.wrappers.registry import reader
+from aioflow.wrappers.readers.reader import PageHead, reader
 
 SNIFFED_BYTES = 1024
 _TELLING_BYTES = 16  # so few tell most kinds
 
 
-@dataclass(frozen=True)
-class Medium:
+class Medium(msgspec.Struct, frozen=True):
     """A kind of file: its media type, and what people call it."""
 
     type: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Value
@@ -35,8 +36,7 @@ _MOST_SIGNS = 64  # characters of signs and currencies around a number
 _NEAR = 12  # characters before a number in which its sign stands
 
 
-@dataclass(frozen=True)
-class _Locale:
+class _Locale(msgspec.Struct, frozen=True):
     """The signs that part thousands, and the decimal sign."""
 
     groups: str

@@ -6,8 +6,9 @@ import asyncio
 import pickle
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from time import thread_time
+
+import msgspec
 
 from aioflow.authoring.context import Context
 from aioflow.errors import ProcessError
@@ -17,8 +18,7 @@ from aioflow.web.http import Response
 from aioflow.web.settings import HttpSettings
 from aioflow.wrappers.definition import Extraction
 from aioflow.wrappers.loop_fairness import HeavyPageError, on_the_loop
-from aioflow.wrappers.readers.reader import Extractor, PageHead, Reading
-from aioflow.wrappers.registry import compiled
+from aioflow.wrappers.readers.reader import Extractor, PageHead, Reading, compiled
 
 # What is read bit by bit, in bits that do not keep the loop waiting.
 SLICE_BYTES = 64 * 1024
@@ -32,8 +32,7 @@ _ROWS_SHARE = 8
 _LEAST_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
-class PageRows:
+class PageRows(msgspec.Struct, frozen=True):
     """The content of a whole page; `packed` are the rows if another process read it."""
 
     rows: Batch

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import msgspec
 
 from aioflow.authoring.function import parse_attributes
 from aioflow.errors import SettingError, suggestion
@@ -67,12 +69,11 @@ class Web:
         return response
 
 
-@dataclass(frozen=True)
-class PythonWrapper:
+class PythonWrapper(msgspec.Struct, frozen=True, dict=True):
     """A registered wrapper function."""
 
     name: str
-    call: WrapperFunction = field(repr=False)
+    call: WrapperFunction
     inputs: tuple[WrapperInput, ...]
     schema: Schema
     has_effects: bool = False

@@ -16,8 +16,7 @@ from aioflow.relation import Row, Value
 from aioflow.values.coercion import Coercion
 from aioflow.web.http import SAFE_METHODS, Request, harmless
 from aioflow.web.urls import origin, resolve
-from aioflow.wrappers.definition import Paging, RequestTemplate, Wrapper
-from aioflow.wrappers.identity_cache import IdentityCache
+from aioflow.wrappers.definition import IdentityCache, Paging, RequestTemplate, Wrapper
 from aioflow.wrappers.input_values import misfit, refused, value_json, value_text, value_texts
 from aioflow.wrappers.language.directives import SECRET
 from aioflow.wrappers.templates import Authority, Mistake, TextTemplate, UrlTemplate, plain_url

@@ -54,7 +54,7 @@ def find_wrapper(name: Any, program: Program | None) -> AnyWrapper:
 
 def _prepare(wrapper: Wrapper) -> None:
     """Compile a wrapper now, so that the first request of a run need not wait for it."""
-    from aioflow.wrappers.registry import compiled
+    from aioflow.wrappers.readers.reader import compiled
     from aioflow.wrappers.requests import compile_request
 
     with suppress(SettingError):  # mistakes in the item are reported at its own place

@@ -37,7 +37,8 @@ METHOD = (
     (
         "Limits.",
         "A limit is what no program could beat: the latencies that must follow one another, or the "
-        "requests that the workers allowed at once need, with nothing else taking any time.",
+        "requests that the workers allowed at once need, with nothing else taking any time. Of queries it "
+        "is n/k, since no answer has more than k of the n tuples, or a bound that the paper proves.",
     ),
     (
         "Goals.",
@@ -92,7 +93,7 @@ def quantity(value: float, unit: Unit, digits: int = _SIGNIFICANT) -> str:
         return number(value, digits) + MULTIPLY
     if unit == "power":
         return f"n^{round(value, 2) + 0.0:.2f}"  # never -0.00
-    if unit in ("rows", "requests", "tuples", "bytes"):
+    if unit in ("rows", "requests", "queries", "tuples", "bytes"):
         shown = f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else number(value, digits)
         return f"{shown} {unit}"
     return f"{number(value, digits)} {unit_sign(unit)}"

@@ -165,8 +165,10 @@ def test_the_page_about_configuration_lists_every_setting_with_its_default(
         ("http", "http."),
         ("host", "host.x."),
         ("files", "files."),
+        ("history", "history."),
         ("outbox", "outbox."),
         ("plans", "plans."),
+        ("service", "service."),
     )
     for heading, prefix in headings:
         section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -174,3 +176,15 @@ def test_the_page_about_configuration_lists_every_setting_with_its_default(
             described[prefix + key] = default.strip("`").replace("none", "-").replace("VERSION", __version__)
     actual = {name: value for name, (value, _) in listed(command("config").output).items()}
     assert described == {**actual, "host.x.rate": "-"}
+
+
+def test_urls_of_chats_and_gateways_show_their_schemes_only(
+    command: Callable[..., Ended], folder: Path
+) -> None:
+    urls = 'url = ["slack://TokenA/TokenB", "secret:TEAM"]\n'
+    (folder / "aioflow.toml").write_text(f"[notify.chat]\n{urls}")
+    for form in ([], ["--json"]):
+        output = command("config", *form).output
+        assert "TokenA" not in output
+        assert "slack://********" in output
+        assert "secret:TEAM" in output

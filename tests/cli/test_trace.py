@@ -2,12 +2,14 @@
 
 import json
 from collections import defaultdict
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aioflow.cli.output.trace import Trace
+from aioflow.cli.commands.run import traced
+from aioflow.engine import Engine
 from aioflow.errors import InputError
 from aioflow.runtime.events import (
     CallEnded,
@@ -23,15 +25,17 @@ from aioflow.runtime.events import (
     TupleFailed,
     Warned,
 )
+from aioflow.telemetry.trace import Trace
 
 STEP = ("get_urls", "wrapper", 7)
 
 
 def written(path: Path, *events: Event) -> list[dict[str, Any]]:
-    trace = Trace(str(path))
-    for event in events:
-        trace.record(event)
-    trace.close()
+    with path.open("w", encoding="utf-8") as file:
+        trace = Trace(file)
+        for event in events:
+            trace.record(event)
+        trace.close()
     entries: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
     return entries
 
@@ -126,5 +130,17 @@ def test_what_a_run_left_open_ends_with_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write trace: no such file or directory"):
-        Trace(str(tmp_path / "missing" / "t.json"))
+    message = "cannot write trace: no such file or directory"
+    with pytest.raises(InputError, match=message), traced(Engine(), str(tmp_path / "missing" / "t.json")):
+        pass
+
+
+def test_a_trace_that_grows_too_long_leaves_entries_out_and_says_so() -> None:
+    file = StringIO()
+    trace = Trace(file, characters_at_most=2_000)
+    for number in range(100):
+        trace.record(Warned(float(number), "r", "careful"))
+    trace.close()
+    entries = json.loads(file.getvalue())["traceEvents"]
+    assert len(file.getvalue()) < 2_500
+    assert entries[-1]["name"] == f"{101 - len(entries)} further entries are left out"

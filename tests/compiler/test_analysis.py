@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, PlanError, loads
-from aioflow.authoring.operator import Registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, load_operators
 from aioflow.compiler.check import analyse
 from aioflow.compiler.graph import Graph
 from aioflow.compiler.resolution import resolve_statement
@@ -32,7 +31,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(statement.operator)
         return resolve_statement(statement, *arguments)
 
-    monkeypatch.setattr("aioflow.compiler.linking.resolve_statement", counted)
+    monkeypatch.setattr("aioflow.compiler.analysis.resolve_statement", counted)
     return names
 
 

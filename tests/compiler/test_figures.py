@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
-from aioflow.authoring.operator import Registry, describe
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, describe, load_operators
 from aioflow.compiler.check import check
 from aioflow.language import parse
 from aioflow.plan import Plan, Program

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aioflow.authoring.operator import Registry, describe
-from aioflow.compiler.inference import Inference, reachable
-from aioflow.compiler.linking import LinkedProgram
+from aioflow.compiler.analysis import Inference, LinkedProgram, reachable
 from aioflow.compiler.parameters import UNKNOWN, ParameterScope
 from aioflow.plan import (
     InputDeclaration,
@@ -303,6 +302,27 @@ def test_a_cycle_of_500_plans_is_followed() -> None:
     ]
     with effort_at_most(100):
         assert schemas(plans[0], Schema.of("x"), plans=plans)["out"] == Schema.of("x")
+
+
+def test_calls_that_double_at_every_level_are_followed_a_bounded_number_of_times() -> None:
+    """Each of 60 plans calls the next twice, with another parameter each time."""
+    plans = [
+        plan(
+            f"q{level}",
+            ["a"],
+            "b",
+            do(f"q{level + 1}", "a", "b", options=(Option("k", ("${k}x",)),)),
+            do(f"q{level + 1}", "a", "c", options=(Option("k", ("${k}y",)),)),
+            parameters=(Parameter("k", "z"),),
+        )
+        for level in range(60)
+    ]
+    last = plan("q60", ["a"], "b", do("same", "a", "b"), parameters=(Parameter("k", "z"),))
+    inference = Inference(LinkedProgram(Program(plans[0], (*plans[1:], last)), REGISTRY))
+    with effort_at_most(200):
+        found = [inference.outputs(each, {}, [Schema.of("x")]) for each in plans]
+    # The schemas of calls that were not followed are unknown.
+    assert set(found) <= {(Schema.of("x"),), (None,)}
 
 
 def test_answers_are_remembered() -> None:

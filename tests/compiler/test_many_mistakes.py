@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators
 from aioflow.compiler.check import check, check_rest
 from aioflow.errors import PlanError
 from aioflow.language import loads

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aioflow import Engine, loads
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators
 from aioflow.compiler.check import check
 from aioflow.errors import AioflowError
 

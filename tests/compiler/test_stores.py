@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 import pytest
 
 from aioflow import Context, Engine, PlanError, Row, Stream, loads, operator
-from aioflow.authoring.operator import Registry, Settings, StoreUse, registry, same_as_input
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, Settings, StoreUse, load_operators, registry, same_as_input
 from aioflow.authoring.services import ServiceHost
 from aioflow.compiler.check import analyse
 from aioflow.compiler.graph import Graph

@@ -24,7 +24,7 @@ from aioflow.demo.site.campaign import Campaign
 from aioflow.demo.site.farm import LINKS, PAGES, farm_links
 from aioflow.demo.site.house_pages import is_from_the_older_system
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
-from aioflow.demo.site.switches import Fates, Latency, Switches, fate_of
+from aioflow.demo.site.requests import Fates, Latency, Switches, fate_of
 from tests.clocks import PATIENCE_SECONDS
 
 SEARCH = "/search?city=Irvine&state=CA&max-price=550000"

@@ -7,13 +7,14 @@ What a block does depends on the words behind its opening fence:
     title="a.py"   the block is a file, which is written to the folder
     python         is executed; an `output` block right behind it is what it prints
     console        holds commands, each behind `$ `, and what they print; runs end with their account where
-                   the fence says `console account`
+                   the fence says `console account`; a line `^C…` interrupts the command above it, once it has
+                   printed the lines before
     plan           has no mistakes: a whole file, or some statements
     anything else  is left alone
 
 Times and random identities differ from run to run, so they are not compared; where a command names a message
 that the page has shown before, it is run with the key that was really there. Blocks in HTML comments count as
-well: they hold what a reader would have and need not see.
+well: they hold what a reader would have and need not see. The folder is shown as /home/ann/houses.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -47,15 +52,24 @@ _TITLE = re.compile(r'title="([^"]+)"')
 _PRELUDE = 'aioflow() { "$PYTHON" -m aioflow "$@"; }\npython() { "$PYTHON" "$@"; }\n'
 _CHANGING = (
     (re.compile(r"\b\d+\.\d+(?= ?s\b)"), "T"),  # 0.42 s
+    (re.compile(r"\b\d+h \d\dm\b"), "T"),  # 1h 55m ago
     (re.compile(r"\b\d+\.\d{3}\b"), "T"),  # the times of explain --analyze
+    # When a run began; the times of a schedule, after their weekdays, keep their offsets.
+    (re.compile(r"(?<!^  \w{3} )\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", re.MULTILINE), "WHEN"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b"), "WHEN"),  # when a message was sent
     # The date of a mail.
     (re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}\b"), "DATE"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "ID"),
+    (re.compile(r"(?<=^REST interface: )\S+", re.MULTILINE), "ADDRESS"),
+    (re.compile(r"(?<=shown only now: )\S+"), "TOKEN"),
     (re.compile(r"^(\$ aioflow outbox \w+ )?[0-9a-f]{8}\b", re.MULTILINE), r"\1KEY"),
 )
 # The short key of a message, where a line begins with it, or a command is about it.
 _KEY = re.compile(r"^(?:\$ aioflow outbox \w+ )?([0-9a-f]{8})\b", re.MULTILINE)
+
+# The folder of a page, where a command prints its path.
+_SHOWN_FOLDER = "/home/ann/houses"
+_INTERRUPT = "^C"
 
 # A process for each page and each command, forked from one that has imported everything: importing takes
 # longer than most commands, and what one page registers must not be there in another.
@@ -203,7 +217,10 @@ class Page:
                     command += lines[place]
                 for shown, key in self._keys.items():
                     command = command.replace(shown, key)
-                printed = self._output(command)
+                expected = list(takewhile(lambda each: not each.startswith("$ "), lines[place + 1 :]))
+                before = [number for number, each in enumerate(expected) if each.startswith(_INTERRUPT)]
+                printed = self._interrupted(command, before[0]) if before else self._output(command)
+                printed = printed.replace(str(self._folder), _SHOWN_FOLDER)
                 yield f"$ {command}{printed}" + ("" if not printed or printed.endswith("\n") else "\n")
 
     def _output(self, command: str) -> str:
@@ -221,6 +238,29 @@ class Page:
             self._exit_code = process.exitcode
             return file.read().decode()
 
+    def _interrupted(self, command: str, lines: int) -> str:
+        """What a command prints that is interrupted after some lines."""
+        with subprocess.Popen(
+            [sys.executable, "-m", *shlex.split(command)],
+            cwd=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=_environment(self._folder),
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            limit = threading.Timer(PATIENCE_SECONDS, process.kill)
+            limit.start()
+            try:
+                first = [process.stdout.readline() for _ in range(lines)]
+                process.send_signal(signal.SIGINT)
+                rest = process.stdout.read()
+            finally:
+                limit.cancel()
+        self._exit_code = process.returncode
+        return "".join((*first, _INTERRUPT, rest))
+
     def _shell(self, command: str) -> str:
         ended = subprocess.run(
             ["sh", "-c", f"{_PRELUDE}(exit {self._exit_code})\n{command}"],
@@ -228,7 +268,7 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=_environment(self._accounts),
+            env=_environment(self._folder, self._accounts),
             text=True,
             timeout=PATIENCE_SECONDS,
         )
@@ -243,11 +283,12 @@ def _needs_shell(command: str) -> bool:
     return any(set(word) <= set("|<>;&()") for word in words)
 
 
-def _environment(accounts: bool = False) -> dict[str, str]:
+def _environment(folder: Path, accounts: bool = False) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AIOFLOW_")}
     ours = {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    ours["XDG_DATA_HOME"] = str(folder / ".data")
     ours |= {} if accounts else {"AIOFLOW_ACCOUNT": "false"}
-    return {**kept, **ours, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100", "TERM": "dumb"}
+    return {**kept, **ours, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100", "TERM": "dumb", "TZ": "UTC"}
 
 
 def _compared(block: Block, actual: str) -> Iterator[Difference]:
@@ -268,7 +309,8 @@ def comparable(text: str) -> str:
 def _enter(folder: str, accounts: bool = False) -> None:
     warnings.simplefilter("error")
     os.environ.clear()
-    os.environ.update(_environment(accounts))
+    os.environ.update(_environment(Path(folder), accounts))
+    time.tzset()
     os.chdir(folder)
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
@@ -314,8 +356,8 @@ def _execute(text: str, line: int, page: str, names: dict[str, Any]) -> str:
 # --- plans --------------------------------------------------------------------------------------
 
 
-def mistakes_in(text: str) -> str:
-    """What is wrong with a plan file, or with some statements, whose inputs may be anything."""
+def mistakes_in(text: str, items: str = "") -> str:
+    """What is wrong with a plan file, or with statements, whose inputs may be anything, beside some items."""
     from aioflow import Engine, PlanError, loads
 
     engine = Engine()
@@ -323,18 +365,19 @@ def mistakes_in(text: str) -> str:
         if re.search(r"^\s*(PLAN|USE)\b", text, re.MULTILINE):
             found = engine.check(loads(text, folder="."))
         else:
-            found = [each for each in engine.check(_around(text)) if each.severity == "error"]
+            found = [each for each in engine.check(_around(text, items)) if each.severity == "error"]
     except PlanError as error:
         return str(error)
     return "\n".join(map(str, found))
 
 
-def _around(statements: str) -> Any:
+def _around(statements: str, items: str) -> Any:
     """A program of some statements: what they do not produce is its input, what they do its output."""
     from aioflow import loads
-    from aioflow.plan import InputDeclaration, Program, Variable
+    from aioflow.plan import InputDeclaration, Variable
 
-    parsed = loads(f"PLAN fragment\n{{\nBODY\n{{\n{statements}\n}}\n}}").main
+    program = loads(f"{items}\nPLAN fragment\n{{\nBODY\n{{\n{statements}\n}}\n}}")
+    parsed = program.main
     produced: dict[str, None] = {}
     read: dict[str, None] = {}
     signals: set[str] = set()
@@ -346,4 +389,4 @@ def _around(statements: str) -> Any:
         read |= dict.fromkeys(each.name for each in statement.wait)
     inputs = [InputDeclaration(name) for name in read if name not in produced and name not in signals]
     plan = replace(parsed, inputs=tuple(inputs), outputs=tuple(map(Variable, produced)))
-    return Program(plan, (plan,), folder=".")
+    return replace(program, main=plan, plans=(plan,), folder=".")

@@ -8,12 +8,12 @@ import pytest
 from aioflow.expressions import Condition, Projection
 from aioflow.expressions.functions.dates import _DIRECTIVES, UNITS
 from aioflow.expressions.parser import DEEPEST_NESTING
-from aioflow.expressions.reference import with_reference
 from aioflow.expressions.syntax import KEYWORDS, LONGEST_EXPRESSION
 from aioflow.relation import Schema
 from aioflow.values import counters
 from aioflow.values.patterns import LONGEST_PATTERN, MOST_STEPS
 from aioflow.values.text import LONGEST_TEXT
+from tests.expressions.reference import with_reference
 from tests.expressions.tools import value
 
 PAGE = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ WORDS = " ".join(PAGE.split())
 
 
 def test_the_function_reference_is_generated_from_the_table() -> None:
-    # After a change: python -m aioflow.expressions.reference docs/expressions.md
+    # After a change: python -m tests.expressions.reference docs/expressions.md
     assert with_reference(PAGE) == PAGE
 
 

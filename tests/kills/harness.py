@@ -14,14 +14,14 @@ from tests.kills.commands import NEWER_TABLES, Commands
 from tests.kills.moments import all_moments
 from tests.kills.receivers import Receivers, receivers
 from tests.kills.stores import PostgresStore, SqliteStore, Store
-from tests.kills.world import CHANNELS, MONITOR, NOTICES, STREAM, World
+from tests.kills.world import CHANNELS, DIGESTS, MONITOR, NOTICES, STREAM, World
 from tests.servers.postgres import Postgres
 
 Kind: TypeAlias = Literal["sqlite", "postgresql"]
 
 # Where a moment passes: in the first run on a database, in an upgrade, or by the channel that it belongs to.
 TABLES, COPIED = "tables ", "tables copied"
-_PASS_IN = {CHANNELS: ("gateway-", "maildir-"), NOTICES: ("apprise-",)}
+_PASS_IN = {CHANNELS: ("gateway-", "maildir-"), NOTICES: ("apprise-",), DIGESTS: ("digest ",)}
 _OF_DELIVERIES = ("message ", "smtp-")
 _STREAMED = Changes(new=30, changed=0, gone=0)
 _LOAD = Changes(new=20, changed=5, gone=2)

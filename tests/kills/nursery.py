@@ -108,10 +108,11 @@ def _move_outbox_out_of_the_transaction() -> None:
     """Messages are written in a transaction of their own, after that of the run."""
     from aioflow.authoring.services import Deliveries
     from aioflow.messages.outbox import service as outbox
+    from aioflow.messages.outbox.service import PostedWrite
     from aioflow.state.databases import Databases
     from aioflow.state.driver import Connection
 
-    class Late(outbox._Posted):
+    class Late(PostedWrite):
         async def apply(self, connection: Connection) -> None:
             pass
 
@@ -139,16 +140,18 @@ def _move_outbox_out_of_the_transaction() -> None:
             await connection.close()
         return await committed(self)
 
-    outbox._Posted = Late  # type: ignore[misc]
+    outbox.PostedWrite = Late  # type: ignore[misc]
     outbox.Outbox.committed = committed_late  # type: ignore[method-assign]
 
 
 def _have_newer_tables() -> None:
     """As if this were the next version of aioflow, which knows one more column."""
+    from msgspec.structs import force_setattr
+
     from aioflow.state.system_tables import OWN_TABLES
 
     newer = (*OWN_TABLES.migrations, ("ALTER TABLE aioflow_runs ADD COLUMN remark text",))
-    object.__setattr__(OWN_TABLES, "migrations", newer)  # others hold the object itself
+    force_setattr(OWN_TABLES, "migrations", newer)  # others hold the object itself
 
 
 if __name__ == "__main__":

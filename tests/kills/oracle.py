@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from tests.kills.receivers import Receipt
-from tests.kills.world import STREAM, World
+from tests.kills.world import DIGESTS, STREAM, World, news_in
 
 # The receiver may have the message, and nobody has noted it: a copy may follow.
 WINDOW = frozenset(
@@ -105,7 +105,10 @@ class Oracle:
 
     def _posted(self) -> list[str]:
         contents = self.world.store.rows("select content from aioflow_outbox where channel <> 'phone'")
-        return [json.loads(content)["subject"] for (content,) in contents]
+        subjects = [json.loads(content)["subject"] for (content,) in contents]
+        if self.world.plan != DIGESTS:
+            return subjects
+        return [*(text for subject in subjects for text in news_in(subject)), *self.world.gathered()]
 
     def _tell(self, problem: str) -> None:
         if problem not in self._told:  # what is wrong once stays so

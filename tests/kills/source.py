@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +25,12 @@ class Source:
     ever: dict[str, int] = field(default_factory=dict)  # every house, and its first price
     told: set[str] = field(default_factory=set)
 
-    def advance(self, new: int, changed: int = 0, gone: int = 0) -> None:
-        """Make changes, and have the file show them, all at once."""
-        kept = self.random.sample(sorted(self.houses), min(changed + gone, len(self.houses)))
+    def advance(
+        self, new: int, changed: int = 0, gone: int = 0, *, among: Collection[str] | None = None
+    ) -> None:
+        """Make changes, and have the file show them, all at once. Houses `among` these change or go."""
+        known = sorted(self.houses if among is None else among)
+        kept = self.random.sample(known, min(changed + gone, len(known)))
         for url in kept[:gone]:
             self.told.add(f"gone {url} {self.houses.pop(url)}")
         for url in kept[gone:]:

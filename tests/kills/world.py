@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from tests.kills.stores import Store
 from tests.servers.smtp import CA_FILE
 
 MONITOR, CHANNELS, NOTICES, STREAM = "monitor.plan", "channels.plan", "notices.plan", "stream.plan"
+DIGESTS = "digests.plan"
 
 # Checkpoints come once a second.
 _STREAM_SECONDS = 3.5
@@ -122,14 +124,33 @@ class World:
     def _received(self) -> dict[str, list[Receipt]]:
         if self.plan == NOTICES:
             return {"webhook": self.receivers.requests(HOOK)}
+        if self.plan == DIGESTS:
+            box = read_maildir(self.folder / "box")
+            return {"maildir": [Receipt(f"{id} {text}", text) for id, told in box for text in news_in(told)]}
         if self.plan == CHANNELS:
             return {"maildir": read_maildir(self.folder / "box"), "phone": self.receivers.requests(SMS)}
         return {"mail": self.receivers.mails()}
 
     def undelivered(self) -> int:
-        rows = self.store.rows("select count(*) from aioflow_outbox where state in ('waiting', 'sending')")
-        return int(rows[0][0]) if rows else 0
+        outbox = self.store.rows("select count(*) from aioflow_outbox where state in ('waiting', 'sending')")
+        digests = self.store.rows("select count(*) from aioflow_digests")
+        return sum(int(count) for (count,) in [*outbox, *digests])
+
+    def gathered(self) -> list[str]:
+        """The news that wait in digests."""
+        found = []
+        for (content,) in self.store.rows("select content from aioflow_digests"):
+            for part in json.loads(content)["$list"][0]["$list"]:
+                relation = part["$relation"]
+                houses = [dict(zip(relation["names"], row, strict=True)) for row in relation["rows"]]
+                found += [f"new {house['url']} {house['price']}" for house in houses]
+        return found
 
     def left_files(self) -> list[str]:
         """Temporary files that nobody has removed, also of messages."""
         return sorted(os.listdir(self.temporary))
+
+
+def news_in(subject: str) -> list[str]:
+    """The news that the subject of a digest tells."""
+    return [text for text in subject.split(";") if text]

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from aioflow.language.statements import OWN_CLAUSES
+from aioflow.language.parser import OWN_CLAUSES
 from aioflow.plan import (
     InputDeclaration,
     Item,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aioflow.authoring.operator import registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators, registry
 from aioflow.cli.commands.fmt import format_files
 from aioflow.compiler.check import check
 from aioflow.errors import InputError

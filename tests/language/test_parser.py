@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from aioflow.language import parse
+from aioflow.language import parse, print_plan
 from aioflow.plan import (
     InputDeclaration,
     Item,
@@ -297,3 +297,27 @@ def test_lark_is_not_needed_to_read_a_text() -> None:
 
 def test_the_tables_are_those_of_the_grammar() -> None:
     assert TABLES.read_text("utf-8") == tables(), "run python -m tests.language.tabulate"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "30m",
+        "1h30m",
+        "500ms",
+        "08:00",
+        "daily 08:00",
+        "weekly mon 8:05",
+        "22:00-07:00",
+        "daily 08:00 Europe/Berlin",
+    ],
+)
+def test_times_and_durations_are_words_of_options(text: str) -> None:
+    plan = parse(f"PLAN p {{ BODY {{ email (x) {{WHEN: {text}; ALL}} }} }}").entries[0]
+    assert isinstance(plan, Plan)
+    (statement,) = plan.statements
+    assert [(option.name, option.values) for option in statement.options] == [
+        ("WHEN", (Word(text),)),
+        ("ALL", ()),
+    ]
+    assert f"WHEN: {text}" in print_plan(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import aioflow
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators
 from aioflow.compiler.check import check
 from aioflow.errors import PlanError
 from aioflow.language import format_text, loads, parse, print_file

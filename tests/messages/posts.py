@@ -129,7 +129,7 @@ class Post:
         created = stamp(self.clock.now)
         return (
             *(uuid4().hex, channel, account, content, delivery, "waiting", 0, created, self._places),
-            *(AT_ONCE, "{}", "run", "plan:3"),
+            *(AT_ONCE, "{}", "run", "plan:3", None),
         )
 
     async def entries(self) -> list[OutboxEntry]:

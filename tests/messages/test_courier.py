@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from aioflow.config.secrets import Secret
 from aioflow.messages.outbox.attempt import shown

@@ -21,10 +21,11 @@ DEEP = f"'{'[' * 100_000}'"
 COLUMNS = (
     *("key", "channel", "account", "content", "delivery", "state", "attempts", "created", "place", "due"),
     *("progress", "run_id", "statement", "leased_by", "leased_until", "last_error", "answer", "sent_at"),
+    "quiet",
 )
-MAY_BE_NULL = ("leased_by", "leased_until", "last_error", "answer", "sent_at")
+MAY_BE_NULL = ("leased_by", "leased_until", "last_error", "answer", "sent_at", "quiet")
 # Nothing of the message itself is lost with these: it is delivered.
-HARMLESS = ("place", "due", "leased_by", "leased_until", "last_error", "answer", "sent_at")
+HARMLESS = ("place", "due", "leased_by", "leased_until", "last_error", "answer", "sent_at", "quiet")
 
 
 async def damage(post: Post, subject: str, changes: str) -> None:

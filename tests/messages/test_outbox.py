@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from aioflow import Context, Engine, Result, Row, RunError, Stream, loads, same_as_input
-from aioflow.authoring.operator import Registry, StoreUse, describe
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, StoreUse, describe, load_operators
 from aioflow.messages.outbox.courier import Courier, Report
 from aioflow.messages.outbox.message import DeliveryError, Message
 from aioflow.messages.outbox.rows import OutboxAccount, Waiting

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import aioflow
 from aioflow import Result
-from aioflow.authoring.operator import Registry
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import Registry, load_operators
 from aioflow.engine import Engine
 from aioflow.errors import RunError
 from aioflow.plan import Program

@@ -9,8 +9,12 @@ from typing import Any
 
 import aioflow.operators.databases  # noqa: F401  # registers them
 from aioflow import Engine, Result, Row, loads
+from aioflow.authoring.context import RunIdentity
+from aioflow.state.system_tables import META, OWN_TABLES
 from aioflow.testing import assert_nothing_left
 from tests.operators.running import Mode
+
+ALL_OWN_TABLES = ", ".join((META, *OWN_TABLES.columns))
 
 
 def configuration(url: str, **others: str) -> dict[str, Any]:
@@ -37,6 +41,8 @@ async def run_on(
     parameters: dict[str, Any] | None = None,
     head: str = "",
     clock: Callable[[], datetime] | None = None,
+    settings: dict[str, Any] | None = None,
+    identity: RunIdentity | None = None,
     **inputs: Any,
 ) -> Result:
     """Run statements on the inputs that they name; nothing may be left behind."""
@@ -46,13 +52,13 @@ async def run_on(
         capacity_rows=capacity_rows,
         memory_bytes=memory_bytes,
         mode=mode,
-        configuration=configuration(url, **(databases or {})),
+        configuration=configuration(url, **(databases or {})) | (settings or {}),
         clock=clock,
     )
     async with engine:
         result = None
         try:
-            result = await engine.run(program, inputs, parameters=parameters)
+            result = await engine.run(program, inputs, parameters=parameters, identity=identity)
         finally:
             assert_nothing_left(engine, result)
         return result

@@ -19,7 +19,7 @@ from aioflow.runtime.events import Event, FiringEnded, FiringStarted
 from aioflow.runtime.session import MODES, Mode
 from aioflow.state.errors import CommitError
 from aioflow.testing import assert_nothing_left, run_plan
-from tests.operators.database_plans import configuration, run_on, table
+from tests.operators.database_plans import ALL_OWN_TABLES, configuration, run_on, table
 from tests.operators.running import NO_MEMORY, bag
 from tests.servers.postgres import Postgres
 
@@ -44,11 +44,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     url = request.getfixturevalue("shared_url")
     yield url
     postgres = request.getfixturevalue("postgres")
-    postgres.run(
-        "drop table if exists t, aioflow_suspects, aioflow_held, aioflow_health, aioflow_meta, aioflow_runs, "
-        "aioflow_outbox",
-        url=url,
-    )
+    postgres.run(f"drop table if exists t, {ALL_OWN_TABLES}", url=url)
 
 
 def records(*rows: Row, names: str = "kav") -> list[dict[str, Any]]:

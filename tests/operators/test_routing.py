@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioflow import Engine, PlanError, Row, RunError, function, loads
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators
 from aioflow.compiler.check import check
 from aioflow.testing import Script, rows, run_plan
 from tests.operators.running import NO_MEMORY, bag, out, plan, run

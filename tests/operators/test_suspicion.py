@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from collections.abc import Iterator
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,101 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aioflow.operators.differences  # noqa: F401  # registers it
-from aioflow import Context, Result, Row, Stream, operator, same_as_input
+from aioflow import Row
 from aioflow.errors import OperatorError
-from aioflow.relation import Batch, identity
-from aioflow.runtime.session import MODES, Mode
-from aioflow.state.databases import Databases
-from aioflow.state.diff.suspects import Suspect, confirm_suspect, read_suspects
-from aioflow.wholeness import PROVEN_EMPTY, WHOLE, Marks, partial
-from tests.operators.database_plans import configuration, out, run_on, table
+from tests.operators.database_plans import ALL_OWN_TABLES, out
 from tests.operators.diff_oracle import DiffOracle
 from tests.operators.running import NO_MEMORY, bag
+from tests.operators.watched_table import Table, days
 from tests.servers.postgres import Postgres
-
-START = datetime(2026, 1, 1, 8, tzinfo=UTC)
-DAY = timedelta(days=1)
-MARKS = {
-    "whole": WHOLE,
-    "partial": partial("page 3 failed"),
-    "asked": partial("no rows on 1 page; has the page changed?"),
-    "doubtful": Marks(doubtful=partial("a side lacks rows").partial),
-    "empty": PROVEN_EMPTY,
-}
-
-
-@operator(schema=same_as_input)
-async def suspicion_marked(rel: Stream, *, mark: str, context: Context) -> AsyncGenerator[Batch, None]:
-    """Pass tuples on as a relation with those marks."""
-    async for batch in rel.batches():
-        yield batch
-    context.mark(MARKS[mark])
-
-
-class Table:
-    """A table that diff watches, from run to run and day to day."""
-
-    def __init__(self, url: str, options: str = 'KEY: "k"', name: str = "t") -> None:
-        self.url = url
-        self.options = options
-        self.name = name
-        self.now = START
-        self.warnings: list[str] = []
-        self.notes: tuple[str, ...] = ()
-
-    def see(
-        self, *rows: Row, mark: str = "whole", after: timedelta = DAY, mode: Mode = "D+S+", **options: Any
-    ) -> tuple[list[Row], ...]:
-        """Run diff the next day; return what is told."""
-        self.now += after
-        statements = (
-            f'suspicion_marked (rel, "{mark}" : marked) '
-            f'diff (marked, "{self.name}" : added, changed, removed) {{{self.options}}}'
-        )
-        rel = [dict(zip("kav", row, strict=True)) for row in rows]
-        result: Result = asyncio.run(
-            run_on(
-                self.url,
-                statements,
-                outputs="added, changed, removed",
-                rel=rel,
-                clock=lambda: self.now,
-                mode=mode,
-                **options,
-            )
-        )
-        self.warnings = [each for each in result.warnings if "held back" in each]
-        self.notes = result.statistics.notes
-        self.account = result.account
-        return tuple(
-            [record.row for record in result.outputs[name]] for name in ("added", "changed", "removed")
-        )
-
-    def confirm(self, *, quietly: bool = False) -> None:
-        async def main() -> None:
-            databases = Databases(configuration(self.url))
-            connection = await databases.connect(databases.address("default", Path()))
-            try:
-                async with connection.transaction("write"):
-                    assert await confirm_suspect(connection, self.name, quietly=quietly)
-            finally:
-                await connection.close()
-
-        asyncio.run(main())
-
-    def suspects(self) -> list[Suspect]:
-        async def main() -> list[Suspect]:
-            databases = Databases(configuration(self.url))
-            connection = await databases.connect(databases.address("default", Path()))
-            try:
-                return await read_suspects(connection)
-            finally:
-                await connection.close()
-
-        return asyncio.run(main())
-
-    def rows(self) -> list[Row]:
-        return table(self.url, self.name)
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     url = request.getfixturevalue("shared_url")
     yield url
-    request.getfixturevalue("postgres").run(
-        "drop table if exists t, aioflow_suspects, aioflow_held, aioflow_health, aioflow_meta, aioflow_runs, "
-        "aioflow_outbox",
-        url=url,
-    )
+    request.getfixturevalue("postgres").run(f"drop table if exists t, {ALL_OWN_TABLES}", url=url)
 
 
 @pytest.fixture
@@ -506,34 +412,6 @@ def test_a_doubtful_run_does_not_make_an_empty_baseline_unknown(url: str) -> Non
 
 
 # --- in general ---------------------------------------------------------------------------------
-
-NUMBERS = (None, float("nan"), 0, 1, 1.0, Decimal(1), 2.5, Decimal("2.5"), Decimal("0.1"), 0.1, -1, -2)
-TEXTS = (None, "", "1", "x", "y", "null", "Ünï", "'", "a-b", " ")
-BOOLEANS = (None, True, False)
-DATES = (
-    None,
-    date(2026, 1, 31),
-    datetime(2026, 1, 31),
-    datetime(2026, 1, 31, 12),
-    datetime(2026, 1, 31, tzinfo=UTC),
-)
-# PostgreSQL's columns are of one kind; SQLite's may hold anything.
-COLUMNS: dict[str, list[tuple[Any, ...]]] = {
-    "sqlite": [(*NUMBERS, *TEXTS, *BOOLEANS, *DATES), (*range(6), None), (None, "x", "y")],
-    "postgresql": [NUMBERS, TEXTS, BOOLEANS, DATES[:2], (*range(6), None), (None, "x", "y")],
-}
-
-
-@st.composite
-def days(draw: st.DrawFn, database: str) -> list[tuple[list[Row], str, bool, int, Mode]]:
-    """Relations from day to day, how whole they are, whether a person confirms before, hours, and modes."""
-    columns = st.sampled_from(COLUMNS[database])
-    row = st.tuples(*(st.sampled_from(draw(columns)) for _ in range(3)))
-    relation = st.lists(row, max_size=7, unique_by=lambda row: identity(row[:1]))
-    mark = st.sampled_from(["whole", "whole", "whole", "partial", "doubtful"])
-    day = st.tuples(relation, mark, st.booleans(), st.sampled_from([1, 24, 30]), st.sampled_from(MODES))
-    return draw(st.lists(day, min_size=2, max_size=7))
-
 
 _numbers = count()
 

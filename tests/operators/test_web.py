@@ -11,7 +11,7 @@ import pytest
 
 from aioflow import AioflowError, Engine, PlanError, Result, RunError, loads
 from aioflow.testing import Answer, ScriptedSite, run, run_plan
-from aioflow.testing.site import AnyAnswer
+from aioflow.testing.scripted import AnyAnswer
 from aioflow.web import Client, Request
 from aioflow.web.errors import ConnectionFailedError
 from aioflow.wrappers import Web, wrapper

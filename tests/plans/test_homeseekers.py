@@ -9,7 +9,7 @@ import pytest
 from aioflow import Engine, Record, load, loads
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
-from aioflow.demo.site.switches import DEFAULT_PORT, Switches, fate_of
+from aioflow.demo.site.requests import DEFAULT_PORT, Switches, fate_of
 from aioflow.runtime.session import MODES, Mode
 
 PLANS = Path(__file__).parents[2] / "plans" / "homeseekers"

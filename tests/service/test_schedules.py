@@ -121,6 +121,33 @@ def test_a_skipped_fixed_time_runs_once_after_the_gap_and_a_repeated_one_once() 
     ]
 
 
+def test_times_of_a_day_that_is_skipped_and_of_the_day_after_it_run_once() -> None:
+    """Samoa had no 30 December 2011: its times come at the first moment of the 31st, which is due as well."""
+    times = parse_schedule("@daily", "Pacific/Apia").times_after(datetime(2011, 12, 29, 0, tzinfo=UTC))
+    assert [each.isoformat() for each in islice(times, 3)] == [
+        "2011-12-29T00:00:00-10:00",
+        "2011-12-31T00:00:00+14:00",
+        "2012-01-01T00:00:00+14:00",
+    ]
+
+
+@pytest.mark.parametrize("hour", ["*", "5,*", "*/1", "0-23/1"])
+def test_an_hour_with_a_star_or_a_step_follows_elapsed_time(hour: str) -> None:
+    times = parse_schedule(f"30 {hour} * * *", "Europe/Berlin").times_after(
+        datetime(2026, 10, 25, tzinfo=UTC)
+    )
+    assert [each.isoformat()[11:] for each in islice(times, 3)] == [
+        "02:30:00+02:00",
+        "02:30:00+01:00",
+        "03:30:00+01:00",
+    ]
+
+
+def test_a_week_may_end_with_sunday_and_sunday_to_sunday_is_one_day() -> None:
+    assert describe(parse_schedule("0 6 * * fri-sun", "UTC")) == "at 6:00 on Fridays to Sundays"
+    assert describe(parse_schedule("0 6 * * sun-sun", "UTC")) == "at 6:00 on Sundays"
+
+
 def test_an_interval_counts_from_its_start_whatever_clocks_show() -> None:
     schedule = parse_schedule("every 90m", "Europe/Berlin")
     start = datetime(2026, 3, 28, 22, tzinfo=UTC)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Literal, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from aioflow.testing.site import AnyAnswer
+from aioflow.testing.scripted import AnyAnswer
 from aioflow.web import Request
 from aioflow.web.errors import ConnectionFailedError
 

@@ -50,6 +50,7 @@ async def is_idle(url: str) -> bool:
     """Whether no other connection to this database has anything under way."""
     sql = (
         "select count(*) from pg_stat_activity where datname = current_database() "
-        "and pid <> pg_backend_pid() and (state <> 'idle' or backend_xid is not null)"
+        "and backend_type = 'client backend' and pid <> pg_backend_pid() "
+        "and (state <> 'idle' or backend_xid is not null)"
     )
     return await query(url, sql) == [(0,)]

@@ -230,6 +230,20 @@ def test_what_only_looks_like_a_change_is_a_query(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "pragma writable_schema = on",
+        "PRAGMA main.Writable_Schema('on')",
+        'pragma "writable_schema"(1)',
+        "pragma 'writable_schema' = 1",
+        "explain pragma writable_schema = on",
+    ],
+)
+def test_no_change_opens_the_schema_itself(text: str) -> None:
+    assert "a wrong schema makes a database unreadable" in mistake(Change, text).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "pragma query_only = off",
         "pragma query_only(off)",
         "PRAGMA main.user_version = 5",
@@ -237,6 +251,8 @@ def test_what_only_looks_like_a_change_is_a_query(text: str) -> None:
         "pragma wal_checkpoint",
         "pragma main.optimize",
         "pragma",
+        "explain pragma query_only = off",
+        "explain query plan pragma writable_schema(on)",
     ],
 )
 def test_a_pragma_that_sets_something_is_no_query(text: str) -> None:

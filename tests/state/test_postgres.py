@@ -315,7 +315,7 @@ async def test_a_load_without_a_transaction_is_whole_or_nothing(schema_url: str)
 async def test_other_tasks_work_while_rows_are_loaded(
     schema_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioflow.state.postgres.load.thread_time", itertools.count().__next__)
+    monkeypatch.setattr("aioflow.state.postgres.connection.thread_time", itertools.count().__next__)
     turns = 0
     seen: list[int] = []
 

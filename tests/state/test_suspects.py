@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +11,14 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aioflow.relation import Document, Relation, Row, Schema, identity
 from aioflow.state.diff.suspects import (
     Suspect,
     confirm_suspect,
     fingerprint,
+    fingerprints,
     forget_suspect,
     read_suspect,
     read_suspects,
@@ -47,6 +48,11 @@ ROWS = st.lists(st.sampled_from(VALUES), max_size=3).map(tuple)
 @given(ROWS, ROWS)
 def test_fingerprints_are_equal_exactly_when_tuples_are(one: Row, other: Row) -> None:
     assert (fingerprint(one) == fingerprint(other)) is (identity(one) == identity(other))
+
+
+@given(st.lists(ROWS, max_size=3) | st.lists(st.lists(st.text(st.characters(codec=None))).map(tuple)))
+def test_fingerprints_of_many_rows_are_those_of_each(rows: list[Row]) -> None:
+    assert fingerprints(rows) == list(map(fingerprint, rows))
 
 
 def test_every_process_has_the_same_fingerprints() -> None:

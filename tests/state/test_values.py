@@ -16,7 +16,7 @@ from aioflow.errors import SettingError
 from aioflow.relation import Document, Relation, RowStore, Schema, Type, identity
 from aioflow.state.driver import ColumnNeed
 from aioflow.state.staged import observe
-from aioflow.values.json import decode_date, decode_json, encode_date, encode_json
+from aioflow.values.json import decode_date, decode_json, decode_row, encode_date, encode_json, encode_rows
 from tests.state.driver_cases import values
 
 ANY_CHARACTER = st.characters(exclude_categories=())
@@ -39,6 +39,31 @@ def test_a_relation_of_anything_comes_back_equal(rows: list[tuple[Any, Any]]) ->
     assert found == relation
     assert found.schema == relation.schema
     assert [identity(row) for row in found.rows] == [identity(row) for row in rows]
+
+
+def _columns(kinds: list[Type | None]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    """Rows with columns of these types; None stands for values of all types."""
+    columns = (
+        ANYTHING if kind is None else st.none() | values(kind, characters=ANY_CHARACTER) for kind in kinds
+    )
+    return st.lists(st.tuples(*columns), max_size=4)
+
+
+@given(st.lists(st.sampled_from([*Type, None]), min_size=1, max_size=3).flatmap(_columns))
+def test_rows_come_back_equal_and_of_the_same_classes(rows: list[tuple[Any, ...]]) -> None:
+    texts = encode_rows(rows)
+    found = [decode_row(text) for text in texts]
+    assert all(text.encode() for text in texts)
+    assert [identity(row) for row in found] == [identity(row) for row in rows]
+    assert [list(map(type, row)) for row in found] == [list(map(type, row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "null", '{"$date":"2026-01-31"}', '[{"a":1}]', '[{"$x":1}]', "[[1]]"]
+)
+def test_another_text_is_no_row(text: str) -> None:
+    with pytest.raises(ValueError, match="is no value that aioflow stored"):
+        decode_row(text)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from aioflow import Engine, RunError, loads
 from aioflow.testing import ScriptedSite, assert_nothing_left, run, run_plan
-from aioflow.testing.site import Answer
+from aioflow.testing.scripted import Answer
 from aioflow.web import Client
 from aioflow.web.errors import ConnectionFailedError
 from tests.web.misbehaving import Line, Server, answer

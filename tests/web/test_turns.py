@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
+from aioflow.runtime.budget import current_run
 from aioflow.testing import VirtualLoop, assert_nothing_left, run
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError, ConnectionFailedError, WebError
 from aioflow.web.host_queue import HostQueueFetcher
@@ -691,3 +692,23 @@ def test_hosts_to_be_left_alone_are_not_kept_without_end() -> None:
         return len(hosts)
 
     assert run(main()) <= 80
+
+
+def test_a_run_with_many_requests_does_not_keep_another_from_a_throttled_host() -> None:
+    async def main() -> None:
+        fetcher, hosts = polite(Site(), concurrency=10, rate=1)
+        ends: dict[str, float] = {}
+
+        async def work(name: str, requests: int) -> None:
+            current_run.set(name)
+            await asyncio.gather(*(fetcher.fetch(Request(f"{A}{name}{each}")) for each in range(requests)))
+            ends[name] = asyncio.get_running_loop().time()
+
+        large = asyncio.create_task(work("large", 100))
+        await asyncio.sleep(10.5)
+        await asyncio.gather(large, work("small", 3))
+        assert ends["small"] <= 17  # every second turn is its own
+        assert ends["large"] == 102
+        assert_all_released(hosts)
+
+    run(main())

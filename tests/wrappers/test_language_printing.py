@@ -1,9 +1,14 @@
 """A wrapper that is printed and read again is the same wrapper."""
 
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from aioflow import load, loads
+from aioflow.relation import Schema
+from aioflow.source import Source, Span
 from aioflow.wrappers import WrapperText, print_wrapper
+from aioflow.wrappers.definition import Extraction, Field, RequestTemplate, Wrapper
+from aioflow.wrappers.language.wrapper_text import Directive, Removal
 from tests.wrappers.strategies import wrappers
 from tests.wrappers.test_language import EXAMPLE
 
@@ -20,6 +25,19 @@ def test_a_printed_wrapper_reads_back_equal(wrapper: WrapperText) -> None:
     text = print_wrapper(wrapper)
     assert read(text) == wrapper
     assert print_wrapper(read(text)) == text
+
+
+def test_wrappers_differ_by_their_content_and_not_by_their_place() -> None:
+    extraction = Extraction(fields=(Field("price", ".price"),))
+    wrapper = Wrapper("w", (), RequestTemplate(), extraction, None, Schema(("price",)))
+    assert replace(wrapper, file="/plans/w.plan") == wrapper
+    assert not replace(wrapper, file="/plans/w.plan") != wrapper  # noqa: SIM202
+    assert replace(wrapper, name="v") != wrapper
+    assert Directive("SAFE", True, small=True) == Directive("SAFE", True)
+    assert Directive("SAFE", True) != Directive("OUTER", True)
+    place = Span(Source("<plan>", "x: none"), 0, 1)
+    assert hash(Removal("x", place)) == hash(Removal("x"))
+    assert repr(Removal("x", place)) == "Removal(name='x')"
 
 
 def test_the_printed_form_is_the_one_that_people_write() -> None:

@@ -17,7 +17,7 @@ from aioflow import Result
 from aioflow.testing import Answer, ScriptedSite, run_plan
 from aioflow.wrappers.media import medium_of
 from aioflow.wrappers.readers.csv import CsvReader
-from aioflow.wrappers.registry import forget_reader, register_reader
+from aioflow.wrappers.readers.reader import forget_reader, register_reader
 from tests.web.scripted import Chunks
 
 URL = "http://homes.example/page"

@@ -8,8 +8,8 @@ import pytest
 
 from aioflow.errors import SettingError
 from aioflow.wrappers import Extraction, compiled, reader, reader_names, register_reader
-from aioflow.wrappers.identity_cache import IdentityCache
-from aioflow.wrappers.registry import forget_reader
+from aioflow.wrappers.definition import IdentityCache
+from aioflow.wrappers.readers.reader import forget_reader
 from tests.wrappers.tiny_reader import TinyReader, tiny_reader  # noqa: F401  # registers it for each test
 
 INSTALLED = TinyReader
@@ -23,7 +23,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
         names = {"Extra": "INSTALLED", "wrong": "NOT_A_READER", "missing": "nowhere"}
         return [EntryPoint(name, f"{__name__}:{value}", group) for name, value in names.items()]
 
-    monkeypatch.setattr("aioflow.wrappers.registry.installed", entry_points)
+    monkeypatch.setattr("aioflow.wrappers.readers.reader.installed", entry_points)
     yield
     forget_reader("extra")
 

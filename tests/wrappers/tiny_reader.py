@@ -8,7 +8,7 @@ import pytest
 from aioflow.errors import SettingError
 from aioflow.relation import Type
 from aioflow.wrappers.definition import Extraction, Field
-from aioflow.wrappers.registry import forget_reader, register_reader
+from aioflow.wrappers.readers.reader import forget_reader, register_reader
 
 OPTIONS = ("quick", "separator", "alias")
 

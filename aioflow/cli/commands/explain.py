@@ -11,9 +11,8 @@ import typer
 
 from aioflow.cli.commands.run import RunOptions, progress_of, stream_arguments
 from aioflow.cli.config import database_options, engine_defaults, web_configuration, web_options
-from aioflow.cli.exit import guarded, has_colours
+from aioflow.cli.exit import guarded, has_colours, run_interruptibly
 from aioflow.cli.inputs import read_parameters
-from aioflow.cli.interrupt import run_interruptibly
 from aioflow.cli.options import (
     Cache,
     Capacity,
@@ -33,8 +32,8 @@ from aioflow.cli.options import (
 )
 from aioflow.cli.output.logs import logged
 from aioflow.cli.program import load_checked
+from aioflow.compiler.analysis import InferredCall
 from aioflow.compiler.graph import Graph, Routine
-from aioflow.compiler.inference import InferredCall
 from aioflow.compiler.step import Step
 from aioflow.compiler.stores import store_use
 from aioflow.config.configuration import Configuration

@@ -14,8 +14,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from aioflow.cli.config import web_configuration, web_options
-from aioflow.cli.exit import FAILED, OK, guarded, os_error_text, print_message
-from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.exit import FAILED, OK, guarded, os_error_text, print_message, run_interruptibly
 from aioflow.cli.options import Cache, LogFile, LogFormat, LogFormatName, Offline, Record, Replay, Verbose
 from aioflow.cli.output.colour import Colour, print_json
 from aioflow.cli.output.destination import OutputDestination

@@ -18,9 +18,9 @@ from aioflow.cli.exit import BAD_INPUT, FAILED, OK, for_terminal, guarded, has_c
 from aioflow.cli.output.destination import replace_file
 from aioflow.errors import AioflowError
 from aioflow.language import format_text
-from aioflow.language.decoding import plain_text
 from aioflow.language.loader import read_plan_file
 from aioflow.language.parser import read_text
+from aioflow.language.scanner import plain_text
 from aioflow.plan import Plan
 
 

@@ -12,8 +12,7 @@ from uuid import uuid4
 import typer
 
 from aioflow.cli.config import effective_settings
-from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, print_message
-from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.exit import BAD_INPUT, FAILED, OK, guarded, print_message, run_interruptibly
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import mask
 from aioflow.errors import InputError, suggestion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -11,9 +12,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from aioflow.cli.database_option import DatabaseChoice, find_database
-from aioflow.cli.exit import FAILED, OK, guarded, print_message
-from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.config import DatabaseChoice, find_database
+from aioflow.cli.exit import FAILED, OK, guarded, print_message, run_interruptibly
 from aioflow.cli.options import (
     DatabaseName,
     LogFile,
@@ -28,12 +28,11 @@ from aioflow.cli.output.formats import Table
 from aioflow.cli.output.logs import LogOptions, logged
 from aioflow.config.masking import mask
 from aioflow.errors import InputError
-from aioflow.messages.channels import Channels
 from aioflow.messages.outbox.attempt import DeliveryOutcome
-from aioflow.messages.outbox.courier import Courier, Report
-from aioflow.messages.outbox.message import State
+from aioflow.messages.outbox.courier import Report, opened_courier
+from aioflow.messages.outbox.digest_table import DigestTable, GatheringDigest
+from aioflow.messages.outbox.message import State, summary_of
 from aioflow.messages.outbox.rows import Held, OutboxAccount, OutboxEntry, Waiting
-from aioflow.messages.outbox.settings import OUTBOX
 from aioflow.messages.outbox.table import OutboxTable
 from aioflow.relation import Record, Row, Schema
 from aioflow.runtime.shielded import run_shielded
@@ -49,6 +48,7 @@ T = TypeVar("T")
 SHORT_KEY = 8
 
 _DONE: tuple[State, ...] = ("sent", "dropped")
+_GATHERING = "gathering"
 _COLUMNS = Schema(("key", "state", "account", "message", "tries", "when", "error"))
 
 
@@ -67,7 +67,9 @@ def outbox_list(
     all: Annotated[bool, typer.Option("--all", help="Also what was sent or dropped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
 ) -> None:
-    """List messages that wait, are just being delivered, or could not be delivered (dead)."""
+    """List messages that wait, are just being delivered, or could not be delivered (dead), and digests that
+    are gathering.
+    """
     list_messages(db, plan_path, everything=all, as_json=json)
 
 
@@ -106,13 +108,19 @@ def outbox_deliver(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until interrupted, with whatever becomes due.")
     ] = False,
+    everything: Annotated[
+        bool,
+        typer.Option("--everything", help="Also digests that are gathering, and messages in quiet hours."),
+    ] = False,
     verbose: Verbose = 0,
     log_file: LogFile = None,
     log_format: LogFormat = LogFormatName.TEXT,
 ) -> None:
     """Deliver all messages that wait, now; with --watch whatever becomes due."""
+    if watch and everything:
+        raise InputError("--watch waits for the time of digests, and --everything does not: choose one")
     with logged(LogOptions(verbose, log_file, log_format)):
-        sys.exit(deliver_messages(db, plan_path, watch=watch))
+        sys.exit(deliver_messages(db, plan_path, watch=watch, early=everything))
 
 
 # --- the database ---------------------------------------------------------------------------------
@@ -161,17 +169,34 @@ async def _list(choice: DatabaseChoice, everything: bool, as_json: bool) -> None
             now = datetime.now(UTC) + await table.time_ahead()
             async with aclosing(table.entries(but=() if everything else _DONE)) as entries:
                 async for entry in entries:
-                    shown.show(entry, now)
+                    shown.show(_line(entry, now), _described(entry))
                     count += 1
+            for digest, about in await _digests(DigestTable(table)):
+                shown.show(_digest_line(digest, about, now), _described_digest(digest, about))
+                count += 1
     shown.end()
     if not count and not as_json:
         what = "there are no messages" if everything else "no messages wait"
         print_message("note", f"{what} in {choice.address.shown}")
 
 
+async def _digests(table: DigestTable) -> list[tuple[GatheringDigest, str]]:
+    """Return the digests that are gathering, each with its receiver and subject."""
+    found = await table.gathering()
+    return [(digest, _about(await table.recipe(digest.key))) for digest in found]
+
+
+def _about(recipe: str) -> str:
+    try:
+        content = json.loads(recipe)["content"]
+        return summary_of(content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""  # it is damaged
+
+
 class _Json:
-    def show(self, entry: OutboxEntry, now: datetime) -> None:
-        print_json(_described(entry))
+    def show(self, line: Row, described: dict[str, Any]) -> None:
+        print_json(described)
 
     def end(self) -> None:
         pass
@@ -184,8 +209,8 @@ class _Lines:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         self._table = Table(several_outputs=False, width=width)
 
-    def show(self, entry: OutboxEntry, now: datetime) -> None:
-        self._write(self._table.rows("outbox", [Record(_COLUMNS, _line(entry, now))]))
+    def show(self, line: Row, described: dict[str, Any]) -> None:
+        self._write(self._table.rows("outbox", [Record(_COLUMNS, line)]))
 
     def end(self) -> None:
         self._write(self._table.end())
@@ -206,6 +231,30 @@ def _line(entry: OutboxEntry, now: datetime) -> Row:
         _when(entry, now),
         entry.last_error or "",
     )
+
+
+def _digest_line(digest: GatheringDigest, about: str, now: datetime) -> Row:
+    counted = count_text(digest.row_count, "tuple")
+    when = f"in {_span(digest.due, now)}" if digest.due and digest.due > now else "now"
+    message = " · ".join(filter(None, (about, counted)))
+    account, error = str(digest.account), digest.last_error or ""
+    return digest.key[:SHORT_KEY], _GATHERING, account, message, 0, when, error
+
+
+def _described_digest(digest: GatheringDigest, about: str) -> dict[str, Any]:
+    return {
+        "key": digest.key,
+        "state": _GATHERING,
+        "channel": digest.account.channel,
+        "account": digest.account.account,
+        "message": about,
+        "tuples": digest.row_count,
+        "bytes": digest.byte_count,
+        "contributions": digest.contributions,
+        "created": _iso(digest.created),
+        "due": _iso(digest.due),
+        "error": digest.last_error,
+    }
 
 
 def _when(entry: OutboxEntry, now: datetime) -> str:
@@ -276,30 +325,48 @@ async def _change(choice: DatabaseChoice, prefixes: Sequence[str], what: str) ->
     async with _outbox(choice, to_change=True) as table:
         if table is None:
             raise InputError(f"there are no messages in {choice.address.shown}")
-        keys = dict.fromkeys([await _key(table, prefix) for prefix in prefixes])
+        found = dict([await _found(table, prefix) for prefix in prefixes])
         now = datetime.now(UTC) + await table.time_ahead()
-        change = table.retry if what == "retry" else table.drop
-        done = "will be tried again" if what == "retry" else "dropped"
         code = OK
-        for key in keys:
-            if await _when_unlocked(choice, lambda key=key: change(key, now)):  # type: ignore[misc]
-                print(f"{key[:SHORT_KEY]} {done}")
+        for key, state in found.items():
+            change = _digest_change if state == _GATHERING else _message_change
+            if await _when_unlocked(choice, lambda key=key, change=change: change(table, key, what, now)):  # type: ignore[misc]
+                print(f"{key[:SHORT_KEY]} {_CHANGED[what, state == _GATHERING]}")
             else:
-                ((_, state),) = await table.matching(key)
+                state = dict(await table.matching(key)).get(key, "composed")
                 reason = "is just being delivered" if state == "sending" else f"is {state} already"
                 print_message("error", f"message {key[:SHORT_KEY]} {reason}")
                 code = FAILED
     return code
 
 
-async def _key(table: OutboxTable, prefix: str) -> str:
-    found = await table.matching(prefix)
+_CHANGED = {
+    ("retry", False): "will be tried again",
+    ("drop", False): "dropped",
+    ("retry", True): "will be sent at the next delivery",
+    ("drop", True): "dropped",
+}
+
+
+async def _message_change(table: OutboxTable, key: str, what: str, now: datetime) -> bool:
+    return await (table.retry if what == "retry" else table.drop)(key, now)
+
+
+async def _digest_change(table: OutboxTable, key: str, what: str, now: datetime) -> bool:
+    digests = DigestTable(table)
+    return await (digests.retry if what == "retry" else digests.drop)(key)
+
+
+async def _found(table: OutboxTable, prefix: str) -> tuple[str, str]:
+    """Return the key and the state of the message or digest whose key begins so."""
+    digests = await DigestTable(table).matching(prefix)
+    found = [*await table.matching(prefix), *((key, _GATHERING) for key in digests)]
     if not found:
         raise InputError(f"there is no message whose key begins with {prefix!r}")
     if len(found) > 1:
         keys = ", ".join(key for key, _ in found)
         raise InputError(f"several keys begin with {prefix!r}: {keys}")
-    return found[0][0]
+    return found[0]
 
 
 async def _when_unlocked(choice: DatabaseChoice, work: Callable[[], Awaitable[T]]) -> T:
@@ -315,18 +382,22 @@ async def _when_unlocked(choice: DatabaseChoice, work: Callable[[], Awaitable[T]
 # --- deliver --------------------------------------------------------------------------------------
 
 
-def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool) -> int:
-    """Deliver all messages that wait, or with `watch` those that become due; return the exit code."""
-    return run_interruptibly(_deliver(find_database(db, plan_path), watch))
+def deliver_messages(db: str | None, plan_path: str | None, *, watch: bool, early: bool = False) -> int:
+    """Deliver all messages that wait, or with `watch` those that become due; return the exit code.
+
+    With `early` all digests are composed, and quiet hours do not count.
+    """
+    return run_interruptibly(_deliver(find_database(db, plan_path), watch, early))
 
 
-async def _deliver(choice: DatabaseChoice, watch: bool) -> int:
+async def _deliver(choice: DatabaseChoice, watch: bool, early: bool) -> int:
     async with _outbox(choice, to_change=True) as table:
         if table is None:
             raise InputError(f"there are no messages in {choice.address.shown}")
-        channels = Channels(choice.configuration)
-        settings = choice.configuration.section(OUTBOX)
-        courier = Courier(table, channels, settings, choice.address, _warn, listener=_tell_outcome)
+    opened = opened_courier(
+        *(choice.databases, choice.address, choice.configuration, _warn), early=early, listener=_tell_outcome
+    )
+    async with opened as courier:
         if watch:
             print_message("note", f"delivering the messages of {choice.address.shown}; Ctrl-C ends it")
         try:
@@ -334,12 +405,13 @@ async def _deliver(choice: DatabaseChoice, watch: bool) -> int:
             # Whoever interrupts is told what is left, too.
             await run_shielded(work, courier.interrupt)
         finally:
-            await channels.close()
             code = _tell_report(courier.report, choice.address)
     return code
 
 
 def _tell_outcome(key: str, account: OutboxAccount, outcome: DeliveryOutcome) -> None:
+    if outcome.state == "quiet":
+        return
     words = outcome.answer if outcome.state == "sent" else outcome.error
     state = "failed" if outcome.state == "waiting" else outcome.state
     print(mask(f"{key[:SHORT_KEY]} {state}  {account}  {words}".rstrip()), flush=True)
@@ -356,6 +428,10 @@ def _tell_report(report: Report, address: Address) -> int:
         print_message("warning", _held_text(held, now))
     if report.unnoted:
         print_message("warning", report.unnoted_text)
+    for quiet in report.quiet:
+        print_message("note", _quiet_text(quiet, now))
+    for digest in report.gathering:
+        print_message("warning" if digest.last_error else "note", _digest_text(digest, now))
     print(
         f"{count_text(report.sent, 'message')} sent, {report.failed} failed, {report.dead} dead", flush=True
     )
@@ -363,7 +439,8 @@ def _tell_report(report: Report, address: Address) -> int:
     if count and report.is_interrupted:
         command = f"`aioflow outbox deliver{'' if address.name == DEFAULT else f' --db {address.name}'}`"
         print_message("note", f"{command} sends {'it' if count == 1 else 'them'}")
-    return FAILED if report.troubles or report.waiting or report.held or report.unnoted or report.dead else OK
+    left = (report.troubles, report.waiting, report.held, report.unnoted, report.dead)
+    return FAILED if any(left) or any(digest.last_error for digest in report.gathering) else OK
 
 
 def _waiting_text(waiting: Waiting, now: datetime) -> str:
@@ -373,6 +450,20 @@ def _waiting_text(waiting: Waiting, now: datetime) -> str:
     if waiting.due and waiting.due > now:
         text += f"{'' if is_one else ', the next'} for {_span(waiting.due, now)}"
     return f"{text}: {waiting.reason}" if waiting.reason else text
+
+
+def _quiet_text(quiet: Waiting, now: datetime) -> str:
+    are = "is" if quiet.count == 1 else "are"
+    text = f"{count_text(quiet.count, 'message')} for {quiet.account} {are} in quiet hours"
+    return f"{text}, for {_span(quiet.due, now)}" if quiet.due else text
+
+
+def _digest_text(digest: GatheringDigest, now: datetime) -> str:
+    """`3 tuples for email home are gathered in a digest, for 7h 12m`."""
+    are = "is" if digest.row_count == 1 else "are"
+    text = f"{count_text(digest.row_count, 'tuple')} for {digest.account} {are} gathered in a digest"
+    text += f", for {_span(digest.due, now)}" if digest.due and digest.due > now else ""
+    return f"{text}: {digest.last_error}" if digest.last_error else text
 
 
 def _held_text(held: Held, now: datetime) -> str:

@@ -24,14 +24,16 @@ from aioflow.cli.exit import (
     FAILED,
     NOTHING_FOUND,
     OK,
+    exit_callbacks,
     exit_code,
     for_terminal,
     guarded,
     os_error_text,
     print_message,
+    run_interruptibly,
+    signals_received,
 )
 from aioflow.cli.inputs import input_sources, read_inputs, read_parameters
-from aioflow.cli.interrupt import exit_callbacks, run_interruptibly, signals_received
 from aioflow.cli.options import (
     AllowEmpty,
     AppendTo,
@@ -273,15 +275,20 @@ def traced(engine: Engine, path: str | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    from aioflow.cli.output.trace import Trace
+    from aioflow.telemetry.trace import Trace
 
-    trace = Trace(path)
-    unsubscribe = engine.subscribe(trace.record)
     try:
-        yield
-    finally:
-        unsubscribe()
-        trace.close()
+        file = open(path, "w", encoding="utf-8")  # noqa: SIM115  # it is closed below
+    except OSError as error:
+        raise InputError(f"cannot write trace: {os_error_text(error)}") from error
+    with file:
+        trace = Trace(file)
+        unsubscribe = engine.subscribe(trace.record)
+        try:
+            yield
+        finally:
+            unsubscribe()
+            trace.close()
 
 
 async def _stream_rows(

@@ -9,9 +9,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from aioflow.cli.database_option import DatabaseChoice, find_database
-from aioflow.cli.exit import guarded, print_message
-from aioflow.cli.interrupt import run_interruptibly
+from aioflow.cli.config import DatabaseChoice, find_database
+from aioflow.cli.exit import guarded, print_message, run_interruptibly
 from aioflow.cli.options import DatabaseName, PlanFile, PlanOfDatabase
 from aioflow.cli.output.colour import print_json
 from aioflow.cli.output.formats import Table

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 
-from aioflow.cli.exit import os_error_text
-from aioflow.cli.interrupt import exit_callbacks
+from aioflow.cli.exit import exit_callbacks, os_error_text
 from aioflow.errors import InputError
 from aioflow.operators.files import missing_line_end
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
-from aioflow.cli.interrupt import exit_callbacks
+from aioflow.cli.exit import exit_callbacks
 from aioflow.drawing.diagram import constant_text
 from aioflow.plan import Program, Setting, Statement
 from aioflow.values.display import visible

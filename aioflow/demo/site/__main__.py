@@ -16,7 +16,7 @@ from aiohttp import web
 
 from aioflow.demo.site.app import SiteApp
 from aioflow.demo.site.farm import Farm, farm_answers
-from aioflow.demo.site.switches import DEFAULT_PORT, Latency, Switches
+from aioflow.demo.site.requests import DEFAULT_PORT, Latency, Switches
 
 _HOST = "127.0.0.1"
 

@@ -31,10 +31,10 @@ from aioflow.demo.site.house_pages import (
     results_page,
 )
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
+from aioflow.demo.site.limited import LimitedSources
 from aioflow.demo.site.markup import Markup
 from aioflow.demo.site.pictures import front
-from aioflow.demo.site.request_log import RequestLog
-from aioflow.demo.site.switches import Fates, Switches
+from aioflow.demo.site.requests import Fates, RequestLog, Switches
 
 _LOG = "/_log"
 _HOUSES = "/_houses"
@@ -78,6 +78,7 @@ class SiteApp:
             ("/yahoo/neighborhoods", self._neighborhood),
             ("/crime", self._crime),
             (r"/farm/{page:\d+}", self._farm),
+            *LimitedSources(self.switches.seed).routes(),
             ("/{rest:.*}", self._nothing),
         ):
             get(path, handler)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from time import thread_time
 from typing import Any
 
-from aioflow.expressions.functions.general import char
-from aioflow.expressions.functions.table import expression_function
+from aioflow.expressions.functions.table import char, expression_function
 from aioflow.relation import Value
 from aioflow.values.counters import PATTERN_TOO_SLOW, TEXT_TOO_LONG, UncomputableError
 from aioflow.values.patterns import pattern_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from aioflow.authoring.services import Scope, ServiceHost
@@ -13,7 +13,16 @@ from aioflow.messages.accounts import choose, fill_in_address, referred_secrets
 from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.chat.apprise_child import ChildAnswer, ChildCall
 from aioflow.messages.chat.settings import NOTIFY, NotifySettings, has_password
-from aioflow.messages.outbox.message import SAMPLE_TEXT, SAMPLE_TITLE, DeliveryError, Message, text_of
+from aioflow.messages.outbox.contributions import kept_rows
+from aioflow.messages.outbox.message import (
+    SAMPLE_TEXT,
+    SAMPLE_TITLE,
+    ComposedContents,
+    DeliveryError,
+    Message,
+    text_of,
+)
+from aioflow.relation import Relation
 from aioflow.web.retry_after import retry_after_seconds
 
 KIND = "notify"
@@ -82,6 +91,18 @@ class NotifyChannel:
             raise InputError(f"--to {to}: whom {KIND}.{account} tells is said by its url")
         _, settings = self._accounts.find(account)
         return [{"to": url, "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT} for url in settings.url]
+
+    def compose(
+        self, account: str, recipe: Mapping[str, Any], relations: Sequence[Relation], doubt: str
+    ) -> ComposedContents:
+        """Return the contents for each service about a relation that was gathered."""
+        from aioflow.messages.content.short_text import Notices
+
+        _, settings = self._accounts.find(account)
+        notices = Notices.of_recipe(settings, recipe)
+        notices.doubt = doubt
+        with kept_rows(relations) as kept:
+            return ComposedContents(notices.for_relation(*kept[0]), notices.warnings)
 
     async def deliver(self, message: Message) -> str:
         """Hand a message over to one service."""

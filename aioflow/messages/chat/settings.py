@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.errors import InputError
+from aioflow.messages.timing import quiet_setting
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
 _REFERENCE = re.compile(r"secret:[A-Za-z_][\w-]*")
@@ -24,6 +25,7 @@ class NotifySettings:
     total_seconds: float = 60.0  # for one message to one URL
     most_rows: int = 50  # of a relation that are shown; a line says how many more there are
     most_parts: int = 10  # into which a text is split for a service with a limit
+    quiet: str | None = None  # hours in which nothing is delivered
 
 
 def has_password(url: str) -> bool:
@@ -49,5 +51,6 @@ NOTIFY = Section(
         "total_seconds": more_than_nothing("a time"),
         "most_rows": _count,
         "most_parts": _count,
+        "quiet": quiet_setting,
     },
 )

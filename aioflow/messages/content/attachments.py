@@ -10,9 +10,11 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import cache
 from html import escape
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.errors import AioflowError
 from aioflow.files import neutral
@@ -21,10 +23,6 @@ from aioflow.values.quantities import byte_text
 
 FileKind: TypeAlias = Literal["csv", "json", "xml"]
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Those of which all editions of XML say that they are names, so that every reader takes them.
-_XML_LETTERS = "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u4e00-\u9fa5\uac00-\ud7a3"
-_XML_NAME = re.compile(rf"(?![xX][mM][lL])[{_XML_LETTERS}][{_XML_LETTERS}0-9.-]*")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -32,16 +30,14 @@ class TooLargeError(AioflowError):
     """What is to be attached is larger than messages may be."""
 
 
-@dataclass(frozen=True)
-class ValueEncoding:
+class ValueEncoding(msgspec.Struct, frozen=True):
     """How values are written: as the text of a cell, and as JSON."""
 
     cell: Callable[[Value], str]
     json: Callable[[Value], str]
 
 
-@dataclass(frozen=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """A file of one kind, made of a relation."""
 
     kind: FileKind
@@ -152,14 +148,27 @@ def _xml_field(name: str, value: Value, encoding: ValueEncoding) -> str:
         text = "".join(_xml_row(value.schema, row, encoding) for row in value.rows)
     else:
         text = _xml_text(encoding.cell(value))
-    if _XML_NAME.fullmatch(name):
+    if _xml_name().fullmatch(name):
         return f"<{name}>{text}</{name}>"
     return f'<attribute name="{_xml_text(name)}">{text}</attribute>'
 
 
 def _xml_text(text: str) -> str:
     # Readers of XML take a carriage return for a line feed, unless it is written so.
-    return escape(_NO_XML.sub("\ufffd", text)).replace("\r", "&#13;")
+    return escape(_no_xml().sub("\ufffd", text)).replace("\r", "&#13;")
+
+
+# The two patterns are made when a file needs them: their large ranges take milliseconds.
+@cache
+def _xml_name() -> re.Pattern[str]:
+    # Those of which all editions of XML say that they are names, so that every reader takes them.
+    letters = "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u4e00-\u9fa5\uac00-\ud7a3"
+    return re.compile(rf"(?![xX][mM][lL])[{letters}][{letters}0-9.-]*")
+
+
+@cache
+def _no_xml() -> re.Pattern[str]:
+    return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 _TYPES: dict[FileKind, str] = {"csv": "text/csv", "json": "application/json", "xml": "application/xml"}

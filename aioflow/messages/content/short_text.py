@@ -6,11 +6,12 @@ A message has a line for each tuple, or the text of a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar, Protocol, TypeAlias
+
+import msgspec
 
 from aioflow.errors import InputError, SettingError
 from aioflow.expressions import Formatter, Template
@@ -33,8 +34,7 @@ _MOST_VALUE_CHARACTERS = 300
 _BLANKS = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 
 
-@dataclass(frozen=True)
-class ShortText:
+class ShortText(msgspec.Struct, frozen=True):
     """How tuples are told: by a template, or else line by line, for phones without the names of attributes.
 
     What is too long for a phone is cut as a whole, and nothing is added that its alphabet does not have.
@@ -154,6 +154,10 @@ def _formatter(title: Template | None, each: bool) -> Formatter | None:
     return title.formatter() if each else Template(title.text, _COUNT).formatter()
 
 
+def _body(recipe: Mapping[str, Any]) -> BodyTemplate | None:
+    return None if recipe["body"] is None else BodyTemplate(recipe["body"], None)
+
+
 def _excerpt(schema: Schema, rows: RowBuffer, most_rows: int) -> Excerpt:
     return Excerpt(schema, list(islice(chain.from_iterable(rows.batches()), most_rows)), len(rows))
 
@@ -172,6 +176,17 @@ class Notices:
         self._wording = ShortText(body)
         self.warnings: list[str] = []
         self.doubt = ""
+
+    @staticmethod
+    def recipe(title: Template | None, body: BodyTemplate | None) -> Content:
+        """Return what a statement says of its notices about whole relations, as plain JSON."""
+        return {"subject": title and title.text, "body": body and body.text}
+
+    @classmethod
+    def of_recipe(cls, settings: NotifySettings, recipe: Mapping[str, Any]) -> Notices:
+        """Return the notices of a recipe."""
+        title = None if recipe["subject"] is None else Template(recipe["subject"], None)
+        return cls(settings, title, _body(recipe), each=False)
 
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[Content]:
         """The messages about all tuples."""
@@ -196,8 +211,7 @@ class Notices:
 # --- phone --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PhoneNumbers:
+class PhoneNumbers(msgspec.Struct, frozen=True):
     """A setting that says which numbers get a message; with `{attribute}`, those that tuples have."""
 
     kind_name: ClassVar[str] = "a phone number, or a list of them"
@@ -231,6 +245,16 @@ class TextMessages:
         self.warnings: list[str] = []
         self.doubt = ""
         self._has_warned = False
+
+    @staticmethod
+    def recipe(to: PhoneNumbers, body: BodyTemplate | None) -> Content:
+        """Return what a statement says of its texts about whole relations, as plain JSON."""
+        return {"to": list(to.constant), "body": body and body.text}
+
+    @classmethod
+    def of_recipe(cls, account: str, settings: PhoneSettings, recipe: Mapping[str, Any]) -> TextMessages:
+        """Return the texts of a recipe."""
+        return cls(account, settings, PhoneNumbers.bind(recipe["to"], ()), _body(recipe))
 
     def for_relation(self, schema: Schema, rows: RowBuffer) -> list[Content]:
         """The messages about all tuples."""

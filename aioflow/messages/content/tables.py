@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
@@ -17,8 +16,10 @@ from html import escape
 from itertools import islice
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from aioflow.relation import Document, Relation, Row, Schema, Value
-from aioflow.state.diff.spec import CHANGES, OLD
+from aioflow.state.diff.settings import CHANGES, OLD
 from aioflow.values.quantities import count_text
 from aioflow.values.text import to_text
 
@@ -31,8 +32,7 @@ _MOST_COMPARED = 250_000
 _LEAST_SHARED = 0.2
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """What a message shows of an attribute: its value, and the one before if it has changed."""
 
     name: str
@@ -147,8 +147,7 @@ _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINK = re.compile(r"https?://[^\s<>\"'`\\\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]+", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(msgspec.Struct, frozen=True):
     """The first rows of a relation, as a message shows them; `count` is the number of all."""
 
     schema: Schema

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape, unescape
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from aioflow.errors import AioflowError, SettingError, suggestion
 from aioflow.relation import Schema, unknown_attribute
@@ -36,8 +37,7 @@ class TemplateError(AioflowError):
     """A template could not be filled in."""
 
 
-@dataclass(frozen=True)
-class BodyTemplate:
+class BodyTemplate(msgspec.Struct, frozen=True):
     """The text of a message with `{{ … }}` in it."""
 
     kind_name: ClassVar[str] = "a template"
@@ -164,7 +164,7 @@ class BodyTemplate:
         return before + len(list(takewhile(str.isspace, self.text[before:].partition("\n")[0])))
 
 
-class HtmlTemplate(BodyTemplate):
+class HtmlTemplate(BodyTemplate, frozen=True):
     """The same for HTML: what comes from data is escaped."""
 
     kind_name: ClassVar[str] = "a template of HTML"

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
+
+import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.template import Formatter, Template
@@ -36,8 +37,7 @@ class AddressError(SettingError):
     """A text is no address that mail can go to."""
 
 
-@dataclass(frozen=True)
-class Mailbox:
+class Mailbox(msgspec.Struct, frozen=True):
     """`Ann <ann@example.org>`; the domain is in lower case, and as the DNS has it."""
 
     address: str
@@ -141,8 +141,7 @@ def _shown(text: str) -> str:
 # --- in plans -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _FromData:
+class _FromData(msgspec.Struct, frozen=True):
     """A mailbox that is made of each tuple: `{name} <{email}>`."""
 
     text: str
@@ -158,8 +157,7 @@ class _FromData:
         return _mailbox(name, address.strip(" \t"))
 
 
-@dataclass(frozen=True)
-class Recipients:
+class Recipients(msgspec.Struct, frozen=True):
     """A setting that says whom a message goes to: addresses, and `{attribute}` for some in each tuple."""
 
     kind_name: ClassVar[str] = "an address, or a list of them"

@@ -10,10 +10,10 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
 from aioflow.config.folders import shown_path
@@ -23,7 +23,16 @@ from aioflow.messages.email.addresses import read_mailbox
 from aioflow.messages.email.mime import ContentError, Mail
 from aioflow.messages.email.settings import EmailAccount, EmailAccounts
 from aioflow.messages.email.smtp import Dialogue, Envelope, SmtpOutcome
-from aioflow.messages.outbox.message import SAMPLE_TEXT, SAMPLE_TITLE, DeliveryError, Message, if_cut_short
+from aioflow.messages.outbox.contributions import kept_rows
+from aioflow.messages.outbox.message import (
+    SAMPLE_TEXT,
+    SAMPLE_TITLE,
+    ComposedContents,
+    DeliveryError,
+    Message,
+    if_cut_short,
+)
+from aioflow.relation import Relation
 from aioflow.state.crash_points import moment
 
 _WRITTEN = moment("maildir-written", "a message lies in tmp of a Maildir, where nobody reads it")
@@ -82,12 +91,11 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True)
-class DeliveryProgress:
+class DeliveryProgress(msgspec.Struct, frozen=True):
     """Who has a message, and who was refused for good; kept with the message between attempts."""
 
     sent: tuple[str, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)  # what the server said
+    refused: Mapping[str, str] = msgspec.field(default_factory=dict)  # what the server said
 
     @classmethod
     def of(cls, message: Message) -> DeliveryProgress:
@@ -129,6 +137,20 @@ class EmailChannel:
             raise InputError(f"say to whom email.{account} is to send, with --to somebody@example.org")
         sender, recipient = str(self._accounts.find(account).sender), str(read_mailbox(to))
         return [{"from": sender, "to": [recipient], "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT}]
+
+    def compose(
+        self, account: str, recipe: Mapping[str, Any], relations: Sequence[Relation], doubt: str
+    ) -> ComposedContents:
+        """Return the content of the mail about relations that were gathered."""
+        from aioflow.messages.content.attachments import ValueEncoding
+        from aioflow.messages.email.email_content import EmailContent, EmailDraft
+        from aioflow.values.cells import cell, json_text
+
+        draft, found = EmailDraft.of_recipe(recipe), self._accounts.find(account)
+        content = EmailContent(draft, found, ValueEncoding(cell, json_text), recipe["plan"])
+        content.doubt = doubt
+        with kept_rows(relations) as kept:
+            return ComposedContents(content.for_relations(kept), content.warnings)
 
     async def deliver(self, message: Message) -> str:
         """Hand a message over to all who do not have it yet; returns the server's answer."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.template import Template
@@ -46,8 +47,7 @@ COUNT = Schema(("count",), (Type.NUMBER,))
 _MARKS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """A subject; `template` is None where it is not Jinja's.
 
     A text with `{{ … }}` or `{% … %}` is Jinja's, unless it has a placeholder, `{count}`: beside one,
@@ -100,8 +100,7 @@ class Headings(tuple[str, ...]):
         return cls(text.strip() for text in texts)
 
 
-@dataclass(frozen=True)
-class EmailDraft:
+class EmailDraft(msgspec.Struct, frozen=True):
     """All that a statement says about its mails, beside the tuples themselves."""
 
     to: Recipients
@@ -115,6 +114,31 @@ class EmailDraft:
     each: bool = False
     names: Sequence[str] = ()
     headings: Sequence[str] = ()
+
+    def as_recipe(self, plan: str) -> dict[str, Any]:
+        """Return the draft as plain JSON, for messages about whole relations that a plan sends."""
+        recipients = {name: getattr(self, name) for name in (*RECIPIENTS, "reply_to")}
+        templates = {name: getattr(self, name) for name in ("subject", "body", "body_html")}
+        lists = {name: list(getattr(self, name)) for name in ("attach", "names", "headings")}
+        return {
+            **{
+                name: each and [str(mailbox) for mailbox in each.constant]
+                for name, each in recipients.items()
+            },
+            **{name: each and each.text for name, each in templates.items()},
+            **lists,
+            "plan": plan,
+        }
+
+    @classmethod
+    def of_recipe(cls, recipe: Mapping[str, Any]) -> EmailDraft:
+        """Return the draft of a recipe; raise a SettingError for a recipe that is none."""
+        kinds: dict[str, Any] = dict.fromkeys((*RECIPIENTS, "reply_to"), Recipients)
+        kinds |= {"subject": Subject, "body": BodyTemplate, "body_html": HtmlTemplate}
+        settings: dict[str, Any] = {name: tuple(recipe[name]) for name in ("attach", "names", "headings")}
+        for name, kind in kinds.items():
+            settings[name] = None if recipe[name] is None else kind.bind(recipe[name], (None,))
+        return cls(**settings)
 
     @property
     def takes_recipients_from_data(self) -> bool:
@@ -187,8 +211,7 @@ Variables: TypeAlias = Callable[["LoopBudget"], Mapping[str, Any]]
 Kept: TypeAlias = tuple[Schema, RowBuffer]
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(msgspec.Struct, frozen=True):
     """What is attached of a relation, named so."""
 
     stem: str

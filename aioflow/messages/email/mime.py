@@ -13,13 +13,14 @@ import hashlib
 import quopri
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import Header
 from email.message import MIMEPart
 from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Any
+
+import msgspec
 
 from aioflow.messages.email.addresses import UNSAFE, AddressError, Mailbox, read_mailbox
 from aioflow.messages.outbox.message import Message
@@ -50,8 +51,7 @@ def clean_text(text: str) -> str:
     return _UNSAFE_IN_TEXT.sub("\ufffd", _LINE_ENDS.sub("\n", text))
 
 
-@dataclass(frozen=True)
-class Mail:
+class Mail(msgspec.Struct, frozen=True):
     """A message with its envelope."""
 
     key: str

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from aioflow.authoring.services import Scope, ServiceHost
 from aioflow.config.configuration import Configuration, as_configuration
 from aioflow.config.secrets import PREFIX, Secrets, check_name
@@ -16,6 +18,7 @@ from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.errors import InputError, SettingError
 from aioflow.messages.accounts import choose
 from aioflow.messages.email.addresses import Mailbox, read_domain, read_mailbox
+from aioflow.messages.timing import quiet_setting
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 
@@ -46,6 +49,7 @@ class EmailSettings:
     ca: Path | None = None  # certificates that are trusted besides the system's
     most_rows: int = 100  # of a relation that the table in a message shows
     most_bytes: int = 10 * 1024 * 1024  # of a message with all that is attached
+    quiet: str | None = None  # hours in which nothing is delivered
 
     def allows(self, mailbox: Mailbox) -> bool:
         """Return whether a recipient that comes from data may get mail."""
@@ -54,8 +58,7 @@ class EmailSettings:
         return not {_ANY_DOMAIN, mailbox.domain, mailbox.address.lower()}.isdisjoint(self.allow)
 
 
-@dataclass(frozen=True)
-class SmtpAddress:
+class SmtpAddress(msgspec.Struct, frozen=True):
     """Where a server is, and how one speaks to it."""
 
     host: str
@@ -68,8 +71,7 @@ class SmtpAddress:
         return f"{host}:{self.port}"
 
 
-@dataclass(frozen=True)
-class EmailAccount:
+class EmailAccount(msgspec.Struct, frozen=True):
     """An account by name; `target` is a server, or the folder of a Maildir."""
 
     name: str
@@ -244,5 +246,6 @@ EMAIL = Section(
         "timeout_seconds": more_than_nothing("a time"),
         "most_rows": _whole,
         "most_bytes": at_least(1, "a size"),
+        "quiet": quiet_setting,
     },
 )

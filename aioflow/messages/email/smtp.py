@@ -11,9 +11,10 @@ import re
 import ssl
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from aioflow.config.folders import shown_path
 from aioflow.config.masking import mask
@@ -47,8 +48,7 @@ _LONE_LINE_END = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 _LINE_WITH_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class SmtpReply:
+class SmtpReply(msgspec.Struct, frozen=True):
     """What a server said."""
 
     code: int
@@ -62,8 +62,7 @@ class SmtpReply:
         return f"{self.code} {self.text}".strip()
 
 
-@dataclass(frozen=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """From whom, to whom; and whether the addresses need SMTPUTF8."""
 
     sender: str
@@ -71,12 +70,11 @@ class Envelope:
     needs_utf8: bool = False
 
 
-@dataclass
-class SmtpOutcome:
+class SmtpOutcome(msgspec.Struct):
     """Who has the message now, and what the server said of the others."""
 
-    taken: list[str] = field(default_factory=list)
-    others: dict[str, SmtpReply] = field(default_factory=dict)
+    taken: list[str] = msgspec.field(default_factory=list)
+    others: dict[str, SmtpReply] = msgspec.field(default_factory=dict)
     answer: SmtpReply | None = None
 
 

@@ -10,15 +10,18 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+import msgspec
+
 from aioflow.config.masking import mask
+from aioflow.errors import AioflowError
 from aioflow.messages.outbox.message import Channel, Cutoff, DeliveryError, Message, told
 from aioflow.messages.outbox.rows import DAMAGED, DamageError
 from aioflow.messages.outbox.settings import OutboxSettings
 from aioflow.messages.outbox.table import OutboxTable
+from aioflow.messages.timing import read_quiet
 from aioflow.state.crash_points import moment
 from aioflow.state.driver import Address
 from aioflow.state.errors import BusyError, StateError
@@ -32,14 +35,13 @@ _LONGEST_TEXT = 2000
 _MOST_DOUBLINGS = 60
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What is to be noted of a message: it waits for `seconds` more, or it is dead."""
 
     dead: bool
     reason: str
     seconds: float = 0.0
-    progress: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def judge(
@@ -100,11 +102,10 @@ _CALLED = moment("message handed over", "the channel has delivered the message o
 _NOTED = moment("message noted", "what became of the message is durable")
 
 
-@dataclass(frozen=True)
-class DeliveryOutcome:
+class DeliveryOutcome(msgspec.Struct, frozen=True):
     """What became of a message, as the table is told."""
 
-    state: Literal["sent", "waiting", "dead"]
+    state: Literal["sent", "waiting", "dead", "quiet"]  # quiet: it was not tried, and is put off
     due: datetime
     error: str = ""
     answer: str = ""
@@ -112,8 +113,7 @@ class DeliveryOutcome:
     is_unreachable: bool = False  # no other message of the account would have arrived either
 
 
-@dataclass(frozen=True)
-class DeliveryContext:
+class DeliveryContext(msgspec.Struct, frozen=True):
     """What all attempts of one courier share; `owner` is its name in leases."""
 
     table: OutboxTable
@@ -124,6 +124,7 @@ class DeliveryContext:
     now: Callable[[], datetime]
     random: Callable[[], float]
     cutoff: Cutoff
+    early: bool = False  # whether messages are delivered in their quiet hours, too
 
 
 def _tell(message: Message, outcome: DeliveryOutcome) -> None:
@@ -152,6 +153,12 @@ class Attempt:
             return await self._note(self._outcome)
         if message is None:
             return None  # the lease has expired already
+        until = self._quiet_end(message)
+        if until is not None:
+            outcome = DeliveryOutcome("quiet", until)
+            return (
+                outcome if await self._context.table.put_off(self._key, self._context.owner, until) else None
+            )
         self._message = message
         self._outcome = await self._deliver(channel, message)
         _tell(message, self._outcome)
@@ -173,6 +180,17 @@ class Attempt:
             with suppress(StateError, TimeoutError):
                 async with asyncio.timeout(_LAST_NOTE_SECONDS):
                     await self._context.table.release(self._key, self._context.owner)
+
+    def _quiet_end(self, message: Message) -> datetime | None:
+        """Return the end of the quiet hours that a message is in now, if it is in some."""
+        if message.quiet is None or self._context.early:
+            return None
+        now = self._context.now()
+        try:
+            end = read_quiet(message.quiet).end_after(now)
+        except AioflowError:  # it is damaged: a message that comes at night is better than none
+            return None
+        return end if end > now else None
 
     # --- the channel ------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 Any number of couriers may work on one outbox, in any number of processes. A claim is a lease: when a courier
 dies while it delivers, another one takes the message over, unless it must not be sent twice. Leases go by the
 clock of the database, which all couriers share. Between two readings of that clock the time of the loop
-counts.
+counts. Deliveries open a courier with all that it needs, in a run or outside of one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,31 @@ import math
 import os
 import random as chance
 import socket
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
+import msgspec
+
+from aioflow.config.configuration import as_configuration
 from aioflow.messages.channels import Channels, NoChannel
 from aioflow.messages.outbox.attempt import Attempt, DeliveryContext, DeliveryOutcome
+from aioflow.messages.outbox.composing import DigestComposer
+from aioflow.messages.outbox.digest_table import DigestTable, GatheringDigest, gathering
 from aioflow.messages.outbox.message import Channel, Cutoff
-from aioflow.messages.outbox.rows import Held, OutboxAccount, Waiting
-from aioflow.messages.outbox.settings import OutboxSettings
-from aioflow.messages.outbox.table import OutboxTable
+from aioflow.messages.outbox.rows import Held, OutboxAccount, Waiting, moment_of
+from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
+from aioflow.messages.outbox.table import OutboxTable, time_ahead
+from aioflow.runtime.shielded import run_shielded
 from aioflow.state.crash_points import moment
-from aioflow.state.driver import Address
+from aioflow.state.databases import Databases
+from aioflow.state.driver import Address, Connection
 from aioflow.state.errors import BusyError, StateError
 from aioflow.state.lock_wait import LockWait
+from aioflow.state.system_tables import DIGESTS, OWN_TABLES, found_version
+from aioflow.state.system_tables import OUTBOX as TABLE
 from aioflow.values.quantities import count_text, duration_text
 
 _ACCOUNTS_AT_ONCE = 16
@@ -51,18 +60,21 @@ _CLAIMING = moment("message claiming", "a message is due, nobody has claimed it"
 _CLAIMED = moment("message claimed", "the lease is durable, the channel has not been called")
 
 
-@dataclass
-class Report:
+class Report(msgspec.Struct):
     """What a courier has done."""
 
     sent: int = 0
     failed: int = 0  # attempts after which there will be another
     dead: int = 0
-    last_words: dict[OutboxAccount, str] = field(default_factory=dict)  # the latest error of each account
-    troubles: list[str] = field(default_factory=list)  # with the database
-    waiting: list[Waiting] = field(default_factory=list)  # when the courier ended
-    held: list[Held] = field(default_factory=list)  # by others, when the courier ended
-    unnoted: list[Held] = field(default_factory=list)  # still leased to the courier when it had ended
+    last_words: dict[OutboxAccount, str] = msgspec.field(
+        default_factory=dict
+    )  # the latest error of each account
+    troubles: list[str] = msgspec.field(default_factory=list)  # with the database
+    waiting: list[Waiting] = msgspec.field(default_factory=list)  # when the courier ended
+    quiet: list[Waiting] = msgspec.field(default_factory=list)  # for the end of their quiet hours, likewise
+    gathering: list[GatheringDigest] = msgspec.field(default_factory=list)  # digests, likewise
+    held: list[Held] = msgspec.field(default_factory=list)  # by others, when the courier ended
+    unnoted: list[Held] = msgspec.field(default_factory=list)  # still leased to the courier when it had ended
     is_interrupted: bool = False
 
     @property
@@ -87,7 +99,10 @@ class Report:
 
 
 class Courier:
-    """Delivers the messages of one outbox until none is due, or as long as it is told to."""
+    """Delivers the messages of one outbox until none is due, or as long as it is told to.
+
+    Digests that are due are composed first. With `early` all are, and quiet hours do not count.
+    """
 
     def __init__(
         self,
@@ -99,14 +114,17 @@ class Courier:
         *,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[], float] = chance.random,
+        early: bool = False,
         listener: Callable[[str, OutboxAccount, DeliveryOutcome], None] = lambda key, account, outcome: None,
     ) -> None:
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._cutoff = Cutoff()
         self._context = DeliveryContext(
-            table, settings, address, warn, owner, self._now, random, self._cutoff
+            table, settings, address, warn, owner, self._now, random, self._cutoff, early
         )
         self._table = table
+        self._digests = DigestTable(table)
+        self._composer = DigestComposer(self._digests, channels, settings, warn, early=early)
         self._channels = channels
         self._settings = settings
         self._clock = clock
@@ -143,6 +161,8 @@ class Courier:
             await self._set_clock()
             await self._work()
             self.report.waiting = await self._table.waiting(self._now())
+            self.report.quiet = await self._table.quiet(self._now())
+            self.report.gathering = await self._digests.gathering()
             self.report.held = await self._table.held(self._now(), self._context.owner)
             self.report.unnoted = await self._table.held_by(self._now(), self._context.owner)
         except StateError as error:
@@ -237,6 +257,7 @@ class Courier:
         now = self._now()
         with suppress(BusyError):  # another time
             await self._tidy(now)
+        await self._compose()
         found = await self._table.accounts(now, everything=self._everything)
         self._count_damaged()
         for account in found:
@@ -247,6 +268,25 @@ class Courier:
                 group.create_task(self._serve(account))
         self._again = {key: due for key, due in self._again.items() if due > now}
         self._lost = {key: until for key, until in self._lost.items() if until > now}
+
+    async def _compose(self) -> None:
+        """Compose the digests that are due, after runs that are writing."""
+        for digest in await self._composer.due(self._now()):
+            patience = self._patience()
+            while not self._is_over:
+                try:
+                    await self._composer.compose(digest, self._now())
+                    break
+                except BusyError as error:
+                    await patience.pause(error)
+                except StateError:
+                    raise
+                except Exception as error:  # not out of the group, either
+                    self._defect = error
+
+    def _patience(self) -> LockWait:
+        left = self._until - asyncio.get_running_loop().time()
+        return LockWait(self._context.address, left, self._context.warn)
 
     async def _tidy(self, now: datetime) -> None:
         buried = await self._table.bury(now, self._settings.most_attempts)
@@ -362,7 +402,7 @@ class Courier:
         report = self.report
         if outcome.state == "sent":
             report.sent += 1
-        else:
+        elif outcome.state != "quiet":
             report.last_words[account] = outcome.error
             report.dead += outcome.state == "dead"
             report.failed += outcome.state == "waiting"
@@ -373,9 +413,7 @@ class Courier:
         self._listener(key, account, outcome)
 
     async def _claim(self, key: str) -> bool:
-        patience = LockWait(
-            self._context.address, self._until - asyncio.get_running_loop().time(), self._context.warn
-        )
+        patience = self._patience()
         while True:
             _CLAIMING()
             now = self._now()
@@ -420,3 +458,92 @@ class Courier:
     def _notice_end(self) -> datetime:
         # Later than it is looked at, so that nobody else gives notice in between.
         return self._now() + timedelta(seconds=3 * _NOTICE_SECONDS)
+
+
+Listener = Callable[[str, OutboxAccount, DeliveryOutcome], None]
+
+
+@asynccontextmanager
+async def opened_courier(
+    databases: Databases,
+    address: Address,
+    configuration: Mapping[str, Any],
+    warn: Callable[[str], None],
+    *,
+    clock: Callable[[], datetime] | None = None,
+    early: bool = False,
+    listener: Listener = lambda key, account, outcome: None,
+    around: Callable[[Courier], AbstractContextManager[Any]] = nullcontext,
+) -> AsyncIterator[Courier]:
+    """Open a courier for a database that has an outbox. `around` lasts until its channels are closed."""
+    table = OutboxTable(lambda: databases.connect(address))
+    channels = Channels(configuration)
+    settings = as_configuration(configuration).section(OUTBOX)
+    courier = Courier(table, channels, settings, address, warn, clock=clock, early=early, listener=listener)
+    with around(courier):
+        try:
+            yield courier
+        finally:
+            try:
+                await channels.close()
+            finally:
+                await table.close()
+
+
+async def deliver_due(
+    databases: Databases,
+    address: Address,
+    configuration: Mapping[str, Any],
+    warn: Callable[[str], None],
+    seconds: float | None = None,
+    *,
+    clock: Callable[[], datetime] | None = None,
+) -> Report:
+    """Compose and deliver all that is due in a database, once; or for so many seconds, with all retries that
+    become due in them.
+
+    Nothing is made in a database that aioflow has never written to. A cancellation is raised after what is
+    under way has been cut short and noted.
+    """
+    if not await _has_outbox(databases, address, warn):
+        return Report()
+    async with opened_courier(databases, address, configuration, warn, clock=clock) as courier:
+        return await run_shielded(courier.deliver(seconds), courier.interrupt)
+
+
+async def _has_outbox(databases: Databases, address: Address, warn: Callable[[str], None]) -> bool:
+    """Return whether a database has system tables; those of an older version are upgraded."""
+    if address.is_missing:
+        return False
+    connection = await databases.connect(address)
+    try:
+        version = await found_version(connection, address, OWN_TABLES)
+        if 0 < version < OWN_TABLES.version:
+            await databases.prepare(connection, address, warn)
+        return version > 0
+    finally:
+        await connection.close()
+
+
+async def next_due(
+    connection: Connection, settings: OutboxSettings | None = None, *, now: datetime | None = None
+) -> datetime | None:
+    """Return the moment at which the next message or digest of a database is to be delivered.
+
+    It is the present, by the clock of the database, if one is due already. None means that nothing waits. A
+    message that a process is delivering counts from the end of its lease on.
+    """
+    for table in (TABLE, DIGESTS):
+        if await connection.columns(table) is None:
+            return None
+    rows = await connection.fetch(
+        f"SELECT min(due) FROM {TABLE} WHERE state = 'waiting' UNION ALL "
+        f"SELECT min(leased_until) FROM {TABLE} WHERE state = 'sending'"
+    )
+    present = now or datetime.now(UTC) + await time_ahead(connection)
+    # A text that is no time makes a message due at once.
+    found = [moment_of(text) or present for (text,) in rows if text is not None]
+    for digest in await gathering(connection):
+        is_due = digest.is_due(present, settings or OutboxSettings())
+        found.append(present if is_due or digest.due is None else digest.due)
+    return max(present, min(found)) if found else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+import msgspec
+
 from aioflow.errors import AioflowError
+from aioflow.relation import Relation
 
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -23,8 +25,7 @@ Delivery: TypeAlias = Literal["at-least-once", "at-most-once"]
 State: TypeAlias = Literal["waiting", "sending", "sent", "dead", "dropped"]
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A message for one channel. `key` never changes: every copy of one message carries it.
 
     `content` is plain JSON, made when the message was staged: nothing is looked up in data or templates
@@ -40,13 +41,19 @@ class Message:
     statement: str = ""
     created: datetime | None = None
     attempts: int = 0
-    progress: Mapping[str, Any] = field(default_factory=dict)
+    progress: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    quiet: str | None = None  # the hours in which it is not delivered
 
     @property
     def summary(self) -> str:
         """The receiver and the subject, for lists."""
-        to, about = self.content.get("to", ""), self.content.get("subject", "")
-        return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
+        return summary_of(self.content)
+
+
+def summary_of(content: Mapping[str, Any]) -> str:
+    """Return the receiver and the subject of a content, for lists."""
+    to, about = content.get("to") or "", content.get("subject") or ""
+    return " · ".join(filter(None, (", ".join(to) if isinstance(to, list) else str(to), str(about))))
 
 
 class DeliveryError(AioflowError):
@@ -120,6 +127,28 @@ class Sampling(Protocol):
         ...
 
 
+class ComposedContents(msgspec.Struct, frozen=True):
+    """The contents of the messages that a channel has composed, and its warnings about them."""
+
+    contents: list[dict[str, Any]]
+    warnings: list[str]
+
+
+@runtime_checkable
+class Composing(Protocol):
+    """A channel that composes digests: messages about rows that several runs have gathered."""
+
+    def compose(
+        self, account: str, recipe: Mapping[str, Any], relations: Sequence[Relation], doubt: str
+    ) -> ComposedContents:
+        """Return the contents of the messages about relations; on a worker thread.
+
+        `recipe` is plain JSON: all that the statement says of its messages. `doubt` is the reason why rows
+        may be wrong, if there is one. An AioflowError says why there can be no message.
+        """
+        ...
+
+
 class Cutoff:
     """The moment at which all deliveries of a courier are cut short. It can be brought forward."""
 
@@ -174,8 +203,7 @@ def told(cut: BaseException | None) -> DeliveryError | str | None:
     return said.said if isinstance(said, _Told) else None
 
 
-@dataclass(frozen=True)
-class _Told:
+class _Told(msgspec.Struct, frozen=True):
     """Wraps the word of a channel, since a cancellation may have a text of its own."""
 
     said: DeliveryError | str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast, get_args
+
+import msgspec
 
 from aioflow.messages.outbox.message import Delivery, Message
 from aioflow.relation import Row
@@ -18,14 +19,14 @@ from aioflow.state.system_tables import from_stamp
 DAMAGED = "damaged in the database"
 
 _SHOWN_CHARACTERS = 40
+_MESSAGE_COLUMNS = 11
 
 
 class DamageError(ValueError):
     """A row of the outbox is not as it was posted."""
 
 
-@dataclass(frozen=True)
-class OutboxAccount:
+class OutboxAccount(msgspec.Struct, frozen=True):
     """Where messages go to: a channel's account; one without a name is the default."""
 
     channel: str
@@ -35,8 +36,7 @@ class OutboxAccount:
         return f"{self.channel} {self.account}".strip()
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """The number of messages of an account that wait, the time of the next attempt, and the reason."""
 
     account: OutboxAccount
@@ -45,8 +45,7 @@ class Waiting:
     reason: str | None
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """The number of messages of an account that another process is delivering, and the end of its lease."""
 
     account: OutboxAccount
@@ -54,8 +53,7 @@ class Held:
     until: datetime | None
 
 
-@dataclass(frozen=True)
-class OutboxEntry:
+class OutboxEntry(msgspec.Struct, frozen=True):
     """A message with what became of it so far. Of one that is damaged it has as much as can be read."""
 
     message: Message
@@ -94,11 +92,12 @@ def message_of(row: Row) -> Message:
         created=_created(values["created"]),
         attempts=attempts,
         progress=_object("progress", values["progress"]),
+        quiet=row[10] if isinstance(row[10], str) else None,
     )
 
 
 def _created(text: str) -> datetime:
-    found = _moment(text)
+    found = moment_of(text)
     if found is None:
         raise DamageError(f"it was created at {_short(text)}, which is no time")
     return found
@@ -124,64 +123,71 @@ def _short(value: object) -> str:
 
 def entry_of(row: Row) -> OutboxEntry:
     """Return a message with what became of it, however damaged the row is."""
-    state, due, leased_by, leased_until, last_error, answer, sent_at = row[10:]
-    error = _text(last_error)
+    state, due, leased_by, leased_until, last_error, answer, sent_at = row[_MESSAGE_COLUMNS:]
+    error = text_of_cell(last_error)
     try:
-        message = message_of(row[:10])
+        message = message_of(row[:_MESSAGE_COLUMNS])
     except DamageError as damage:
-        message = _remains(row[:10])
+        message = _remains(row[:_MESSAGE_COLUMNS])
         if state in ("waiting", "sending"):
             error = f"{DAMAGED}: {damage}; the next delivery gives it up"
     return OutboxEntry(
         message,
-        _text(state) or "",
-        _moment(due),
-        _text(leased_by),
-        _moment(leased_until),
+        text_of_cell(state) or "",
+        moment_of(due),
+        text_of_cell(leased_by),
+        moment_of(leased_until),
         error,
-        _text(answer),
-        _moment(sent_at),
+        text_of_cell(answer),
+        moment_of(sent_at),
     )
 
 
 def waiting_of(row: Row) -> Waiting:
     channel, account, count, due, reason = row
     return Waiting(
-        OutboxAccount(_text(channel) or "", _text(account) or ""), count, _moment(due), _text(reason)
+        OutboxAccount(text_of_cell(channel) or "", text_of_cell(account) or ""),
+        count,
+        moment_of(due),
+        text_of_cell(reason),
     )
 
 
 def held_of(row: Row) -> Held:
     channel, account, count, until = row
-    return Held(OutboxAccount(_text(channel) or "", _text(account) or ""), count, _moment(until))
+    return Held(
+        OutboxAccount(text_of_cell(channel) or "", text_of_cell(account) or ""), count, moment_of(until)
+    )
 
 
 def _remains(row: Row) -> Message:
-    key, channel, account, content, delivery, run_id, statement, created, attempts, _ = row
+    key, channel, account, content, delivery, run_id, statement, created, attempts, _, _ = row
     try:
         kept = _object("content", content) if isinstance(content, str) else {}
     except DamageError:
         kept = {}
     return Message(
-        key=_text(key) or "",
-        channel=_text(channel) or "",
-        account=_text(account) or "",
+        key=text_of_cell(key) or "",
+        channel=text_of_cell(channel) or "",
+        account=text_of_cell(account) or "",
         content=kept,
-        delivery=cast(Delivery, _text(delivery) or ""),
-        run_id=_text(run_id) or "",
-        statement=_text(statement) or "",
-        created=_moment(created),
+        delivery=cast(Delivery, text_of_cell(delivery) or ""),
+        run_id=text_of_cell(run_id) or "",
+        statement=text_of_cell(statement) or "",
+        created=moment_of(created),
         attempts=attempts if isinstance(attempts, int) else 0,
     )
 
 
-def _text(value: object) -> str | None:
+def text_of_cell(value: object) -> str | None:
+    """Return a value of a column as text, whatever it is."""
     if value is None or isinstance(value, str):
         return value
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def _moment(value: object) -> datetime | None:
+def moment_of(value: object) -> datetime | None:
+    """Return the moment of a column, or None if it has none."""
     if not isinstance(value, str) or not value:
         return None
     try:

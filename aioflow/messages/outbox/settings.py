@@ -17,6 +17,8 @@ class OutboxSettings:
     retry_base_seconds: float = 5.0
     retry_most_seconds: float = 3600.0
     keep_days: float = 30.0  # for what was sent or dropped
+    digest_rows: int = 10_000  # that a digest gathers before it is composed early
+    digest_bytes: int = 8 * 1024 * 1024  # of such rows, as they are stored
 
     @property
     def delivery_seconds(self) -> float:
@@ -36,5 +38,7 @@ OUTBOX = Section(
         "retry_base_seconds": _time,
         "retry_most_seconds": _time,
         "keep_days": at_least(0, "a number of days"),
+        "digest_rows": at_least(1, "a whole number"),
+        "digest_bytes": at_least(1, "a size"),
     },
 )

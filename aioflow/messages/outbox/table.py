@@ -36,12 +36,12 @@ Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 
 STAGED = (
     *("key", "channel", "account", "content", "delivery", "state", "attempts", "created", "place", "due"),
-    *("progress", "run_id", "statement"),
+    *("progress", "run_id", "statement", "quiet"),
 )
 # Before every time: a new message is due at once, whatever the clocks of the processes say.
 AT_ONCE = ""
 
-_MESSAGE = "key, channel, account, content, delivery, run_id, statement, created, attempts, progress"
+_MESSAGE = "key, channel, account, content, delivery, run_id, statement, created, attempts, progress, quiet"
 _DETAILS = "state, due, leased_by, leased_until, last_error, answer, sent_at"
 _FREE = "leased_by = NULL, leased_until = NULL"
 # A value that is not a time, or too far ahead to have been set, would never come.
@@ -62,6 +62,8 @@ _TAKEN = (
 _NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 # A message that was given up because its process seemed dead, and then turns out to be delivered after all.
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
+# A message that waits for the end of its quiet hours only.
+_QUIET = "state = 'waiting' AND quiet IS NOT NULL AND last_error IS NULL AND due > {}"
 _KEYS_AT_ONCE = 32
 _CLOCKS_AGREE_SECONDS = 2.0
 
@@ -84,11 +86,7 @@ class OutboxTable:
 
     async def time_ahead(self) -> timedelta:
         """Return the lead of the database's clock over ours; zero if they agree to a second or two."""
-        ((value,),) = await self._fetch("SELECT {now}")
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        there = found if found.tzinfo else found.replace(tzinfo=UTC)
-        ahead = there - datetime.now(UTC)
-        return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
+        return await self.on(time_ahead)
 
     async def accounts(self, now: datetime, *, everything: bool = False) -> list[OutboxAccount]:
         """Return the accounts with messages to claim: those that are due, or `everything` that waits."""
@@ -156,6 +154,14 @@ class OutboxTable:
             f"state = 'waiting', attempts = attempts - 1, {_FREE}",
             "key = {} AND leased_by = {} AND state = 'sending'",
             *(key, owner),
+        )
+
+    async def put_off(self, key: str, owner: str, due: datetime) -> bool:
+        """Give a message back that was claimed and not touched, to be delivered at another time."""
+        return await self._changes(
+            f"state = 'waiting', attempts = attempts - 1, due = {{}}, {_FREE}",
+            "key = {} AND leased_by = {} AND state = 'sending'",
+            *(stamp(due), key, owner),
         )
 
     async def mark_sent(self, key: str, owner: str, answer: str, now: datetime) -> bool:
@@ -228,11 +234,19 @@ class OutboxTable:
             await self._change("last_error = {}", condition, error, *values)
 
     async def waiting(self, now: datetime) -> list[Waiting]:
-        """Return the messages that still wait, by account."""
+        """Return the messages that still wait, by account, without those in their quiet hours."""
+        condition = f"(state = 'waiting' AND NOT ({_QUIET})) OR ({_LOST})"
+        return await self._waiting(condition, stamp(now), *_due(now))
+
+    async def quiet(self, now: datetime) -> list[Waiting]:
+        """Return the messages that wait for the end of their quiet hours, by account."""
+        return await self._waiting(_QUIET, stamp(now))
+
+    async def _waiting(self, condition: str, *values: str) -> list[Waiting]:
         rows = await self._fetch(
             f"SELECT channel, account, count(*), min(due), max(last_error) FROM {OUTBOX} "
-            f"WHERE state = 'waiting' OR ({_LOST}) GROUP BY channel, account ORDER BY 1, 2",
-            *_due(now),
+            f"WHERE {condition} GROUP BY channel, account ORDER BY 1, 2",
+            *values,
         )
         return [waiting_of(row) for row in rows]
 
@@ -268,7 +282,7 @@ class OutboxTable:
         sql = f"SELECT {_MESSAGE}, {_DETAILS} FROM {OUTBOX} {excluded}ORDER BY created, place, key"
         async with self._using:
             connection = await self._opened()
-            async with aclosing(connection.select(_bound(connection.dialect, sql), but)) as found:
+            async with aclosing(connection.select(bound(connection.dialect, sql), but)) as found:
                 async for batch in found:
                     for row in () if isinstance(batch, Schema) else batch:
                         yield entry_of(row)
@@ -317,17 +331,18 @@ class OutboxTable:
 
         async def work(connection: Connection) -> int:
             async with connection.transaction("write"):
-                return await connection.run(_bound(connection.dialect, sql), values)
+                return await connection.run(bound(connection.dialect, sql), values)
 
-        return await self._on(work) == 1
+        return await self.on(work) == 1
 
     async def _run(self, sql: str, *values: Any) -> int:
-        return await self._on(lambda connection: connection.run(_bound(connection.dialect, sql), values))
+        return await self.on(lambda connection: connection.run(bound(connection.dialect, sql), values))
 
     async def _fetch(self, sql: str, *values: Any) -> list[Row]:
-        return await self._on(lambda connection: connection.fetch(_bound(connection.dialect, sql), values))
+        return await self.on(lambda connection: connection.fetch(bound(connection.dialect, sql), values))
 
-    async def _on(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def on(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do some work with the connection, which is for one caller at a time."""
         async with self._using:
             connection = await self._opened()
             try:
@@ -348,6 +363,15 @@ class OutboxTable:
         return self._connection
 
 
+async def time_ahead(connection: Connection) -> timedelta:
+    """Return the lead of the database's clock over ours; zero if they agree to a second or two."""
+    ((value,),) = await connection.fetch(bound(connection.dialect, "SELECT {now}"))
+    found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    there = found if found.tzinfo else found.replace(tzinfo=UTC)
+    ahead = there - datetime.now(UTC)
+    return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
+
+
 def as_json(content: Mapping[str, Any]) -> str:
     """Plain values as a text that every database can hold, whatever characters are in it."""
     return json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -364,7 +388,7 @@ def _progress(progress: Mapping[str, Any]) -> str:
     return json.dumps(progress, default=str, separators=(",", ":"))
 
 
-def _bound(dialect: Dialect, sql: str) -> str:
+def bound(dialect: Dialect, sql: str) -> str:
     """SQL with a placeholder for each `{}`, as the dialect writes them."""
     places = (dialect.placeholder.format(number) for number in range(1, sql.count("{}") + 1))
     return sql.format(*places, now=dialect.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -16,9 +16,11 @@ from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.chat.apprise_child import ChildCall
 from aioflow.messages.chat.channel import answered, unknown_secrets
 from aioflow.messages.chat.settings import has_password
-from aioflow.messages.outbox.message import DeliveryError, Message, text_of
+from aioflow.messages.outbox.contributions import kept_rows
+from aioflow.messages.outbox.message import ComposedContents, DeliveryError, Message, text_of
 from aioflow.messages.sms.gateway import Gateway, Text
 from aioflow.messages.sms.settings import PHONE, PhoneSettings, phone_number
+from aioflow.relation import Relation
 
 KIND = "phone"
 _SAMPLE = "A test of aioflow: plans can send text messages."
@@ -109,6 +111,17 @@ class PhoneChannel:
         if to is None:
             raise InputError(f"say to which number {KIND}.{account} is to send, with --to +491511234567")
         return [{"to": phone_number(to), "text": _SAMPLE}]
+
+    def compose(
+        self, account: str, recipe: Mapping[str, Any], relations: Sequence[Relation], doubt: str
+    ) -> ComposedContents:
+        """Return the contents for each number about a relation that was gathered."""
+        from aioflow.messages.content.short_text import TextMessages
+
+        messages = TextMessages.of_recipe(*self._accounts.find(account), recipe)
+        messages.doubt = doubt
+        with kept_rows(relations) as kept:
+            return ComposedContents(messages.for_relation(*kept[0]), messages.warnings)
 
     async def deliver(self, message: Message) -> str:
         """Have a text message sent."""

@@ -12,6 +12,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+import msgspec
+
 from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
 from aioflow.messages.accounts import fill_in_address
@@ -35,8 +37,7 @@ _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_
 _UNCERTAIN = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """What is sent: the number, the text, and the key that every copy carries."""
 
     to: str
@@ -205,8 +206,7 @@ class Gateway:
             await session.close()
 
 
-@dataclass
-class _Progress:
+class _Progress(msgspec.Struct):
     """How far an exchange came."""
 
     is_sent: bool = False

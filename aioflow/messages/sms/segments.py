@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Literal, TypeAlias
+
+import msgspec
 
 Encoding: TypeAlias = Literal["GSM-7", "UCS-2"]
 
@@ -26,8 +27,7 @@ _JOINER = "\u200d"
 _CONTROLS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class _Room:
+class _Room(msgspec.Struct, frozen=True):
     """The places of a segment that is alone, and of one of several."""
 
     alone: int

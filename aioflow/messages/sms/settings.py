@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.errors import InputError
+from aioflow.messages.timing import quiet_setting
 
 _URL = re.compile(r"secret:[A-Za-z_][\w-]*|[A-Za-z][\w+.-]*://\S*")
 _METHOD = re.compile(r"[A-Z]+")
@@ -41,6 +42,7 @@ class PhoneSettings:
     allow: tuple[str, ...] = ()  # numbers that may come from data: `+49*` or whole ones
     most_segments: int = 4
     too_long: Literal["cut", "split"] = "cut"
+    quiet: str | None = None  # hours in which nothing is delivered
 
     @property
     def is_plain(self) -> bool:
@@ -118,5 +120,6 @@ PHONE = Section[Any](
         "total_seconds": more_than_nothing("a time"),
         "allow": _numbers,
         "most_segments": at_least(1, "a whole number"),
+        "quiet": quiet_setting,
     },
 )

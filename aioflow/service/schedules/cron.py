@@ -8,8 +8,10 @@ match), and none has the year, the fifth field as a year, or the position of a m
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from calendar import monthrange
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 
 import msgspec
 
@@ -35,6 +37,7 @@ class CronField(msgspec.Struct, frozen=True):
 
     values: tuple[int, ...]
     begins_with_star: bool = False
+    has_star: bool = False
     has_step: bool = False
 
     @property
@@ -44,7 +47,7 @@ class CronField(msgspec.Struct, frozen=True):
 
     @property
     def follows_elapsed_time(self) -> bool:
-        return self.begins_with_star or self.has_step
+        return self.has_star or self.has_step
 
 
 class _FieldKind(msgspec.Struct, frozen=True):
@@ -62,8 +65,8 @@ _WEEKDAY = _FieldKind("weekday", 0, 7, WEEKDAYS)
 _YEAR = _FieldKind("year", FIRST_YEAR, LAST_YEAR)
 _KINDS = (_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY, _YEAR)
 
-ANY_WEEKDAY = CronField(tuple(range(7)), begins_with_star=True)
-ANY_YEAR = CronField(tuple(range(FIRST_YEAR, LAST_YEAR + 1)), begins_with_star=True)
+ANY_WEEKDAY = CronField(tuple(range(7)), begins_with_star=True, has_star=True)
+ANY_YEAR = CronField(tuple(range(FIRST_YEAR, LAST_YEAR + 1)), begins_with_star=True, has_star=True)
 
 _FIELD = re.compile(r"\S+")
 _PART = re.compile(r"(?P<first>\*|[^-/]+)(?:-(?P<last>[^-/]+))?(?:/(?P<step>[^-/]+))?")
@@ -103,20 +106,12 @@ class CronLine(msgspec.Struct, frozen=True):
 
     def dates_from(self, start: date) -> Iterator[date]:
         """Yield the dates from a day on that match, until the last year of the line."""
-        day = max(start, date(self.year.values[0], 1, 1))
-        while day.year <= self.year.values[-1]:
-            if day.year not in self.year.values:
-                day = date(day.year + 1, 1, 1)
-            elif day.month not in self.month.values:
-                day = _next_month(day)
-            else:
-                if self._matches_day(day):
-                    yield day
-                day += timedelta(days=1)
-
-
-def _next_month(day: date) -> date:
-    return date(day.year, day.month + 1, 1) if day.month < 12 else date(day.year + 1, 1, 1)
+        for year in self.year.values[bisect_left(self.year.values, start.year) :]:
+            for month in self.month.values:
+                if (year, month) < (start.year, start.month):
+                    continue
+                days = (date(year, month, day + 1) for day in range(monthrange(year, month)[1]))
+                yield from (day for day in days if day >= start and self._matches_day(day))
 
 
 def parse_cron(text: str) -> CronLine:
@@ -136,13 +131,33 @@ def parse_cron(text: str) -> CronLine:
         kind.name: _parse_field(each[0], each.start(), kind) for each, kind in zip(found, kinds, strict=False)
     }
     line = CronLine(**fields)
-    if not any(True for _ in line.dates_from(date(line.year.values[0], 1, 1))):
+    if not _has_dates(line):
+        in_other_years = _has_dates(msgspec.structs.replace(line, year=ANY_YEAR))
+        reason = "none of its years has such a day" if in_other_years else "no month of it has such a day"
         raise SettingError(
-            f"{text.strip()!r} never comes: no month of it has such a day",
+            f"{text.strip()!r} never comes: {reason}",
             setting="schedule",
-            offset=found[2].start(),
+            offset=found[-1 if in_other_years else 2].start(),
         )
     return line
+
+
+def _has_dates(line: CronLine) -> bool:
+    return any(True for _ in line.dates_from(date(line.year.values[0], 1, 1)))
+
+
+def remarks(text: str) -> list[str]:
+    """Return remarks on a line without mistakes, where it may not mean what it says: `*/90 * * * *`."""
+    found = []
+    for field, kind in zip(text.split(), _KINDS[:4], strict=False):
+        for part in field.split(","):
+            _, slash, step = part.partition("/")
+            if slash and _NUMBER.fullmatch(step) and int(step) > kind.last - kind.first:
+                found.append(
+                    f"{kind.name}: the step of {part} is longer than the range, which starts anew each time: "
+                    "write every 90m or the like for a time between runs"
+                )
+    return found
 
 
 def _parse_shorthand(text: str) -> CronLine:
@@ -164,7 +179,7 @@ def _parse_field(text: str, offset: int, kind: _FieldKind) -> CronField:
         at += len(part) + 1
     if kind is _WEEKDAY:
         values = {value % 7 for value in values}
-    return CronField(tuple(sorted(values)), text.startswith("*"), "/" in text)
+    return CronField(tuple(sorted(values)), text.startswith("*"), "*" in text, "/" in text)
 
 
 def _parse_part(text: str, offset: int, kind: _FieldKind) -> set[int]:
@@ -179,7 +194,7 @@ def _parse_part(text: str, offset: int, kind: _FieldKind) -> set[int]:
         last = (
             first
             if found["last"] is None
-            else _end_of_range(found["last"], offset + found.start("last"), kind)
+            else _end_of_range(found["last"], offset + found.start("last"), kind, first)
         )
     elif found["last"] is not None:
         raise _mistake(f"{text!r} is no range: write numbers, or * alone", offset, kind)
@@ -210,10 +225,11 @@ def _value(text: str, offset: int, kind: _FieldKind) -> int:
     return value
 
 
-def _end_of_range(text: str, offset: int, kind: _FieldKind) -> int:
-    value = _value(text, offset, kind)
-    # In fri-sun the Sunday is the one at the end of the week.
-    return 7 if kind is _WEEKDAY and value == 0 and text.lower() == WEEKDAYS[0] else value
+def _end_of_range(text: str, offset: int, kind: _FieldKind, first: int) -> int:
+    # In fri-sun the Sunday is the one at the end of the week; sun-sun is one day.
+    if kind is _WEEKDAY and first > 0 and text.lower() == WEEKDAYS[0]:
+        return 7
+    return _value(text, offset, kind)
 
 
 def _step(text: str, offset: int, kind: _FieldKind) -> int:

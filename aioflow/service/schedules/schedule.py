@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from itertools import dropwhile
 from pathlib import Path
 from typing import TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -19,8 +18,11 @@ from aioflow.values.quantities import seconds
 
 _EVERY = "every"
 _LEAST_SECONDS = 1.0
+_MOST_SECONDS = 3660 * 86_400.0
 # A local day lies within this of the day in UTC, also where clocks skip or repeat a day.
 _LONGEST_SHIFT = timedelta(days=2)
+_HOUR = timedelta(hours=1)
+_MINUTES = tuple(timedelta(minutes=minute) for minute in range(60))
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -72,6 +74,12 @@ def parse_schedule(text: str, zone: str | None = None) -> Schedule:
 
 
 def _interval(text: str) -> Interval:
+    if text.isdecimal():
+        raise SettingError(
+            f"every {text}: the unit is missing: write every {text}m, or s, h or d",
+            setting="schedule",
+            offset=len(_EVERY) + 1,
+        )
     try:
         length = seconds(text)
     except InputError as error:
@@ -79,6 +87,10 @@ def _interval(text: str) -> Interval:
     if length < _LEAST_SECONDS:
         raise SettingError(
             f"every {text}: an interval is at least one second", setting="schedule", offset=len(_EVERY) + 1
+        )
+    if length > _MOST_SECONDS:
+        raise SettingError(
+            f"every {text}: an interval is at most ten years", setting="schedule", offset=len(_EVERY) + 1
         )
     return Interval(length)
 
@@ -120,31 +132,45 @@ def _interval_times(rule: Interval, moment: datetime, start: datetime) -> Iterat
 
 def _cron_times(line: CronLine, moment: datetime, zone: tzinfo) -> Iterator[datetime]:
     """Yield the times of a line after a moment, each once and in order."""
+    latest = moment
+    for each in _ordered_times(line, moment, zone):
+        if each > latest:
+            yield each
+            latest = each
+
+
+def _ordered_times(line: CronLine, moment: datetime, zone: tzinfo) -> Iterator[datetime]:
+    """Yield the times of a line in order; those before the moment are not all left out."""
     pending: list[datetime] = []
     for day in line.dates_from((moment - _LONGEST_SHIFT).date()):
+        offset = fixed_offset(day, zone)
+        if offset is not None:
+            # All times of the days before have come when such a day begins.
+            yield from pending
+            pending = []
+            yield from _times_of_fixed_day(line, day, offset, moment)
+            continue
         # The first times of a day can come before the last ones of the day before it, if clocks are set back
         # over midnight; no time of a later day comes before these.
         settled = datetime.combine(day, time(), UTC) - timedelta(days=1)
         ready = [each for each in pending if each < settled]
         yield from ready
-        pending = sorted({*pending[len(ready) :], *_times_of_day(line, day, zone, moment)})
+        pending = sorted({*pending[len(ready) :], *_times_of_changing_day(line, day, zone)})
     yield from pending
 
 
-def _times_of_day(line: CronLine, day: date, zone: tzinfo, moment: datetime) -> Iterator[datetime]:
-    offset = fixed_offset(day, zone)
-    times = (
-        datetime.combine(day, time(hour, minute))
-        for hour in line.hour.values
-        for minute in line.minute.values
-    )
-    if offset is not None:
-        shift = offset
-        found = (each.replace(tzinfo=UTC) - shift for each in times)
-        yield from dropwhile(lambda each: each <= moment, found)
-        return
-    for each in times:
-        yield from (found for found in _moments(line, each, zone) if found > moment)
+def _times_of_fixed_day(line: CronLine, day: date, offset: timedelta, moment: datetime) -> Iterator[datetime]:
+    for hour in line.hour.values:
+        start = datetime.combine(day, time(hour), UTC) - offset
+        if start + _HOUR > moment:
+            for minute in line.minute.values:
+                yield start + _MINUTES[minute]
+
+
+def _times_of_changing_day(line: CronLine, day: date, zone: tzinfo) -> Iterator[datetime]:
+    for hour in line.hour.values:
+        for minute in line.minute.values:
+            yield from _moments(line, datetime.combine(day, time(hour, minute)), zone)
 
 
 def _moments(line: CronLine, local: datetime, zone: tzinfo) -> list[datetime]:

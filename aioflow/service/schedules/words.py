@@ -67,7 +67,7 @@ def _days(line: CronLine) -> str:
     weekday = "" if line.weekday.is_any else _weekdays(line.weekday.values)
     if not (day and weekday):
         return day or (weekday and f"on {weekday}")
-    return f"{day} or on {weekday}" if line.either_day else f"{day}, if it is one of {weekday}"
+    return f"{day} or on {weekday}" if line.either_day else f"{day}, only on {weekday}"
 
 
 def _weekdays(values: Sequence[int]) -> str:

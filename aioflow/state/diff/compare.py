@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, compress
+from itertools import chain, compress, repeat
+from operator import not_
+
+import msgspec
 
 from aioflow.errors import InputError
 from aioflow.relation import Batch, Row, Schema, identities, identity, is_empty, picker
@@ -18,8 +20,9 @@ from aioflow.runtime.disk import DiskThread
 from aioflow.runtime.memory import MemoryBudget, Spillable
 from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer, off_loop
 from aioflow.state.diff.judgement import Absence, Judgement, RowCounts
+from aioflow.state.diff.log import Sighting, changed_note
+from aioflow.state.diff.settings import CHANGES, OLD, ChangeOrigin, DiffSpec, changed_schema
 from aioflow.state.diff.snapshot import SameKeyError, StoredRows, TableSnapshot, key_text
-from aioflow.state.diff.spec import CHANGES, OLD, DiffSpec, changed_schema
 from aioflow.state.diff.suspects import NEW, Suspect, fingerprint, read_held, read_suspect
 from aioflow.state.diff.write import DiffWrite
 from aioflow.state.driver import Connection
@@ -30,8 +33,7 @@ from aioflow.wholeness import Marks, Reason
 _MANY_ROWS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
+class _Missing(msgspec.Struct, frozen=True):
     """A row that is gone from the relation, with the fingerprint of its key."""
 
     row: Row
@@ -42,7 +44,12 @@ class _Missing:
 
 
 async def open_difference(
-    connection: Connection, spec: DiffSpec, schema: Schema | None, where: str, memory: MemoryBudget
+    connection: Connection,
+    spec: DiffSpec,
+    schema: Schema | None,
+    where: str,
+    memory: MemoryBudget,
+    origin: ChangeOrigin,
 ) -> Difference | None:
     """Read a table to compare a relation with it. Return None when there is nothing at all.
 
@@ -54,7 +61,7 @@ async def open_difference(
     if schema is None:
         return None
     before = await read_suspect(connection, spec.table)
-    difference = Difference(spec, schema, rows, where, memory, before)
+    difference = Difference(spec, schema, rows, where, memory, before, origin)
     try:
         difference.write.read_after = await latest_commit(connection)
         await difference.read_table(connection)
@@ -79,6 +86,7 @@ class Difference:
         where: str,
         memory: MemoryBudget,
         before: Suspect | None,
+        origin: ChangeOrigin,
     ) -> None:
         names = schema.names
         key = spec.key_of(names)
@@ -107,7 +115,7 @@ class Difference:
         self._rows = 0  # how many tuples came
         self._known = 0  # how many rows of the table were seen in the relation
         self._tells_new = True
-        self.write = DiffWrite(where, spec, rows, schema, memory)
+        self.write = DiffWrite(where, spec, rows, schema, memory, origin)
         self.table_schema = rows.schema or schema
         self._structures: tuple[Spillable, ...] = (
             *(self._snapshot, self._new_keys, self._held, self._untold),
@@ -262,9 +270,8 @@ class Difference:
                 filled.add_new(keys(same), same)
                 self._untold.add_new(self._keys(same), same)
             for batch in self._snapshot.unseen():
-                self._silent.append(
-                    [row for key, row in zip(keys(batch), batch, strict=True) if key in filled]
-                )
+                same = [row for key, row in zip(keys(batch), batch, strict=True) if key in filled]
+                self._silent.append([(*row, False, False) for row in same])
             self._known += self._snapshot.see(lambda batch: [key in filled for key in keys(batch)])
 
     def _add(self, keys: Sequence[Hashable], rows: Batch, again: Batch) -> None:
@@ -283,19 +290,19 @@ class Difference:
         written: Batch = []
         if judgement is not None and judgement.vanished:
             rows = _with_old_values(rows, old, [self._names.index(name) for name in judgement.vanished])
-        filled, nulled = self._silent_places(judgement)
+        filled, nulled, started = self._silent_places(judgement)
         before = identities([row[:width] for row in old])
         for row, stored, now, then in zip(rows, old, identities(rows), before, strict=True):
             if now == then:
                 continue
-            written.append((*row, *stored))
+            differing = [at for at in self._counted if now[at] != then[at] and at not in started]
             names = [
                 self._names[at]
-                for at in self._counted
-                if now[at] != then[at]
-                and not (at in filled and is_empty(stored[at]))
-                and not (at in nulled and is_empty(row[at]))
+                for at in differing
+                if not (at in filled and is_empty(stored[at])) and not (at in nulled and is_empty(row[at]))
             ]
+            logged = names or [self._names[at] for at in differing]
+            written.append((*row, *stored, changed_note(logged, told=bool(names))))
             if names:
                 changed.append(self._arranged((*row, *self._pick_old(stored), ", ".join(names))))
         if written:
@@ -303,13 +310,18 @@ class Difference:
         if changed:
             self._changes.append(changed)
 
-    def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int]]:
-        """Return the columns whose values may appear, and those whose values may vanish, silently."""
+    def _silent_places(self, judgement: Judgement | None) -> tuple[set[int], set[int], set[int]]:
+        """Return the columns whose values appear silently, those whose values vanish so, and new columns.
+
+        A column that the table gets only now has its baseline in this run.
+        """
         before = self._before.columns if self._before is not None else ()
-        # A column that the table gets only now has its baseline in this run.
-        filled = {place for place, name in enumerate(self._names) if name in (*before, *self._stored.missing)}
         nulls = judgement.silent_nulls if judgement is not None else ()
-        return filled, {place for place, name in enumerate(self._names) if name in nulls}
+        filled, nulled, started = (
+            {place for place, name in enumerate(self._names) if name in names}
+            for names in (before, nulls, self._stored.missing)
+        )
+        return filled, nulled, started
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -403,7 +415,9 @@ class Difference:
         reasons = self._reasons(reason, added)
         self._tells_new = judgement.tells_new
         suspect = judgement.suspect(found, gone, added, reasons, run_id, now, awaits=awaits)
-        self.write.finish(found.total, suspect, forgets=self._before is not None)
+        is_baseline = self.is_first and not judgement.tells_new
+        sighting = Sighting(self.is_first, is_baseline, judgement.is_whole, not gone)
+        self.write.finish(found.total, suspect, sighting, forgets=self._before is not None)
         return suspect
 
     def _missing(self, judgement: Judgement, now: datetime, counts: bool) -> Iterator[list[_Missing]]:
@@ -429,8 +443,8 @@ class Difference:
             gone += len(kept)
             self.write.hold([(self._spec.table, each.key, *_entry(each.absence)) for each in held])
             deleted = [each for each in missing if not holds or each.is_settled]
-            self.write.delete([each.row for each in deleted if not (quiet and each.is_settled)])
-            self._silent.append([each.row for each in deleted if quiet and each.is_settled])
+            self.write.delete(_noted([each for each in deleted if not (quiet and each.is_settled)], True))
+            self._silent.append(_noted([each for each in deleted if quiet and each.is_settled], False))
         return gone
 
     def _waits(self, judgement: Judgement) -> bool:
@@ -483,12 +497,20 @@ class Difference:
         if not self._tells_new:
             return
         for batch in self.write.inserts():
-            if len(self._untold):
-                batch = list(compress(batch, [key not in self._untold for key in self._keys(batch)]))
-            if self._before is not None:
-                batch = list(compress(batch, [not is_old for is_old in self._taken_over(batch)]))
-            if batch:
-                yield batch
+            told = list(compress(batch, self._are_told(batch))) if self._knows_some else batch
+            if told:
+                yield told
+
+    @property
+    def _knows_some(self) -> bool:
+        """Return whether some rows that are new to the table may be no news."""
+        return self._before is not None or bool(len(self._untold))
+
+    def _are_told(self, batch: Batch) -> list[bool]:
+        """Return for each new row whether it is news."""
+        untold = self._untold.known(self._keys(batch)) if len(self._untold) else repeat(False)
+        taken_over = self._taken_over(batch) if self._before is not None else repeat(False)
+        return [not (one or other) for one, other, _ in zip(untold, taken_over, batch, strict=False)]
 
     def _taken_over(self, batch: Batch) -> list[bool]:
         """Return for each new row whether a person has said that it is an old one under another key."""
@@ -506,9 +528,16 @@ class Difference:
             yield list(map(self._stored.in_table_order, batch))
 
     def take_over_silently(self) -> None:
-        """Stage the rows that are deleted without a message, after everything was told."""
+        """Stage the rows that are deleted and inserted without a message, after everything was told."""
         for batch in self._silent.batches():
             self.write.delete(batch)
+        if not self._tells_new:
+            self.write.quieten_inserts()
+        elif self._knows_some:
+            for batch in self.write.take_inserts():
+                are_told = self._are_told(batch)
+                self.write.insert(list(compress(batch, are_told)))
+                self.write.insert_quietly(list(compress(batch, map(not_, are_told))))
 
     # --- keys -----------------------------------------------------------------------------------
 
@@ -528,6 +557,11 @@ def _places(wanted: Schema, schema: Schema, key: Sequence[str]) -> list[int]:
     before = [f"{OLD}{name}" for name in schema.names if name not in key]
     place = {name: at for at, name in enumerate((*schema.names, *before, CHANGES))}
     return [place[name] for name in wanted.names]
+
+
+def _noted(missing: Sequence[_Missing], told: bool) -> Batch:
+    """Return rows that are gone, each followed by whether that is told, and whether it was held."""
+    return [(*each.row, told, each.was_held) for each in missing]
 
 
 def _entry(absence: Absence) -> tuple[int, str]:

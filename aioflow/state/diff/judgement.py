@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from aioflow.state.diff.spec import DiffSpec
+import msgspec
+
+from aioflow.state.diff.settings import DiffSpec
 from aioflow.state.diff.suspects import NEW, Confirmation, Suspect
 from aioflow.state.system_tables import from_stamp, stamp
 from aioflow.values.quantities import count_text
@@ -18,8 +19,7 @@ _ABOUT_AS_MANY = 0.5
 _PUNCTUALITY = 0.95
 
 
-@dataclass(frozen=True)
-class RowCounts:
+class RowCounts(msgspec.Struct, frozen=True):
     """Numbers of rows: of the table, of the relation, in both, and only in the relation."""
 
     total: int
@@ -32,8 +32,7 @@ class RowCounts:
         return self.total - self.known
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(msgspec.Struct, frozen=True):
     """The number of counting runs in which a row was missing, and the moment of the latest."""
 
     runs: int = 0

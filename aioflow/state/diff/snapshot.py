@@ -9,8 +9,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
@@ -255,8 +256,7 @@ def _told() -> Iterator[None]:
 _LONGEST_SHOWN = 80
 
 
-@dataclass(frozen=True)
-class StoredRows:
+class StoredRows(msgspec.Struct, frozen=True):
     """How rows of a table are read: the relation's attributes, other columns of the table, the row's id.
 
     `columns` is None while there is no such table. Attributes without a column are read as null.
@@ -285,20 +285,21 @@ class StoredRows:
         """Return the attributes of the table."""
         if self.columns is None:
             return None
-        return Schema(self._column_names, tuple(column.kind for column in self.columns))
+        return Schema(self.column_names, tuple(column.kind for column in self.columns))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the attributes of the relation for which the table has no column."""
-        return tuple(name for name in self.names if name not in self._column_names)
+        return tuple(name for name in self.names if name not in self.column_names)
 
     @property
     def others(self) -> tuple[str, ...]:
         """Return the columns of the table that the relation does not have."""
-        return tuple(name for name in self._column_names if name not in self.names)
+        return tuple(name for name in self.column_names if name not in self.names)
 
     @property
-    def _column_names(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
+        """Return the columns of the table, in its order."""
         return tuple(column.name for column in self.columns or ())
 
     def check(self, key: Sequence[str], evolve: bool) -> None:
@@ -309,7 +310,7 @@ class StoredRows:
             if name in self.missing:
                 raise SettingError(
                     f"the table {self.table!r} has no column {name!r}"
-                    f"{suggestion(name, self._column_names)} (there are: {', '.join(self._column_names)})",
+                    f"{suggestion(name, self.column_names)} (there are: {', '.join(self.column_names)})",
                     setting="key",
                 )
         if self.missing and not evolve:
@@ -357,7 +358,7 @@ class StoredRows:
     def dialect(self, connection: Connection) -> Dialect:
         """Return the dialect for this table."""
         try:
-            return connection.dialect.beside((*self.names, *self._column_names))
+            return connection.dialect.beside((*self.names, *self.column_names))
         except ValueError as error:
             raise SettingError(f"the table {self.table!r} cannot be compared: {error}") from None
 
@@ -365,7 +366,7 @@ class StoredRows:
     def in_table_order(self) -> Callable[[Row], Row]:
         """Return a function that takes the table's own columns of a row that was read."""
         read = (*self.names, *self.others)
-        return picker([read.index(name) for name in self._column_names])
+        return picker([read.index(name) for name in self.column_names])
 
 
 def key_text(names: Sequence[str], values: Row) -> str:

@@ -7,13 +7,15 @@ uncertain changes are neither stored nor told until a whole run, repetition or a
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.relation import Batch, Document, Relation, Row, Schema, decimal_of, identity
 from aioflow.state.driver import Connection
@@ -21,10 +23,6 @@ from aioflow.state.health import accept_baseline
 from aioflow.state.system_tables import HELD, SUSPECTS, from_stamp, stamp
 from aioflow.values.quantities import count_text
 from aioflow.wholeness import Reason
-
-SHARE = 0.3
-CONFIRMING_RUNS = 3
-APART_SECONDS = 24 * 3600.0
 
 # What a person has said of a suspect: nothing, that it is true, or that it is to be applied without a word.
 Confirmation: TypeAlias = Literal["", "tell", "quiet"]
@@ -41,8 +39,7 @@ _LONGEST_EXPONENT = 10_000
 HELD_COLUMNS = ("table_name", "row_key", "runs", "counted")
 
 
-@dataclass(frozen=True)
-class Suspect:
+class Suspect(msgspec.Struct, frozen=True):
     """The changes held back from a table since `noticed`. `run_id` and `seen` are of the latest run.
 
     `gone`, `added` and `changed` count rows that were neither stored nor told; `columns` are those that went
@@ -94,6 +91,17 @@ def _seems(count: int) -> str:
 def fingerprint(row: Row) -> str:
     """Return a short text, the same in every process for tuples that are equal."""
     return blake2b(_text(row).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def fingerprints(rows: Sequence[Row]) -> list[str]:
+    """Return the `fingerprint` of each row, which is fast for rows of texts."""
+    if not all(map(_ONLY_TEXTS.issuperset, (map(type, row) for row in rows))):
+        return list(map(fingerprint, rows))
+    texts = (f"({','.join([f'{len(part) + 4}:str {part}' for part in row])})" for row in rows)
+    return [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
+
+
+_ONLY_TEXTS = frozenset({str})
 
 
 def _text(row: Row) -> str:
@@ -244,26 +252,3 @@ def _confirmation(text: str) -> tuple[Confirmation, tuple[str, ...]]:
     found, _, columns = text.partition(" ")
     kind: Confirmation = "quiet" if found == "quiet" else "tell" if found == "tell" else ""
     return kind, tuple(json.loads(columns)) if kind else ()
-
-
-class EmptyBaseline:
-    """A `Write` for a table that does not exist yet: its baseline is known, and has no rows."""
-
-    whole = True
-    is_empty = False
-
-    def __init__(self, where: str, suspect: Suspect) -> None:
-        self.where = where
-        self._suspect = suspect
-
-    def seal(self) -> None:
-        """It is all there."""
-
-    async def apply(self, connection: Connection) -> None:
-        await write_suspect(connection, self._suspect)
-
-    def forget(self) -> None:
-        """It holds nothing."""
-
-    def close(self) -> None:
-        """It holds nothing."""

@@ -1,15 +1,26 @@
-"""The writes of a comparison: rows that are new, changed or gone, and what is held back."""
+"""The writes of a comparison: rows that are new, changed or gone, their log, and what is held back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from itertools import chain
 
 from aioflow.relation import Batch, Row, Schema, identities, picker
+from aioflow.runtime.disk import DiskThread
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeySet, OwnedItems, RowBuffer, off_loop, walk
+from aioflow.state.diff.log import (
+    ChangeEncoder,
+    LoggedTable,
+    Sighting,
+    TableTimes,
+    forget_old,
+    track_table,
+    write_changes,
+)
+from aioflow.state.diff.settings import ChangeOrigin, DiffSpec
 from aioflow.state.diff.snapshot import StoredRows, key_text
-from aioflow.state.diff.spec import DiffSpec
 from aioflow.state.diff.suspects import HELD_COLUMNS, Suspect, forget_held, forget_suspect, write_suspect
 from aioflow.state.driver import ColumnNeed, Connection, quote_name
 from aioflow.state.errors import ConflictError
@@ -28,7 +39,13 @@ class DiffWrite:
     whole = True
 
     def __init__(
-        self, where: str, spec: DiffSpec, rows: StoredRows, schema: Schema, memory: MemoryBudget
+        self,
+        where: str,
+        spec: DiffSpec,
+        rows: StoredRows,
+        schema: Schema,
+        memory: MemoryBudget,
+        origin: ChangeOrigin,
     ) -> None:
         key = spec.key_of(schema.names)
         self.where = where
@@ -42,14 +59,18 @@ class DiffWrite:
         self._pick_key = picker(self._key_places)
         self._settable = [name for name in schema.names if name not in key]
         self._memory = memory
+        self._origin = origin
         self._needs: list[ColumnNeed] = []
         self._inserts = RowBuffer(memory)
-        self._updates = RowBuffer(memory)  # each row: the new values, then the row as it was read
-        self._deletes = RowBuffer(memory)  # as they were read
+        self._quiet_inserts = RowBuffer(memory)  # which are not told
+        self._updates = RowBuffer(memory)  # each row: the new values, the row as it was read, a note
+        self._logged_updates = 0
+        self._deletes = RowBuffer(memory)  # as they were read, then whether each is told and was held
         self._held = RowBuffer(memory)  # keys of rows that are neither stored nor deleted
         self._held_keys = KeySet(memory)
         self.read_after: str | None = None  # the latest commit of aioflow's before the table was read
         self._total = 0
+        self._sighting = Sighting()
         self._suspect: Suspect | None = None
         self._keeps_held = False
         self._forgets = False
@@ -58,24 +79,44 @@ class DiffWrite:
     @property
     def is_on_disk(self) -> bool:
         """Whether rows that are staged, or keys of those held back, are on disk."""
-        structures = (self._inserts, self._updates, self._deletes, self._held, self._held_keys)
-        return any(structure.is_on_disk for structure in structures)
+        return any(structure.is_on_disk for structure in (*self._buffers, self._held_keys))
+
+    @property
+    def disk(self) -> DiskThread:
+        return self._memory.disk
+
+    @property
+    def _buffers(self) -> tuple[RowBuffer, ...]:
+        return self._inserts, self._quiet_inserts, self._updates, self._deletes, self._held
 
     # --- staging --------------------------------------------------------------------------------
 
     def insert(self, rows: Batch) -> None:
+        if not rows:
+            return
         observe(self._needs, self._schema, rows)
         self._inserts.append(rows)
 
     def update(self, rows: Batch) -> None:
-        """Stage rows of new values, each followed by the row that was read."""
+        """Stage rows of new values, each followed by the row that was read, and by a `changed_note`."""
         observe(self._needs, self._schema, [row[: len(self._schema)] for row in rows])
+        self._logged_updates += sum(1 for row in rows if row[-1])
         self._updates.append(rows)
 
     def delete(self, rows: Batch) -> None:
-        """Stage the deletion of rows that were read."""
+        """Stage the deletion of rows that were read, each followed by whether it is told and was held."""
         if rows:
             self._deletes.append(rows)
+
+    def insert_quietly(self, rows: Batch) -> None:
+        """Stage rows that are inserted without a message."""
+        if rows:
+            observe(self._needs, self._schema, rows)
+            self._quiet_inserts.append(rows)
+
+    def quieten_inserts(self) -> None:
+        """Have all rows inserted without a message."""
+        self._inserts, self._quiet_inserts = self._quiet_inserts, self._inserts
 
     def hold(self, keys: Batch) -> None:
         """Hold back rows by their keys, as the system table has them. Each counts once."""
@@ -108,24 +149,27 @@ class DiffWrite:
         for batch in self._updates.batches():
             yield [row[:width] for row in batch]
 
-    def finish(self, total: int, suspect: Suspect | None, *, forgets: bool) -> None:
+    def finish(self, total: int, suspect: Suspect | None, sighting: Sighting, *, forgets: bool) -> None:
         """End the comparison. The table had `total` rows; `suspect` is noted, or an older one forgotten."""
-        self._total, self._suspect, self._forgets = total, suspect, forgets
+        self._total, self._suspect, self._sighting, self._forgets = total, suspect, sighting, forgets
         self._finished = True
 
     def hold_everything(self, suspect: Suspect) -> None:
         """End a comparison of which nothing is believed: only that is noted."""
         self.close()
         self._suspect, self._keeps_held, self._needs = suspect, True, []
-        self._inserts, self._updates, self._deletes = (RowBuffer(self._memory) for _ in range(3))
+        self._inserts, self._quiet_inserts = RowBuffer(self._memory), RowBuffer(self._memory)
+        self._updates, self._deletes = RowBuffer(self._memory), RowBuffer(self._memory)
+        self._logged_updates = 0
         self._finished = True
 
     # --- as a Write -----------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        staged = len(self._inserts) + len(self._updates) + len(self._deletes)
-        return not self._finished or not (staged or self._suspect or self._forgets)
+        staged = self._insert_count + len(self._updates) + len(self._deletes)
+        # A whole run notes that it has seen the rows, also where none has changed.
+        return not self._finished or not (staged or self._suspect or self._forgets or self._sighting.is_whole)
 
     def seal(self) -> None:
         """Do nothing: it counts as a whole."""
@@ -134,14 +178,48 @@ class DiffWrite:
         await self._check_inserts(connection)
         await self._apply_deletes(connection)
         async for batch in walk(self._updates, _chunks(self._updates)):
-            await self._check_unchanged(connection, [row[len(self._schema) :] for row in batch])
+            await self._check_unchanged(connection, [row[len(self._schema) : -1] for row in batch])
         # Ids of rows hold no longer than this: a column that becomes wider may have all rows written anew.
         moved = await self._fit_table(connection)
         await self._apply_updates(connection, by_key=moved)
-        if len(self._inserts):
-            inserted = OwnedItems(self._inserts, self._inserted(connection))
+        if self._insert_count:
+            inserted = OwnedItems(self, self._inserted(connection))
             await connection.load(self._table, self._schema.names, inserted)
         await self._note_suspect(connection)
+        if not self._keeps_held:
+            await self._log(connection)
+
+    async def _log(self, connection: Connection) -> None:
+        """Log the changes, and note that the run has seen the table."""
+        times = await track_table(connection, self._table, self._key, self._origin, self._sighting)
+        added = 0 if self._sighting.is_baseline else self._insert_count
+        count = len(self._deletes) + self._logged_updates + added
+        if count:
+            table = LoggedTable(self._table, self._schema.names, self._rows.column_names)
+            changes = OwnedItems(self, self._changes(times))
+            await write_changes(connection, table, self._origin, count, changes)
+        await forget_old(connection, self._origin)
+
+    def _changes(self, times: TableTimes) -> Iterator[Batch]:
+        """Yield the changes for the log: rows that are gone, changed and new."""
+        encoder = ChangeEncoder(self._pick_key, self._rows.in_table_order)
+        for batch in self._deletes.batches():
+            yield encoder.removed(batch, times)
+        for batch in self._updates.batches():
+            yield encoder.changed(batch, len(self._schema))
+        if self._sighting.is_baseline:
+            return
+        for batch in self._quiet_inserts.batches():
+            yield encoder.added(batch, told=False)
+        for batch in self._inserts.batches():
+            yield encoder.added(batch, told=True)
+
+    @property
+    def _insert_count(self) -> int:
+        return len(self._inserts) + len(self._quiet_inserts)
+
+    def _all_inserts(self) -> Iterator[Batch]:
+        return chain(self._inserts.batches(), self._quiet_inserts.batches())
 
     async def _note_suspect(self, connection: Connection) -> None:
         if self._suspect is None:
@@ -158,7 +236,7 @@ class DiffWrite:
 
     def close(self) -> None:
         self._finished = False
-        for buffer in (self._inserts, self._updates, self._deletes, self._held, self._held_keys):
+        for buffer in (*self._buffers, self._held_keys):
             buffer.close()
 
     # --- the table ------------------------------------------------------------------------------
@@ -184,13 +262,13 @@ class DiffWrite:
                 f"the table {self._table!r} was {'made' if is_there else 'removed'} by another run or "
                 "statement since this one looked for it; run again"
             )
-        if not len(self._inserts) or not is_there:
+        if not self._insert_count or not is_there:
             return
         ((count,),) = await connection.fetch(f"SELECT count(*) FROM {quote_name(self._table)}")
         if count == self._total and await latest_commit(connection) == self.read_after:
             return
         with KeySet(self._memory) as new:
-            async for batch in walk(self._inserts, self._inserts.batches()):
+            async for batch in walk(self, self._all_inserts()):
                 keys = identities(list(map(self._pick_key, batch)))
                 await off_loop(new, new.add_new, keys, keys)
             async with aclosing(self._rows.scan(connection)) as batches:
@@ -203,13 +281,14 @@ class DiffWrite:
     def _inserted(self, connection: Connection) -> Iterator[Batch]:
         """Yield the new rows, with keys in a form in which the database sees equal ones as equal."""
         places, mixed = self._key_places, connection.dialect.mixes_dates
-        for batch in self._inserts.batches():
+        for batch in self._all_inserts():
             yield [comparable(row, places, mixes_dates=mixed) for row in batch]
 
     async def _apply_deletes(self, connection: Connection) -> None:
         async for batch in walk(self._deletes, _chunks(self._deletes)):
-            await self._check_unchanged(connection, batch)
-            deleted = await self._rows.delete(connection, [row[-1] for row in batch])
+            read = [row[:-2] for row in batch]
+            await self._check_unchanged(connection, read)
+            deleted = await self._rows.delete(connection, [row[-1] for row in read])
             self._check_count(deleted, len(batch))
 
     async def _apply_updates(self, connection: Connection, *, by_key: bool) -> None:
@@ -222,7 +301,7 @@ class DiffWrite:
         row = _unused_name("row", names)
         declared = await self._make_staged(connection, names, row)
         # Keys as they were read: they stand in the table so, and not as others that equal them.
-        values = picker([*map(place, self._settable), *(width + place(name) for name in keys), -1])
+        values = picker([*map(place, self._settable), *(width + place(name) for name in keys), -2])
         batches = (list(map(values, batch)) for batch in self._updates.batches())
         await connection.load(_STAGED, (*names, row), OwnedItems(self._updates, batches))
         sets = ", ".join(f"{quote_name(name)} = new.{quote_name(name)}" for name in self._settable)
@@ -265,6 +344,33 @@ class DiffWrite:
             f"the row of the table {self._table!r} with {key_text(self._key, self._pick_key(row))} was "
             f"{what} by another run or statement since this one read it; run again"
         )
+
+
+class EmptyBaseline:
+    """A `Write` for a table that does not exist yet: its baseline is known, and has no rows."""
+
+    whole = True
+    is_empty = False
+
+    def __init__(self, where: str, spec: DiffSpec, origin: ChangeOrigin) -> None:
+        self.where = where
+        self._spec = spec
+        self._origin = origin
+
+    def seal(self) -> None:
+        """It is all there."""
+
+    async def apply(self, connection: Connection) -> None:
+        table, origin = self._spec.table, self._origin
+        await write_suspect(connection, Suspect(table, origin.run_id, origin.noticed, origin.noticed))
+        sighting = Sighting(is_whole=True, misses_none=True)
+        await track_table(connection, table, self._spec.key or (), origin, sighting)
+
+    def forget(self) -> None:
+        """It holds nothing."""
+
+    def close(self) -> None:
+        """It holds nothing."""
 
 
 def _chunks(buffer: RowBuffer) -> Iterator[Batch]:

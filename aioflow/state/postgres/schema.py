@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
+
+import msgspec
 
 from aioflow.relation import Document, Relation, Type
 from aioflow.state.driver import ColumnNeed, quote_name
@@ -46,8 +47,7 @@ LARGEST_EXACT = 1 << 53
 UNTYPED = "aioflow: nothing was stored here so far"
 
 
-@dataclass(frozen=True)
-class TableColumn:
+class TableColumn(msgspec.Struct, frozen=True):
     """A column of an existing table. `is_listed` says that its values are arrays or rows of others."""
 
     name: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from math import isfinite
@@ -19,6 +18,7 @@ from types import NoneType
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from aioflow.relation import Batch, Document, Relation, Row, decimal_of, identity
 from aioflow.state.driver import ColumnNeed
@@ -231,8 +231,7 @@ class RefusedError(ValueError):
     """A value does not fit. The message is the end of a sentence that names the value."""
 
 
-@dataclass(frozen=True)
-class TypeEncoding:
+class TypeEncoding(msgspec.Struct, frozen=True):
     """The conversion of values for a type.
 
     `untouched` are the classes of values that can stay as they are, or None when asyncpg refuses all others.

@@ -220,7 +220,10 @@ def bind_batch(batch: Batch, encoders: Sequence[Encoders]) -> Batch:
     return list(zip(*columns, strict=True)) if changed else batch
 
 
-_AS_THEY_ARE: Mapping[Encoder, type[Any]] = {_text: str, _integer: int, _float: float, int: bool}
+_AS_THEY_ARE: Mapping[Encoder, type[Any]] = {
+    **{_text: str, _integer: int, _float: float, int: bool},
+    **{_COLUMNS_OF_OTHERS[kind]: kind for kind in (str, int, float)},
+}
 
 
 def _is_plain(column: Sequence[Value], classes: set[type[Any]], encoders: Encoders) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import msgspec
+
 from aioflow.language.mistakes import Mistakes
-from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token
-from aioflow.language.token_text import found_after, show
+from aioflow.language.scanner import BACKTICKED, BAD, CONSTANT, END, NAME, Scanner, Token, found_after, show
 from aioflow.plan import NAME_LENGTH_AT_MOST, Scalar
 from aioflow.source import Span
 
@@ -29,14 +29,13 @@ class UnexpectedError(Exception):
             mistakes.add(self.message + hint, self.start, self.end)
 
 
-@dataclass
-class WrapperEntry:
+class WrapperEntry(msgspec.Struct):
     """The tokens of an entry, its block if it has one, and the token that ends it."""
 
     tokens: list[Token]
     end: Token
     opening: Token | None = None
-    block: list[WrapperEntry] = field(default_factory=list)
+    block: list[WrapperEntry] = msgspec.field(default_factory=list)
 
     @property
     def key(self) -> Token:

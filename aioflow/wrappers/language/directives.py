@@ -8,8 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
-from aioflow.language.scanner import CONSTANT, NAME, Token
-from aioflow.language.token_text import show
+from aioflow.language.scanner import CONSTANT, NAME, Token, show
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
 from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of

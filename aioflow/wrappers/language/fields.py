@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from aioflow.errors import suggestion
 from aioflow.language.mistakes import Mistakes
-from aioflow.language.scanner import CONSTANT, NAME, Token
-from aioflow.language.token_text import show
+from aioflow.language.scanner import CONSTANT, NAME, Token, show
 from aioflow.plan import is_name
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field, Processing, Scope

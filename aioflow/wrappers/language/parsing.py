@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from aioflow.errors import PlanError, suggestion
 from aioflow.language.mistakes import Mistakes
-from aioflow.language.scanner import NAME, Token
-from aioflow.language.token_text import show
+from aioflow.language.scanner import NAME, Token, show
 from aioflow.plan import Scalar, is_name
 from aioflow.relation import Type, type_of_value
 from aioflow.source import Source, Span

@@ -6,13 +6,14 @@ Places in the source take no part in equality: a wrapper that is printed and par
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.errors import Diagnostic, suggestion
-from aioflow.plan import Program, Scalar
+from aioflow.plan import PlanPart, Program, Scalar
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field, WrapperInput
 
@@ -32,16 +33,14 @@ def near_directive(name: str) -> str:
     return suggestion(name, DIRECTIVES) if len(name) >= 3 and name.isupper() else ""
 
 
-@dataclass(frozen=True)
-class RequestLine:
+class RequestLine(msgspec.Struct, frozen=True):
     """`GET: "https://…"`."""
 
     method: str
     url: str
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(PlanPart, frozen=True, eq=False):
     """`name = value` of FORM, JSON or HEADERS; a name alone has the value `{name}`.
 
     `value_spans` has a place for each value: one, or as many as the list has.
@@ -49,8 +48,8 @@ class Part:
 
     name: str
     value: Scalar | tuple[Scalar, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
-    value_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    span: Span | None = None
+    value_spans: tuple[Span, ...] = ()
 
     @property
     def values(self) -> Iterator[tuple[Scalar, Span | None]]:
@@ -59,26 +58,23 @@ class Part:
         return zip_longest(values, self.value_spans[: len(values)])
 
 
-@dataclass(frozen=True)
-class ReaderOption:
+class ReaderOption(PlanPart, frozen=True, eq=False):
     """A word after the reader's name, with its arguments: `delimiter ";"`."""
 
     name: str
     arguments: tuple[Scalar, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class ReaderChoice:
+class ReaderChoice(PlanPart, frozen=True, eq=False):
     """`READ: csv delimiter ";"`."""
 
     name: str
     options: tuple[ReaderOption, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class PagingText:
+class PagingText(PlanPart, frozen=True, eq=False):
     """The content of PAGING; `found` is the field of the page for `next` and `cursor`."""
 
     kind: PagingKind
@@ -86,38 +82,37 @@ class PagingText:
     start: int | None = None
     step: int | None = None
     found: Field | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class Directive:
+class Directive(PlanPart, frozen=True, eq=False):
     """An entry with a keyword. `value` is None for `none`, which takes back what LIKE brings.
 
     `span` places the keyword, `spans` each value. `small` says that it was written in small letters, as
     a field would be.
     """
 
+    not_compared: ClassVar[frozenset[str]] = frozenset({"small"})
+
     name: str
     value: Any
-    span: Span | None = field(default=None, compare=False, repr=False)
-    spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
-    small: bool = field(default=False, compare=False, repr=False)
+    span: Span | None = None
+    spans: tuple[Span, ...] = ()
+    small: bool = False
 
     @property
     def value_span(self) -> Span | None:
         return self.spans[0] if self.spans else self.span
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(PlanPart, frozen=True, eq=False):
     """`name: none`: a field that LIKE brings and that is not wanted here."""
 
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class WrapperText:
+class WrapperText(PlanPart, frozen=True, eq=False, dict=True):
     """One WRAPPER item: the content that its kind makes of the text.
 
     `inputs` is None without parentheses: then they are those of LIKE. A request line is the directive
@@ -129,9 +124,9 @@ class WrapperText:
     like: str | None = None
     directives: tuple[Directive, ...] = ()
     fields: tuple[Field | Removal, ...] = ()
-    like_span: Span | None = field(default=None, compare=False, repr=False)
-    header_span: Span | None = field(default=None, compare=False, repr=False)
-    body_span: Span | None = field(default=None, compare=False, repr=False)
+    like_span: Span | None = None
+    header_span: Span | None = None
+    body_span: Span | None = None
 
     @cached_property
     def by_name(self) -> dict[str, Directive]:

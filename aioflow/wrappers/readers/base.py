@@ -7,10 +7,12 @@ through `RowLayout.row` with a Finder that finds them in a page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Relation, Row, Schema, Type, Value, is_empty, type_of_value
@@ -18,8 +20,7 @@ from aioflow.web.errors import ExtractionError
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.conversions import DocumentKind
 from aioflow.wrappers.dates import read_mail_date
-from aioflow.wrappers.definition import Extraction, Field
-from aioflow.wrappers.identity_cache import IdentityCache
+from aioflow.wrappers.definition import Extraction, Field, IdentityCache
 from aioflow.wrappers.loop_fairness import check
 from aioflow.wrappers.page import Page
 from aioflow.wrappers.processing import Conversion, compile_field
@@ -29,8 +30,7 @@ S = TypeVar("S")
 HEAVY_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True)
-class Traits:
+class Traits(msgspec.Struct, frozen=True):
     """The kinds of finds of a reader, for `compile_field`."""
 
     default: Type | None = Type.CHAR
@@ -160,8 +160,7 @@ class RowLayout(Generic[S]):
         return value
 
 
-@dataclass(frozen=True)
-class Compiled(Generic[S]):
+class Compiled(msgspec.Struct, Generic[S], frozen=True):
     """An Extraction, compiled. `each` is None where the page is the only item."""
 
     each: S | None

@@ -10,8 +10,9 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Row, Type, Value
@@ -37,8 +38,7 @@ _LONGEST_VALUE = 131_072
 _TOO_LONG = f"a value of more than {_LONGEST_VALUE:,} characters; is a quote left open?"
 
 
-@dataclass(frozen=True)
-class CsvForm:
+class CsvForm(msgspec.Struct, frozen=True):
     """The dialect of a CSV text. Without `quote`, a value cannot contain the separator."""
 
     delimiter: str = ","
@@ -174,8 +174,7 @@ class CsvReader:
         return CsvExtractor(extraction)
 
 
-@dataclass(frozen=True)
-class CsvColumn:
+class CsvColumn(msgspec.Struct, frozen=True):
     """A column by its name, or by its number from 1; a number may be a name as well."""
 
     name: str | None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aioflow.authoring.plugins import load_operators
+from aioflow.authoring.operator import load_operators
 from aioflow.compiler.check import check
 from aioflow.language import parse
 from aioflow.plan import Plan, Program

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import partial
 from html import escape
@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import typer
 
 from aioflow.cli.commands.fetch import shown_url, status_text
@@ -147,7 +148,7 @@ def _own_url(wrapper: Wrapper, given: Sequence[str]) -> str | None:
     """Return the URL at which a wrapper would find a saved page; None if that depends on its inputs."""
     rows = input_rows(given, wrapper)
     # The URL depends on neither the body nor credentials.
-    bare = replace(wrapper, request=RequestTemplate(url=wrapper.request.url))
+    bare = msgspec.structs.replace(wrapper, request=RequestTemplate(url=wrapper.request.url))
     with suppress(SettingError, WebError):
         request = RequestMaker(bare).make({name: value_of(value) for name, value in rows[0].items()})
         if request is not None:
@@ -470,7 +471,7 @@ def _print_json(wrapper: Wrapper, tested: TestedPage, found: Extracted, places: 
         "proven-empty": found.is_proven_empty,
         "next-page": next_page(wrapper, tested, found),
         "fields": [asdict(each) for each in _health(wrapper, found, places)],
-        "found": [{**asdict(each), "value": _json_value(each.value)} for each in places],
+        "found": [{**msgspec.structs.asdict(each), "value": _json_value(each.value)} for each in places],
     }
     print_json(described)
 

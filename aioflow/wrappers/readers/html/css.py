@@ -8,9 +8,10 @@ offsets, so of 211 texts that are refused here it accepts 7 and names another pl
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 
@@ -56,8 +57,7 @@ _DEEPEST = 16  # pseudo-classes inside pseudo-classes
 _LONGEST = 4000
 
 
-@dataclass(frozen=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """A selector of the HTML reader: where (`css`; empty for the item itself) and what of it (`taken`).
 
     `taken` is TEXT, OWN_TEXT, MARKUP or the name of an attribute. A list of selectors `may_repeat`: Lexbor

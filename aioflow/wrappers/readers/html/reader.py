@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
 
 from aioflow.errors import SettingError
 from aioflow.relation import Row, Type, Value
@@ -38,6 +39,7 @@ from aioflow.wrappers.readers.html.css import MARKUP, TEXT, Selector, parse_each
 from aioflow.wrappers.readers.html.deep_markup import DEEPEST, flattened, has_long_tag, tags_about
 from aioflow.wrappers.readers.html.nodes import (
     NodeValue,
+    SelectorCost,
     Take,
     css_path,
     every,
@@ -47,7 +49,6 @@ from aioflow.wrappers.readers.html.nodes import (
     taker,
     value_taker,
 )
-from aioflow.wrappers.readers.html.selector_cost import SelectorCost
 from aioflow.wrappers.readers.incremental import BadPageError, unreadable
 from aioflow.wrappers.readers.reader import Found, PageHead
 

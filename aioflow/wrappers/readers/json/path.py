@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 from jsonpath import JSONPathEnvironment
 from jsonpath.function_extensions import ExpressionType, FilterFunction
 
@@ -51,8 +51,7 @@ _MOST_STEPS = 20_000
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
-@dataclass(frozen=True)
-class JsonPath:
+class JsonPath(msgspec.Struct, frozen=True, dict=True):
     """A path, compiled. `steps` is None when it is beyond keys, indexes and `[*]`."""
 
     text: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.wrappers.loop_fairness import limit_text
 from aioflow.wrappers.readers.json.path import ANY, AnyStep, JsonPath, PathStep
@@ -35,11 +36,10 @@ _comma = re.compile(r"[ \t\r\n]*,[ \t\r\n]*").match
 _bare = re.compile(r"[^ \t\r\n,\]}]*").match
 
 
-@dataclass
-class PathNode:
+class PathNode(msgspec.Struct):
     """A node in the tree of wanted paths: the parts of the text to decode below it."""
 
-    keyed: dict[str | int, PathNode] = field(default_factory=dict)
+    keyed: dict[str | int, PathNode] = msgspec.field(default_factory=dict)
     any: PathNode | None = None
     is_item: bool = False
     is_spread: bool = False  # an array that stands for its elements

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.wrappers.definition import Field
@@ -52,15 +53,13 @@ _Kind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     kind: _Kind
     text: str
     offset: int
 
 
-@dataclass(frozen=True)
-class XmlPath:
+class XmlPath(msgspec.Struct, frozen=True, dict=True):
     """An XPath that was checked; `expression` is what lxml evaluates."""
 
     text: str
@@ -90,8 +89,7 @@ class XmlPath:
         return _xpath(self.expression, self.namespaces, smart_strings=True)(element)
 
 
-@dataclass(frozen=True)
-class SimpleSteps:
+class SimpleSteps(msgspec.Struct, frozen=True):
     """`/rss/channel/item`, `item` or `//item`: tags in lxml's notation, from the top or at any depth."""
 
     tags: tuple[str, ...]

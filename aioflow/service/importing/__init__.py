@@ -1,0 +1,1 @@
+"""Watches of other programs, turned into plans with schedules."""
