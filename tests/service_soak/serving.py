@@ -286,7 +286,7 @@ class Soak:
 
 
 def _threads_left(before: set[threading.Thread]) -> list[str]:
-    """Return the names of threads that do not end. The end of a loop tells those of anyio to; it does not wait."""
+    """Return the names of threads that do not end. A loop that ends tells those of anyio to."""
     new = [thread for thread in threading.enumerate() if thread not in before]
     for thread in new:
         thread.join(_THREAD_ENDS_SECONDS)
