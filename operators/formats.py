@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePath
+from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias
 
 import msgspec
@@ -108,6 +109,7 @@ class Formats:
     def __init__(self) -> None:
         self._formats: dict[str, Format] = {}
         self._is_loaded = False
+        self._loading = Lock()  # plans are checked on threads as well
 
     def add(self, added: Format) -> None:
         self._formats[added.name.lower()] = added
@@ -135,12 +137,15 @@ class Formats:
         )
 
     def _load(self) -> None:
-        if not self._is_loaded:
-            self._is_loaded = True
-            for module in _LIBRARY:
-                import_module(module)  # registers formats
-            for entry_point in installed("aioflow.formats"):
-                self.add(entry_point.load())
+        if self._is_loaded:
+            return
+        with self._loading:
+            if not self._is_loaded:
+                for module in _LIBRARY:
+                    import_module(module)  # registers formats
+                for entry_point in installed("aioflow.formats"):
+                    self.add(entry_point.load())
+                self._is_loaded = True
 
 
 formats = Formats()

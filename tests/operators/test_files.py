@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -580,3 +581,32 @@ def test_a_package_may_add_a_format(folder: Path) -> None:
 def test_a_format_that_cannot_append_says_so() -> None:
     with pytest.raises(PlanError, match="files in the format length cannot be appended to"):
         run('write (rel, "a.length" : out) {APPEND}', rel=rows((1,)))
+
+
+def test_formats_that_are_being_loaded_are_waited_for_on_other_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = formats_module.formats.get("jsonl")
+    assert known is not None
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(group: str) -> tuple[()]:
+        begun.set()
+        assert goes_on.wait(30)
+        return ()
+
+    monkeypatch.setattr("aioflow.operators.formats._LIBRARY", ())
+    monkeypatch.setattr("aioflow.operators.formats.installed", slow)
+    late = Formats()
+    found: list[Format | None] = []
+    loader = threading.Thread(target=late.names)
+    loader.start()
+    assert begun.wait(30)
+    other = threading.Thread(target=lambda: found.append(late.get("jsonl")))
+    other.start()
+    other.join(0.2)  # a thread that does not wait has its answer by now
+    late.add(known)
+    goes_on.set()
+    loader.join()
+    other.join()
+    assert found == [known]
