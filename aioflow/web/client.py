@@ -24,6 +24,7 @@ from aioflow.web.host_queue import HostQueueFetcher
 from aioflow.web.hosts import Hosts
 from aioflow.web.http import Fetcher, Request, Response
 from aioflow.web.redirects import RedirectFetcher
+from aioflow.web.restarts import RestartFetcher
 from aioflow.web.retries import RetryFetcher
 from aioflow.web.robots import RobotsFetcher
 from aioflow.web.settings import WebSettings, web_settings
@@ -157,6 +158,8 @@ def _polite(
     if http.robots or any(own.robots for own in settings.hosts.values()):
         reader = RetryFetcher(turns, hosts, random, beneath=True) if http.retries else turns
         fetcher = RobotsFetcher(fetcher, hosts, reader=reader)
+    if http.replay is None and http.record is None:
+        fetcher = RestartFetcher(fetcher, hosts, random)
     if http.retries or http.breaker_failures:
         fetcher = RetryFetcher(fetcher, hosts, random)
     return fetcher

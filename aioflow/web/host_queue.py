@@ -82,6 +82,8 @@ class HostQueueFetcher:
         counters = host.counters
         counters.requests += 1
         host.in_flight += 1
+        if request.sent is not None:
+            request.sent()
         try:
             response = await self._inner.fetch(request)
         except WebError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
+    from aioflow.restart.policies import RestartPolicy
     from aioflow.runtime.memory import MemoryBudget
     from aioflow.web.cookies import CookieStore
     from aioflow.web.traffic import RequestWatch
@@ -43,7 +44,9 @@ class Request:
     `is_safe` says that it may be sent again. The caller reads a `streamed` response chunk by chunk; any other
     response comes with its whole body. With a `hold`, a streamed response also comes when its body is whole,
     so that a response that breaks off is requested again, unless the body is larger than the hold. `robots`
-    is False if the author says that robots.txt does not apply. `watch` is notified when an attempt has ended.
+    is False if the author says that robots.txt does not apply. `watch` is notified when an attempt has ended,
+    and `sent` is called when one is sent. Pages of one `kind` have latencies of their own; `restart` is the
+    policy for slow requests, in place of the host's.
     """
 
     url: str
@@ -62,6 +65,9 @@ class Request:
     may_be_absent: bool = field(default=False, compare=False)
     watch: RequestWatch | None = field(default=None, repr=False, compare=False)
     attempt: int = field(default=1, compare=False)
+    kind: str = field(default="", compare=False)
+    restart: RestartPolicy | None = field(default=None, compare=False)
+    sent: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
 
 class BodyStream(Protocol):

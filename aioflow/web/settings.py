@@ -14,6 +14,7 @@ from typing import Any
 from aioflow.config.configuration import Configuration, as_configuration
 from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.errors import InputError
+from aioflow.restart.policies import RESTART_EXPECTED, read_policy
 from aioflow.version import __version__
 from aioflow.web.http import FRAMING
 
@@ -49,6 +50,10 @@ class HttpSettings:
     retry_base_seconds: float = 0.5
     retry_most_seconds: float = 30.0
     retry_budget: float = 0.2  # retries for each request, over time
+    restart: str = "off"  # slow requests: auto, off, seconds, p95, hedge
+    restarts: int = 5  # of one request at most
+    restart_extra: float = 0.05  # extra requests for each request, over time
+    latencies: bool | Path = True  # of hosts with restarts; True: in the user's cache folder
     breaker_failures: int = 8  # in a row; 0: never
     breaker_seconds: float = 30.0
     proxy: str | None = None
@@ -79,6 +84,8 @@ class HostSettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     auth: str | None = None
     proxy: str | None = None
+    restart: str | None = None
+    mirrors: tuple[str, ...] = ()  # hosts that have the same pages
     resend_to: tuple[str, ...] = ()
 
 
@@ -183,6 +190,13 @@ def _header_text(text: str) -> str:
     return text
 
 
+def _restart(text: str) -> str:
+    try:
+        return str(read_policy(text))
+    except InputError:
+        raise InputError(RESTART_EXPECTED) from None
+
+
 _count = at_least(1, "a whole number")
 _maybe_none = at_least(0, "a whole number")
 _rate = at_least(0)
@@ -216,6 +230,9 @@ HTTP = Section(
         "retry_base_seconds": _time,
         "retry_most_seconds": _time,
         "retry_budget": at_least(0),
+        "restart": _restart,
+        "restarts": _maybe_none,
+        "restart_extra": at_least(0),
         "breaker_failures": _maybe_none,
         "breaker_seconds": _time,
         "proxy": _proxy,
@@ -236,6 +253,8 @@ HOST = Section(
         "headers": _header_text,
         "auth": _auth,
         "proxy": _proxy,
+        "restart": _restart,
+        "mirrors": _hosts,
         "resend_to": _hosts,
     },
 )

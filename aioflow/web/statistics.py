@@ -49,6 +49,7 @@ class SourceStatistics:
     failures: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     retries: int = 0
+    extra: int = 0  # sent because an earlier one was slow
     cancelled: int = 0
     bytes_in: int = 0  # of bodies, decoded
     latency: LatencyStatistics = LatencyStatistics()
@@ -71,6 +72,7 @@ class HostCounters:
         "_oldest",
         "bytes_in",
         "cancelled",
+        "extra",
         "failures",
         "refused",
         "requests",
@@ -80,6 +82,7 @@ class HostCounters:
     def __init__(self) -> None:
         self.requests = 0
         self.retries = 0
+        self.extra = 0
         self.cancelled = 0
         self.bytes_in = 0
         self.failures: Counter[str] = Counter()
@@ -105,6 +108,7 @@ class HostCounters:
         """Add the counts of another; its latencies are left out."""
         self.requests += other.requests
         self.retries += other.retries
+        self.extra += other.extra
         self.cancelled += other.cancelled
         self.bytes_in += other.bytes_in
         self.failures.update(other.failures)
@@ -179,6 +183,7 @@ def _counted(host: str, counters: HostCounters) -> SourceStatistics:
         dict(counters.failures),
         dict(counters.refused),
         counters.retries,
+        counters.extra,
         counters.cancelled,
         counters.bytes_in,
     )

@@ -89,6 +89,7 @@ class RequestWatch(Protocol):
         *,
         is_trouble: bool = True,
     ) -> None: ...
+    def count_given_up(self, host: str) -> None: ...
     def tell(self, attempt: HttpAttempt) -> None: ...
 
 
@@ -151,6 +152,7 @@ class Traffic:
         self._pages = 0
         self._requests = 0
         self._repeated = 0
+        self._given_up = 0
         self._body_bytes = 0
         self._hosts: set[str] = set()
         self._statuses: Counter[int] = Counter()  # by their first digit
@@ -208,6 +210,12 @@ class Traffic:
         if error is not None:
             self._unanswered[type(error).__name__] += 1
 
+    def count_given_up(self, host: str) -> None:
+        """Count a request that was sent and given up for another one, because it was slow."""
+        self._requests += 1
+        self._given_up += 1
+        self._hosts.add(host)
+
     # --- the account ----------------------------------------------------------------------------
 
     def account(self) -> AccountEntry | None:
@@ -217,6 +225,7 @@ class Traffic:
             "pages": self._pages,
             "requests": self._requests,
             "repeated": self._repeated,
+            "given-up": self._given_up,
             "hosts": len(self._hosts),
             "body-bytes": self._body_bytes,
             "statuses": {f"{digit}xx": count for digit, count in sorted(self._statuses.items())},
@@ -248,7 +257,7 @@ class Traffic:
 
     def _trouble(self) -> str:
         """Return the reasons for more requests than pages, other than redirects and robots.txt."""
-        told = [(self._repeated, "repeated")]
+        told = [(self._repeated, "repeated"), (self._given_up, "given up as slow")]
         statuses = self._statuses - self._untroubled
         told += [(statuses[digit], f"answered {digit}xx") for digit in (4, 5)]
         told += [(sum(self._unanswered.values()), "without an answer")]
@@ -258,11 +267,12 @@ class Traffic:
 class StatementWatch:
     """Watches the requests of one statement: counts them, and notifies listeners of the run."""
 
-    __slots__ = ("_context", "count")
+    __slots__ = ("_context", "count", "count_given_up")
 
     def __init__(self, traffic: Traffic, context: Context) -> None:
         self._context = context
         self.count = traffic.count
+        self.count_given_up = traffic.count_given_up
 
     @property
     def wants_values(self) -> bool:

@@ -151,6 +151,11 @@ def origin(url: str) -> str:
     return _known_parts(_head(url))[0]
 
 
+def with_host(url: str, host: str) -> str:
+    """Return the URL at another host, `example.org` or `example.org:8080`."""
+    return urlunsplit(urlsplit(url)._replace(netloc=host))
+
+
 def has_host(url: str) -> bool:
     """Return whether this is an http(s) URL with a host, so that `host_key` and `origin` work."""
     try:

@@ -162,6 +162,7 @@ class _Calls(ABC):
         self._watch = session.watching.of(wrapper, context)
         self._tally = self._watch.tally
         self._request_settings: Mapping[str, Any] = {
+            "kind": wrapper.name,
             "permit": context.permit,
             "watch": session.watch(context),
             "cookies": session.cookies,

@@ -361,6 +361,7 @@ class RequestCheck:
             message = f"{bodies[0].name} and {other.name} cannot stand together: a request has one body"
             self._findings.add(message + _field_hint(other), other.span)
         if method != "GET":
+            self._check_restart(method)
             return
         for body in bodies:
             message = f'GET sends no {body.name}; values stand in its URL, as "…{{?name}}"'
@@ -368,6 +369,12 @@ class RequestCheck:
         safe = self._merged.directives.get("SAFE")
         if safe is not None:
             self._findings.warn("SAFE says nothing new: a GET is safe anyway", safe.span)
+
+    def _check_restart(self, method: str) -> None:
+        restart = self._merged.directives.get("RESTART")
+        if restart is not None and restart.value.is_on and not self._merged.value("SAFE"):
+            message = f"RESTART sends a request again, and a {method} may change something"
+            self._findings.add(f"{message}; SAFE says that it does not", restart.span)
 
     def _check_parts(self) -> None:
         for name in ("FORM", "JSON", "HEADERS"):

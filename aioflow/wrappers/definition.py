@@ -15,6 +15,7 @@ import msgspec
 
 from aioflow.plan import PlanPart
 from aioflow.relation import Schema, Type, Value
+from aioflow.restart.policies import RestartPolicy
 from aioflow.source import Span
 
 # Where a field's value is looked for: in each item, in the page around the items, in the answer itself
@@ -102,6 +103,7 @@ class RequestTemplate(PlanPart, frozen=True, eq=False):
     safe: bool = False
     robots: bool = True
     timeout_seconds: float | None = None
+    restart: RestartPolicy | None = None  # None: as for the host
     empty: tuple[int, ...] = ()  # statuses that mean: no result
     url_span: Span | None = None
 

@@ -161,6 +161,7 @@ def request_of(merged: MergedWrapper) -> RequestTemplate:
         safe=bool(merged.value("SAFE")),
         robots=True if robots is None else robots,
         timeout_seconds=merged.value("TIMEOUT"),
+        restart=merged.value("RESTART"),
         empty=tuple(sign for sign in merged.value("EMPTY") or () if isinstance(sign, int)),
         url_span=given.value_span if given else None,
     )

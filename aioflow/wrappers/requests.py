@@ -130,6 +130,7 @@ class RequestMaker:
             "is_safe": template.safe or template.method in SAFE_METHODS,
             "robots": template.robots,
             "timeout_seconds": template.timeout_seconds,
+            "restart": template.restart,
             **common,
         }
 

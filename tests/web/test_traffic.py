@@ -44,6 +44,7 @@ def test_the_account_tells_what_was_asked_and_what_came() -> None:
         "pages": 3,
         "requests": len(site.requests),
         "repeated": len(site.requests) - 5,
+        "given-up": 0,
         "hosts": 3,
         "body-bytes": 3 * len(PAGE),
         "statuses": {"2xx": 3, "3xx": 1, "5xx": 1},

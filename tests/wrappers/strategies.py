@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from aioflow.plan import is_name
 from aioflow.relation import Type, type_of_value
+from aioflow.restart.policies import read_policy
 from aioflow.wrappers import Field, Processing, WrapperInput, WrapperText
 from aioflow.wrappers.language.wrapper_text import (
     Directive,
@@ -177,6 +178,7 @@ values: dict[str, st.SearchStrategy[Any]] = {
     ).map(tuple),
     "ROBOTS": st.booleans(),
     "TIMEOUT": st.one_of(st.integers(1, 86_400), st.floats(0.001, 1000)),
+    "RESTART": st.sampled_from(["auto", "off", "2.5", "p99.5", "hedge", "hedge p90"]).map(read_policy),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from aioflow import load, loads
 from aioflow.language import format_text
 from aioflow.relation import Type
+from aioflow.restart.policies import RestartPolicy
 from aioflow.wrappers import Field, Processing, WrapperInput, WrapperText, parse_wrapper, resolve
 from aioflow.wrappers.language.wrapper_text import (
     PagingText,
@@ -264,6 +265,13 @@ def test_places_are_those_of_the_source() -> None:
         ("EMPTY: '.none', 410, 'a d'", (".none", 410, "a d")),
         ("ROBOTS: off", False),
         ("TIMEOUT: 2.5", 2.5),
+        ("RESTART: auto", RestartPolicy()),
+        ("RESTART: off", RestartPolicy(is_on=False)),
+        ("RESTART: 2.5", RestartPolicy(after=2.5)),
+        ("RESTART: p99.5", RestartPolicy(percentile=99.5)),
+        ("RESTART: 'Hedge P95'", RestartPolicy(keeps_first=True, percentile=95.0)),
+        ("RESTART: hedge 2s", RestartPolicy(keeps_first=True, after=2.0)),
+        ("RESTART: none", None),
         ("PAGING: none", None),
     ],
 )

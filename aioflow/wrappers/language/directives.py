@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
-from aioflow.errors import suggestion
+from aioflow.errors import InputError, suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token, show
+from aioflow.restart.policies import RESTART_EXPECTED, RestartPolicy, read_policy
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
 from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
@@ -214,6 +215,7 @@ class DirectiveReader:
             "EMPTY": self._signs,
             "ROBOTS": self._switch,
             "TIMEOUT": self._seconds,
+            "RESTART": self._policy,
         }
         self._hint = ""
 
@@ -352,3 +354,17 @@ class DirectiveReader:
             message = f"TIMEOUT takes seconds, more than 0 and at most {_TIMEOUT_AT_MOST}, not {show(token)}"
             raise UnexpectedError(message, token.start, token.end)
         return value
+
+    def _policy(self, line: Line) -> RestartPolicy:
+        """A rule for slow requests, as words or as a text in quotes."""
+        if line.at_end:
+            line.expect("auto, off, seconds or a percentile")
+        first = last = line.take()
+        while not line.at_end:
+            last = line.take()
+        text = first.source.text[first.start : last.end]
+        try:
+            return read_policy(first.value if isinstance(first.value, str) and first is last else text)
+        except InputError:
+            message = f"RESTART takes {RESTART_EXPECTED}; not {text}"
+            raise UnexpectedError(message, first.start, last.end) from None

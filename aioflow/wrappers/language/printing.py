@@ -163,4 +163,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "EMPTY": lambda signs: ", ".join(map(write_constant, signs)),
     "ROBOTS": lambda value: "on" if value else "off",
     "TIMEOUT": write_constant,
+    "RESTART": str,
 }

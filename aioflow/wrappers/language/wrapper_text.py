@@ -23,7 +23,7 @@ DIRECTIVES = (
     *METHODS,
     *("FORM", "JSON", "BODY", "HEADERS", "AUTH", "SAFE"),
     *("READ", "EACH", "OUTER", "CHARSET"),
-    *("PAGING", "MAX_PAGES", "EMPTY", "ROBOTS", "TIMEOUT"),
+    *("PAGING", "MAX_PAGES", "EMPTY", "ROBOTS", "TIMEOUT", "RESTART"),
 )
 PagingKind: TypeAlias = Literal["next", "number", "offset", "cursor"]
 
