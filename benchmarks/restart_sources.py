@@ -253,19 +253,40 @@ class CrowdPlan:
         )
 
 
-def crowd(plan: CrowdPlan, rule: str, cap: float, seed: int = 1) -> Crowd:
-    """Let all clients send slow requests again by the same rule."""
+class _UnguardedClient:
+    """A client as people write it: a timeout, and up to so many further tries."""
+
+    def __init__(self, site: ScriptedSite, after: float) -> None:
+        self._site = site
+        self._after = after
+
+    async def fetch(self, request: Request) -> None:
+        for _ in range(RESTARTS):
+            try:
+                async with asyncio.timeout(self._after):
+                    await self._site.fetch(request)
+                    return
+            except TimeoutError:
+                pass
+        await self._site.fetch(request)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def crowd(plan: CrowdPlan, rule: str, cap: float, seed: int = 1, *, unguarded: bool = False) -> Crowd:
+    """Let all clients send slow requests again by the same rule; unguarded ones are not aioflow's."""
     random = Random(seed)
     each_seconds = plan.clients * plan.service.mean / (plan.load * plan.places)
     answered: list[tuple[float, float]] = []
 
-    async def ask(client: Client, number: int) -> None:
+    async def ask(client: Client | _UnguardedClient, number: int) -> None:
         clock = asyncio.get_running_loop().time
         begun = clock()
         await client.fetch(Request(f"{SITE}{number}"))
         answered.append((begun, clock() - begun))
 
-    async def arrivals(client: Client, dice: Random) -> None:
+    async def arrivals(client: Client | _UnguardedClient, dice: Random) -> None:
         clock = asyncio.get_running_loop().time
         async with asyncio.TaskGroup() as group:
             number = 0
@@ -278,7 +299,10 @@ def crowd(plan: CrowdPlan, rule: str, cap: float, seed: int = 1) -> Crowd:
         server = CrowdedServer(plan.service, plan.places, random)
         server.slowness = lambda now: plan.slowness if plan.slow_from <= now < plan.slow_until else 1.0
         site = ScriptedSite(server.answer)
-        clients = [site.client(settings(rule, cap)) for _ in range(plan.clients)]
+        clients: list[Client | _UnguardedClient] = [
+            _UnguardedClient(site, float(rule)) if unguarded else site.client(settings(rule, cap))
+            for _ in range(plan.clients)
+        ]
         try:
             async with asyncio.TaskGroup() as group:
                 for number, client in enumerate(clients):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
-from math import inf, isfinite, sqrt
+from functools import cached_property
+from math import hypot, inf, isfinite, sqrt
 from statistics import variance
 from typing import NamedTuple
 
@@ -31,11 +32,12 @@ FEWEST = 40  # observations before anything is decided
 _FEWEST_SLOW = 5  # of them that took longer than the time to give up
 _FEWEST_AGAIN = 8  # second attempts, before they count for more than independence
 _SIGMAS = 4.5
+_SLOWER_SIGMAS = 3.0  # by which second attempts are slower than first ones
 USUAL_SHARE = 0.75
 _DIFFERENT = 1.95  # of the Kolmogorov-Smirnov statistic: chance of 0.001
 _FEWEST_OF_PART = 100
 _CANDIDATES = 48
-_BOUND = 0.9  # quantile of the slow requests, at which a gain is cut off to be certain of it
+_BOUND = 0.9  # quantile at which times are cut off where two means are compared, since tails may be heavy
 _GAPS = 16
 _BISECTIONS = 12
 _ATOMS = 128  # a distribution is thinned out to so many times for a hedge, which costs their square
@@ -176,11 +178,10 @@ def _learned(
         return msgspec.structs.replace(asked, why="no extra requests are allowed")
     is_running = before is not None and before.restarts
     fresh = min((seen[index].fresh for index in known), key=lambda each: each.distribution.mean)
-    times = [
-        seen[index].certain_gains(fresh, is_running=is_running) if index in known else []
-        for index in range(len(seen))
-    ]
-    if not any(times):
+    times = [seen[index].gains(fresh) if index in known else [] for index in range(len(seen))]
+    # A policy that is running goes on as long as it is more likely than not to gain something.
+    is_certain = is_running or any(seen[index].is_certain(times[index], fresh) for index in known)
+    if not is_certain or not any(times):
         if is_running and before is not None and seen[before.steps[0][0]].is_blind(before.steps[0][1]):
             # All that is slow is given up: there is nothing that speaks against it.
             return before
@@ -207,7 +208,7 @@ def _left_running(decision: Decision) -> float:
 
 
 def _why_not(source: _Seen) -> str:
-    if len(source.again) >= _FEWEST_AGAIN and source.fresh.distribution.mean > (source.mean or 0.0):
+    if source.fresh.distribution is not source.distribution:
         return "second attempts are as slow as first ones"
     return "no gain is certain"
 
@@ -346,17 +347,23 @@ class _Seen:
     def too_few(self) -> str:
         return f"too little was seen: {self.size} of {FEWEST} requests"
 
-    @property
+    @cached_property
     def fresh(self) -> _Fresh:
-        """The time that a new attempt takes: that of second attempts, as soon as there are some."""
-        if len(self.again) >= _FEWEST_AGAIN:
-            found = Empirical(
-                (seen.seconds for seen in self.again if seen.answered),
-                (seen.seconds for seen in self.again if not seen.answered),
-            )
-            return _Fresh(found, len(self.again))
+        """The time that a new attempt takes: that of second attempts, if they are certainly slower."""
         assert self.distribution is not None
-        return _Fresh(self.distribution, max(self.effective, 1.0))
+        own = _Fresh(self.distribution, max(self.effective, 1.0))
+        if len(self.again) < _FEWEST_AGAIN:
+            return own
+        seconds = Empirical(
+            (seen.seconds for seen in self.again if seen.answered),
+            (seen.seconds for seen in self.again if not seen.answered),
+        )
+        # Those that were given up tell little: a hedge gives most of them up.
+        again = _Fresh(seconds, max(sum(seen.answered for seen in self.again), 1))
+        most = self.distribution.quantile(_BOUND * self.distribution.answered)
+        first, second = own.bounded(most), again.bounded(most)
+        is_slower = second.mean - first.mean > _SLOWER_SIGMAS * hypot(first.error, second.error)
+        return again if is_slower else own
 
     @property
     def usual(self) -> float:
@@ -376,29 +383,29 @@ class _Seen:
     def _slower_than(self, after: float) -> int:
         return len(self.answered) - bisect_right(self.answered, after)
 
-    def certain_gains(self, fresh: _Fresh, *, is_running: bool) -> list[float]:
-        """Return the times after which a new attempt is certainly faster than going on waiting (6).
-
-        A policy that is running already goes on as long as it is more likely than not.
-        """
+    def gains(self, fresh: _Fresh) -> list[float]:
+        """Return the times after which a new attempt seems to be faster than going on waiting (6)."""
         assert self.distribution is not None
         expected = fresh.distribution.mean
         found = []
         for after in self._candidates():
-            slower = self.answered[len(self.answered) - self._slower_than(after) :]
-            if len(slower) < _FEWEST_SLOW:
-                continue
-            left = residual(self.distribution, after)
-            if isfinite(left) and left > expected and (is_running or self._is_certain(after, slower, fresh)):
-                found.append(after)
+            if self._slower_than(after) >= _FEWEST_SLOW:
+                left = residual(self.distribution, after)
+                if isfinite(left) and left > expected:
+                    found.append(after)
         return found
 
-    def _is_certain(self, after: float, slower: Sequence[float], fresh: _Fresh) -> bool:
+    def is_certain(self, times: Sequence[float], fresh: _Fresh) -> bool:
+        """Return whether the gain after one of these times is no chance."""
+        return any(self._is_certain(after, fresh) for after in times)
+
+    def _is_certain(self, after: float, fresh: _Fresh) -> bool:
         """Return whether the gain is no chance, from requests that took longer.
 
         Of a heavy tail, few observations make most of the variance. So only the gain that is made before
         some bound is looked at: more is gained after it.
         """
+        slower = self.answered[len(self.answered) - self._slower_than(after) :]
         size = max(len(slower) * self.effective / self.size, 2.0)
         # Few observations: about Student's distribution instead of the normal one.
         sigmas = _SIGMAS * (1.0 + (_SIGMAS**2 + 1.0) / (4.0 * size))
