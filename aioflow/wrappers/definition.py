@@ -9,14 +9,16 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from aioflow.plan import PlanPart
 from aioflow.relation import Schema, Type, Value
-from aioflow.restart.policies import RestartPolicy
 from aioflow.source import Span
+
+if TYPE_CHECKING:
+    from aioflow.restart.policies import RestartPolicy
 
 # Where a field's value is looked for: in each item, in the page around the items, in the answer itself
 # (url, status, a header, the time), or nowhere because it is constant.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from aioflow.errors import InputError, suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token, show
-from aioflow.restart.policies import RESTART_EXPECTED, RestartPolicy, read_policy
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
 from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
@@ -25,6 +24,9 @@ from aioflow.wrappers.language.wrapper_text import (
     ReaderOption,
     RequestLine,
 )
+
+if TYPE_CHECKING:
+    from aioflow.restart.policies import RestartPolicy
 
 _KINDS = ("next", "number", "offset", "cursor")
 NEXT_PAGE = "PAGING"
@@ -357,6 +359,8 @@ class DirectiveReader:
 
     def _policy(self, line: Line) -> RestartPolicy:
         """A rule for slow requests, as words or as a text in quotes."""
+        from aioflow.restart.policies import RESTART_EXPECTED, read_policy  # few wrappers have one
+
         if line.at_end:
             line.expect("auto, off, seconds or a percentile")
         first = last = line.take()
