@@ -19,9 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.exit import run_interruptibly
-from aioflow.demo.picture import run_picture
+from aioflow.demo.picture import (
+    HOUSES,
+    PAGES,
+    WORKERS,
+    DemoMode,
+    ModeOutcome,
+    Timeline,
+    demo_modes,
+    run_picture,
+)
 from aioflow.demo.running import Site, running_site
-from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, ModeOutcome, Timeline, demo_modes
 from aioflow.language.loader import LIBRARY
 from aioflow.relation import Record
 

@@ -20,10 +20,9 @@ from aioflow.relation import Row, Schema
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.room import Room
-from aioflow.runtime.session import Session
+from aioflow.runtime.session import Session, Tasks
 from aioflow.runtime.spill import KeySet, RowQueue, off_loop
 from aioflow.runtime.stream import Stream
-from aioflow.runtime.tasks import Tasks
 from aioflow.wholeness import Marks
 
 

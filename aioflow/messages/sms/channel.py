@@ -12,9 +12,8 @@ from aioflow.config.configuration import as_configuration
 from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
 from aioflow.messages.accounts import choose, fill_in_address
-from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.chat.apprise_child import ChildCall
-from aioflow.messages.chat.channel import answered, unknown_secrets
+from aioflow.messages.chat.channel import AppriseCalls, answered, check_installed, unknown_secrets
 from aioflow.messages.chat.settings import has_password
 from aioflow.messages.outbox.contributions import kept_rows
 from aioflow.messages.outbox.message import ComposedContents, DeliveryError, Message, text_of
