@@ -47,7 +47,7 @@ class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
     task_id: str | None = None
     plan: str = ""  # name of the plan
     folder: Path = Path()  # of the plan's file
-    writes: bool = False  # whether its statements may write to a store
+    writes: bool = False  # True if its statements may write to a store
     store: str | None = None  # the store that they write to; None for the default one
     writes_early: bool = False  # before the end of the run, because a statement reads the writes of another
     identity: RunIdentity | None = None  # of a run that a service began

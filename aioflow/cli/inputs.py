@@ -46,7 +46,7 @@ def parsed_json(text: str | bytes, place: str, hint: str = "") -> Any:
 
 
 def is_json_of_rows(text: str) -> bool:
-    """Whether a text can only be an object or an array."""
+    """Return whether a text can only be an object or an array."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -85,7 +85,7 @@ def row_of(content: Any, place: str) -> Mapping[str, Any]:
 
 
 def is_array(beginning: bytes) -> bool:
-    """Whether what begins so is one JSON array, and not JSON lines."""
+    """Return whether what begins so is one JSON array, and not JSON lines."""
     return beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
@@ -274,7 +274,7 @@ def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
 
 
 def is_read_elsewhere(text: str, plan: Plan) -> bool:
-    """Whether an input names a file or stdin, and not its rows or an attribute."""
+    """Return whether an input names a file or stdin, and not its rows or an attribute."""
     if _attribute(text, plan) is not None:
         return False
     return any(each == "-" or each.startswith("@") for each in (text, text.partition("=")[2]))

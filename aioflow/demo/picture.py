@@ -109,7 +109,7 @@ class Timeline:
         return len(self._under_way)
 
     def count(self, kind: Kind) -> int:
-        """How many requests of a kind have been answered."""
+        """Return how many requests of a kind have been answered."""
         return sum(request.kind == kind for request in self.requests)
 
 

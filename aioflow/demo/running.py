@@ -106,5 +106,5 @@ def _addresses(output: IO[str]) -> tuple[str, str]:
     """The addresses that the process prints once it listens."""
     found = dict(line.split() for line in (output.readline(), output.readline()) if line.strip())
     if set(found) != {"site", "farm"}:
-        raise RuntimeError("the demonstration's site did not start; what it says is above")
+        raise RuntimeError("the demonstration's site did not start; its messages are above")
     return found["site"], found["farm"]

@@ -40,7 +40,7 @@ STEP = "  "
 
 
 def fits(lines: Iterable[str]) -> bool:
-    """Whether no line is too long; a string over several lines counts line by line."""
+    """Return whether no line is too long; a string over several lines counts line by line."""
     return all(len(part) <= WIDTH for line in lines for part in line.split("\n"))
 
 

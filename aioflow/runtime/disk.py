@@ -131,7 +131,7 @@ class DiskThread:
 
     @property
     def _works_here(self) -> bool:
-        """Whether a function can be called at once: in the thread itself, and when there is none any more."""
+        """Return whether a function can be called at once: in the thread itself, or after its end."""
         return self._is_closed or self._identity == get_ident()
 
     def _started(self) -> _DiskExecutor:

@@ -142,7 +142,7 @@ class Once:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether values are on disk, so that `look_up` is the way to find new ones."""
+        """Return whether values are on disk, so that `look_up` is the way to find new ones."""
         return self._seen.keys.is_on_disk
 
     async def look_up(self, batches: Sequence[tuple[Schema, Sequence[Row]]]) -> list[Sequence[Row]]:
@@ -324,7 +324,7 @@ class EntryStream(Stream):
 
     @property
     def _looks_up(self) -> bool:
-        """Whether ONCE needs the disk."""
+        """Return whether ONCE needs the disk."""
         return self._once is not None and self._once.is_on_disk
 
     def _keep(self, rows: Sequence[Row]) -> None:
@@ -352,7 +352,7 @@ class EntryStream(Stream):
 
     @property
     def _waits_for_disk(self) -> bool:
-        """Whether the rows that are next have to be read."""
+        """Return whether the rows that are next have to be read."""
         return not self._asked and self._kept is not None and not self._kept.is_ready
 
     def _next_rows(self) -> Sequence[Row]:

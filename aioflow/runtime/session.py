@@ -33,17 +33,17 @@ class RunSettings(msgspec.Struct, frozen=True):
     mode: Mode
     capacity_rows: int  # of the queue of a reader
     max_depth: int  # of recursions that nothing in the plan bounds
-    hold_rows: int  # that an operator may hold for one firing
-    timing: bool  # whether the waiting times of statements are measured
+    hold_rows: int  # of an operator, held for one firing
+    timing: bool  # True if the waiting times of statements are measured
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether one operator works at a time."""
+        """Return whether one operator works at a time."""
         return self.mode == "D-"
 
     @property
     def streaming(self) -> bool:
-        """Whether a statement may begin before its inputs have ended."""
+        """Return whether a statement may begin before its inputs have ended."""
         return self.mode == "D+S+"
 
 
@@ -166,7 +166,7 @@ class Tasks:
 
     @property
     def has_deferred_work(self) -> bool:
-        """Whether a callback of `call_soon` has not run yet, or a block of `at_work` has not ended."""
+        """Return whether a callback of `call_soon` has not run yet, or a block of `at_work` has not ended."""
         return self._deferred > 0
 
     @contextmanager

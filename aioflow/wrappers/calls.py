@@ -103,7 +103,7 @@ class WrapperSession:
 
 
 def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bool:
-    """Whether a run is compared with earlier ones, and leaves figures for later ones.
+    """Return whether a run is compared with earlier ones, and leaves figures for later ones.
 
     It is where it writes to a database anyway, and in what people run with the settings of their machine. A
     program that gives an engine none, or a few tables of its own, has to ask for it: a test must not leave

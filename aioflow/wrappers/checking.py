@@ -278,7 +278,7 @@ def problems(text: WrapperText, program: Program) -> list[Diagnostic]:
 
 
 def _answers_for_like(text: WrapperText, program: Program) -> bool:
-    """Whether a LIKE that leads nowhere or back is this wrapper's own mistake; each is reported once."""
+    """Return whether a LIKE that leads nowhere or back is this wrapper's own mistake, reported once."""
     way = [text.name.lower()]
     current = text
     while current.like is not None and len(way) <= LIKE_AT_MOST:

@@ -168,7 +168,7 @@ class HealthBaseline:
         return f"gave {found}, where every page of its {runs} had some"
 
     def _finds_nothing(self, rows: int, pages: int) -> bool:
-        """Whether pages have no row at all, of a wrapper that found some in every run."""
+        """Return whether pages have no row at all, of a wrapper that found some in every run."""
         if rows or not self._always_found:
             return False
         # Where rows are few, only a long history says that there always are some.
@@ -450,6 +450,6 @@ class HealthWatch:
         if self._is_kept:
             self._is_kept = False
             self._host.warn(
-                f"what wrappers find is not compared with earlier runs: {error} "
+                f"the figures of wrappers are not compared with earlier runs: {error} "
                 "([http] health = false does without)"
             )

@@ -195,7 +195,7 @@ def output_names(program: Program) -> list[str]:
 
 
 def _emits(program: Program) -> bool:
-    """Whether rows may come under names that are no outputs of the plan."""
+    """Return whether rows may come under names that are no outputs of the plan."""
     return any(statement.operator.lower() == "emit" for plan in program for statement in plan.statements)
 
 

@@ -74,7 +74,7 @@ class WrapperDraft:
 
     @property
     def has_page(self) -> bool:
-        """Whether there is a page around the items: not where the lines of a file are."""
+        """Return whether there is a page around the items: not where the lines of a file are."""
         return not _LINES.match(self.reader)
 
     def entries(self, page: FetchedPage) -> list[str]:
@@ -497,7 +497,7 @@ def completer(shell: Shell) -> Callable[[str, int], str | None]:
 
 
 def _follows_bracket() -> bool:
-    """Whether the word that is to be completed is the name of an attribute: `li[da`."""
+    """Return whether the word that is to be completed is the name of an attribute: `li[da`."""
     import readline
 
     return readline.get_line_buffer()[: readline.get_begidx()].endswith("[")

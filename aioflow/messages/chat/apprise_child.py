@@ -182,7 +182,7 @@ def _problem(error: Exception) -> str:
 
 
 def _never_left(error: Exception) -> bool:
-    """Whether a request failed before anything of it was sent."""
+    """Return whether a request failed before anything of it was sent."""
     import requests
     from urllib3.exceptions import NewConnectionError
 

@@ -68,7 +68,7 @@ class NotifyAccounts:
         return chosen, settings
 
     def problems(self, account: str | None) -> list[str]:
-        """What keeps an account from being used, as far as that can be told without asking its services."""
+        """Return the obstacles to the use of an account, as far as they show without asking its services."""
         try:
             name, settings = self.find(account)
             check_installed("notify")
@@ -97,13 +97,13 @@ class NotifyChannel:
         self._calls = AppriseCalls()
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing before this account can be used."""
+        """Return the settings that are missing before this account can be used."""
         return self._accounts.problems(account)
 
     def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
         """Return the content of a sample for each service of the account."""
         if to is not None:
-            raise InputError(f"--to {to}: whom {KIND}.{account} tells is said by its url")
+            raise InputError(f"--to {to}: the recipients of {KIND}.{account} are in its url")
         _, settings = self._accounts.find(account)
         return [{"to": url, "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT} for url in settings.url]
 
@@ -154,7 +154,7 @@ def _url_of(message: Message, name: str, settings: NotifySettings) -> str:
 
 
 def answered(label: str, answer: ChildAnswer, done_before: int = 0) -> str:
-    """What the receiver said; a DeliveryError when it did not take the message."""
+    """Return the receiver's answer. Raise a DeliveryError if it did not take the message."""
     if answer.error is None:
         return answer.said
     wait = None
@@ -170,7 +170,7 @@ def answered(label: str, answer: ChildAnswer, done_before: int = 0) -> str:
 
 
 def unknown_secrets(label: str, texts: list[str], secrets: Secrets) -> list[str]:
-    """The secrets that texts of the configuration refer to and that nobody has set."""
+    """Return a problem for each secret that texts of the configuration refer to and that is not set."""
     found = []
     for name in dict.fromkeys(each for text in texts for each in referred_secrets(text)):
         try:
@@ -185,7 +185,7 @@ def unknown_secrets(label: str, texts: list[str], secrets: Secrets) -> list[str]
 EXTRA = "notify"
 
 _CALLING = moment("apprise-called", "apprise is about to send a message")
-_ANSWERED = moment("apprise-answered", "apprise has sent a message, and nobody has noted it yet")
+_ANSWERED = moment("apprise-answered", "apprise has sent a message, and that is not noted yet")
 
 _PROCESSES = 4
 _START_SECONDS = 60.0

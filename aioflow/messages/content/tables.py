@@ -116,7 +116,7 @@ def _runs(old: list[str], new: list[str]) -> Iterator[tuple[Literal["same", "old
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words two texts begin with alike."""
+    """Return how many words two texts begin with alike."""
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place
@@ -225,7 +225,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _numeric(rows: Iterable[Row], width: int) -> list[bool]:
-    """Which columns hold numbers only, and some."""
+    """Return which columns hold numbers only, and some."""
     columns = list(zip(*rows, strict=True)) or [()] * width
     present = [[value for value in column if value is not None] for column in columns]
     return [bool(column) and all(map(_is_number, column)) for column in present]
@@ -314,7 +314,7 @@ def _changed_text(shown: Shown) -> str:
 
 
 def _is_long(shown: Shown) -> bool:
-    """Whether a change is told word by word."""
+    """Return whether a change is told word by word."""
     texts = shown.before, shown.value
     if not all(isinstance(text, str) and " " in text.strip() for text in texts):
         return False
@@ -370,7 +370,7 @@ def _html_section(excerpt: Excerpt) -> str:
 
 
 def _is_wide(excerpt: Excerpt) -> bool:
-    """Whether a table would be wider than the screen of a telephone."""
+    """Return whether a table would be wider than the screen of a telephone."""
     if not excerpt.rows or shown_changes(excerpt.schema) is not None:
         return False
     rows = [excerpt.schema.names, *excerpt.rows]

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _CONNECTED = moment("smtp-connected", "a mail server has greeted us")
 _HELLO = moment("smtp-hello", "a mail server has answered EHLO")
 _ENCRYPTED = moment("smtp-encrypted", "the connection to a mail server has become TLS")
-_LOGGED_IN = moment("smtp-logged-in", "a mail server knows who we are")
+_LOGGED_IN = moment("smtp-logged-in", "a mail server has accepted the login")
 _MAIL = moment("smtp-mail", "a mail server has taken the sender of a message")
 _RCPT = moment("smtp-recipients", "a mail server has answered for every recipient of a message")
 _DATA = moment("smtp-data", "a mail server waits for the text of a message")
 _DOT = moment("smtp-dot", "a message went out with its final dot, and was not answered")
-_TAKEN = moment("smtp-taken", "a mail server has taken a message, and nobody has noted it yet")
+_TAKEN = moment("smtp-taken", "a mail server has taken a message, and that is not noted yet")
 
 # A server may do much before it answers a whole message, and giving up means that it comes twice (RFC 5321
 # has ten minutes there, and five or less for all else).
@@ -63,7 +63,7 @@ class SmtpReply(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """From whom, to whom; and whether the addresses need SMTPUTF8."""
+    """The sender, the recipients, and whether their addresses need SMTPUTF8."""
 
     sender: str
     recipients: Sequence[str]
@@ -245,7 +245,7 @@ class Dialogue:
         return outcome
 
     async def _message(self, outcome: SmtpOutcome, data: bytes) -> None:
-        """Send the text; whom it did not reach after all is moved from the taken to the others."""
+        """Send the text. Recipients that it did not reach after all move from the taken to the others."""
         answer = await self._command("DATA")
         if answer.code == _GO_ON:
             _DATA()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _SENDING = moment("gateway-request", "the request with a text message is about to be sent to a gateway")
-_ANSWERED = moment("gateway-answered", "a gateway has answered, and nobody has noted it yet")
+_ANSWERED = moment("gateway-answered", "a gateway has answered, and that is not noted yet")
 
 _PLACEHOLDER = re.compile(r"\{(to|text|key)\}")
 _ANSWER_BYTES = 16 * 1024

@@ -51,7 +51,7 @@ def encoding_of(text: str) -> Encoding:
 
 
 def places(text: str, encoding: Encoding) -> int:
-    """How many places of a segment a text takes."""
+    """Return how many places of a segment a text takes."""
     if encoding == "GSM-7":
         return sum(_PLACES[character] for character in text)
     return sum(2 if character > "\uffff" else 1 for character in text)
@@ -148,7 +148,7 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _extends(character: str) -> bool:
-    """Whether a character is drawn with the one before it."""
+    """Return whether a character is drawn with the one before it."""
     return character > "\u02ff" and (
         character == _JOINER
         or unicodedata.category(character) in ("Mn", "Me", "Mc")

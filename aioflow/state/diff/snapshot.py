@@ -248,7 +248,7 @@ def _told() -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise DiskFullError(
-            f"what a table holds did not fit into the folder for temporary files: {error}; make room there, "
+            f"the rows of a table did not fit into the folder for temporary files: {error}; make room there, "
             "or name another by TMPDIR"
         ) from error
 

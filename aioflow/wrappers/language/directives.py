@@ -101,7 +101,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 def is_secret(text: str) -> bool:
-    """Whether a text is a reference to a secret, and nothing else."""
+    """Return whether a text is a reference to a secret, and nothing else."""
     return SECRET.fullmatch(text) is not None
 
 

@@ -77,7 +77,7 @@ class Selector(msgspec.Struct, frozen=True):
 
     @property
     def looks_beside(self) -> bool:
-        """Whether it begins with a combinator that leads to siblings of the item."""
+        """Return whether it begins with a combinator that leads to siblings of the item."""
         return self.is_relative and self.css.removeprefix(f"[{ITEM}] ")[0] in "+~"
 
     @property

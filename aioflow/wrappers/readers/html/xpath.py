@@ -69,7 +69,7 @@ class HtmlTree:
             depths[node.mem_id] = 1 if above is None else 1 + depths.get(above.mem_id, 0)
 
     def is_steep(self, paths: Iterable[XmlPath], body: bytes) -> bool:
-        """Whether one of the paths may take too long in a page for the event loop."""
+        """Return whether one of the paths may take too long in a page for the event loop."""
         nodes = body.count(b"<") + body.count(b"=")
         return any(is_steep(nodes, path.degree) for path in paths)
 

@@ -103,7 +103,7 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
 
 
 def _values_about(body: bytes) -> int:
-    """How many values a page has at most."""
+    """Return how many values a page has at most."""
     return 1 + sum(map(body.count, (b",", b":", b"[", b"{")))
 
 

@@ -131,7 +131,7 @@ def reason_of(error: Exception, text: str, offset: int) -> tuple[str, int]:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether there may be halves of surrogate pairs among the escapes."""
+    """Return whether there may be halves of surrogate pairs among the escapes."""
     return _SURROGATE.search(text) is not None
 
 
