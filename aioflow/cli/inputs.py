@@ -1,4 +1,4 @@
-"""What `--input` and `--set` give to a plan: rows from files, stdin or the command line, and parameters.
+"""Inputs of a plan by `--input` and `--set`: rows from files, stdin or the command line, and parameters.
 
 Reads rows from files and stdin as plain mappings; types are left to the engine.
 
@@ -33,7 +33,7 @@ from aioflow.values.cells import read_value
 
 
 def parsed_json(text: str | bytes, place: str, hint: str = "") -> Any:
-    """What a text of JSON says; a mistake names its place, and a hint tells what else could be meant."""
+    """Return the value of a JSON text. A mistake names its place, and a hint gives other readings."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -178,7 +178,7 @@ class _AsItComes(BufferedReader):
 
 
 async def _from_thread(blocking: Iterator[T]) -> AsyncGenerator[T, None]:
-    """What an iterator gives, each when it is asked for, by a thread that may block.
+    """Yield the items of an iterator, each on request, from a thread that may block.
 
     A terminal or pipe cannot be read otherwise: it must not be made non-blocking for others who share it.
     """

@@ -168,7 +168,7 @@ def warn_of_one_sided_waits(subject: CheckedPlan, findings: Findings) -> None:
 
 
 class _Waits:
-    """Which WAITs each variable depends on, as sets of bits."""
+    """The WAITs that each variable depends on, as sets of bits."""
 
     def __init__(self, wiring: Wiring, names: Sequence[str]) -> None:
         self._wiring = wiring

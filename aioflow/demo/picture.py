@@ -114,7 +114,7 @@ class Timeline:
 
 
 def kind_of(url: str) -> tuple[Kind, str]:
-    """What a request is for, and the path it asks."""
+    """Return the purpose of a request, and its path."""
     parts = urlsplit(url)
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path
     if parts.path != "/search":

@@ -40,7 +40,7 @@ class Site:
         }
 
     def log(self) -> list[LoggedRequest]:
-        """What was asked so far, in the order in which it came."""
+        """Return the requests so far, in order of arrival."""
         with urlopen(f"{self.url}/_log", timeout=_PATIENCE_SECONDS) as answer:
             return [LoggedRequest(**entry) for entry in json.load(answer)["requests"]]
 

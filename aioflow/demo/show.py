@@ -50,7 +50,7 @@ _SHOWN_LINES = 6
 
 @dataclass(frozen=True)
 class _Watch:
-    """What one run of the monitor took, and the mail that came of it."""
+    """The cost of one run of the monitor, and its mail."""
 
     seconds: float
     requests: int
@@ -266,7 +266,7 @@ def _suggest(console: Console) -> None:
 
 
 def _program(name: str) -> str:
-    """How to call a program of this environment, which need not be active: `make demo` does without."""
+    """Return the call of a program of this environment, which need not be active, as in `make demo`."""
     program = Path(sys.executable).parent / name
     found = shutil.which(name)
     if found is not None and Path(found) == program:

@@ -311,7 +311,7 @@ class _Printer:
 
 
 def _indentation(item: Item) -> str:
-    """That of the body's first line, so that the body's lines keep their places to each other."""
+    """Return that of the body's first line, so that the lines of the body keep their relative places."""
     if item.body_span is None:
         return STEP
     start = item.body_span.start

@@ -83,7 +83,7 @@ class Processes:
 
 
 def _forget(answered: asyncio.Future[ProcessOutcome]) -> None:
-    """Take the exception of a call that nobody waits for."""
+    """Take the exception of a call without a caller."""
     if not answered.cancelled():
         answered.exception()
 

@@ -429,7 +429,7 @@ class RequestCheck:
 
 
 def _field_hint(directive: Directive, written: str | None = None) -> str:
-    """Who writes a keyword in small letters may mean a field."""
+    """Return a hint: a keyword in small letters may be meant as a field."""
     if not directive.small:
         return ""
     return f"; a field of this name stands in backticks: `{(written or directive.name).lower()}`"

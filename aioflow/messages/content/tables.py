@@ -33,7 +33,7 @@ _LEAST_SHARED = 0.2
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a message shows of an attribute: its value, and the one before if it has changed."""
+    """An attribute in a message: its value, and the one before if it has changed."""
 
     name: str
     value: Value
@@ -42,7 +42,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown_changes(schema: Schema) -> Callable[[Row], list[Shown]] | None:
-    """How a changed tuple is shown, each attribute once; None for tuples without old values."""
+    """Return the attributes of a changed tuple, each once, or None for tuples without old values."""
     old = {name.removeprefix(OLD): name for name in schema.names if name.startswith(OLD)}
     old = {name: before for name, before in old.items() if name in schema}
     if not old or CHANGES not in schema:
@@ -165,7 +165,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
     @property
     def more(self) -> str:
-        """What is said of the rows that are not shown."""
+        """Return the line about the rows that are not shown."""
         left = self.count - len(self.rows)
         if not left:
             return ""
@@ -181,7 +181,7 @@ def _shown(excerpts: Sequence[Excerpt]) -> Sequence[Excerpt]:
 
 
 def _origin(excerpts: Sequence[Excerpt]) -> str:
-    """Where a message comes from, for whoever wonders."""
+    """Return the origin of a message, for its readers."""
     first, count = excerpts[0], sum(excerpt.count for excerpt in excerpts)
     told = [] if first.is_tuple else [count_text(count, "row")]
     return ", ".join([*told, *([f"sent by the plan {first.plan}"] if first.plan else [])])

@@ -49,7 +49,7 @@ _LINE_WITH_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 class SmtpReply(msgspec.Struct, frozen=True):
-    """What a server said."""
+    """The reply of a server."""
 
     code: int
     text: str = ""
@@ -71,7 +71,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class SmtpOutcome(msgspec.Struct):
-    """Who has the message now, and what the server said of the others."""
+    """The recipients that have the message now, and the server's replies about the others."""
 
     taken: list[str] = msgspec.field(default_factory=list)
     others: dict[str, SmtpReply] = msgspec.field(default_factory=dict)
@@ -295,7 +295,7 @@ class Dialogue:
         return await self._answered(f"to {verb}", self._client.execute_command(*words, timeout=None))
 
     async def _answered(self, asked: str, answer: Awaitable[SMTPResponse]) -> SmtpReply:
-        """What the server says, whichever it is; a DeliveryError when it says nothing."""
+        """Return any reply of the server. Raise a DeliveryError if there is none."""
         from aiosmtplib import SMTPException, SMTPResponseException
 
         seconds = self._settings.timeout_seconds
@@ -347,7 +347,7 @@ def _answer(response: SMTPResponse | object) -> SmtpReply:
 
 
 def _clean(text: str) -> str:
-    """What somebody else wrote, as it may be shown and stored."""
+    """Return a text of the other side in a form that may be shown and stored."""
     line = " ".join(text.encode(errors="replace").decode().split())
     line = "".join(character if character.isprintable() else "?" for character in mask(line))
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[: _SHOWN_CHARACTERS - 1]}…"

@@ -36,7 +36,7 @@ _MOST_DOUBLINGS = 60
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is to be noted of a message: it waits for `seconds` more, or it is dead."""
+    """The verdict on a message: it waits for `seconds` more, or it is dead."""
 
     dead: bool
     reason: str
@@ -52,7 +52,7 @@ def judge(
     *,
     is_whole: bool = True,
 ) -> Verdict:
-    """What follows from a failed attempt, the last of `message.attempts`.
+    """Return the verdict on a failed attempt, the last of `message.attempts`.
 
     One that was cut short before the receiver could have the message is not `is_whole`. It kills no message,
     however many there were: nobody knows whether the receiver would have taken it.
@@ -114,7 +114,7 @@ class DeliveryOutcome(msgspec.Struct, frozen=True):
 
 
 class DeliveryContext(msgspec.Struct, frozen=True):
-    """What all attempts of one courier share; `owner` is its name in leases."""
+    """The things that all attempts of one courier share. `owner` is its name in leases."""
 
     table: OutboxTable
     settings: OutboxSettings

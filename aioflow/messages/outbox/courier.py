@@ -61,7 +61,7 @@ _CLAIMED = moment("message claimed", "the lease is durable, the channel has not 
 
 
 class Report(msgspec.Struct):
-    """What a courier has done."""
+    """The work of a courier."""
 
     sent: int = 0
     failed: int = 0  # attempts after which there will be another
@@ -251,7 +251,7 @@ class Courier:
             raise self._defect
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
-        """Have somebody deliver for every account that has something due."""
+        """Start a delivery for every account with messages that are due."""
         if self._looks_again:
             await self._set_clock()
         now = self._now()
@@ -377,7 +377,7 @@ class Courier:
     # --- one message --------------------------------------------------------------------------------
 
     async def _deliver_one(self, account: OutboxAccount, key: str) -> bool:
-        """Claim and deliver a message; False when somebody else was faster."""
+        """Claim and deliver a message. Return False if another courier was faster."""
         attempt = Attempt(self._context, key)
         self._again.pop(key, None)
         try:

@@ -53,7 +53,7 @@ class PhoneAccounts:
         return chosen, settings
 
     def problems(self, account: str | None) -> list[str]:
-        """What keeps an account from being used, as far as that can be told without asking the gateway."""
+        """Return the obstacles to the use of an account, as far as they show without asking the gateway."""
         try:
             name, settings = self.find(account)
         except InputError as error:
@@ -102,7 +102,7 @@ class PhoneChannel:
         self._calls = AppriseCalls()
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing before this account can be used."""
+        """Return the settings that are missing before this account can be used."""
         return self._accounts.problems(account)
 
     def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:

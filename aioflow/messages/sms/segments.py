@@ -120,7 +120,7 @@ def _beginning(text: str, most_segments: int, mark: str = "") -> str:
 
 
 def _pieces(text: str, encoding: Encoding, most: int) -> Iterator[str]:
-    """What should not be divided, and where it is longer than a segment, its characters."""
+    """Yield the pieces that should not be divided, and the characters of those longer than a segment."""
     for cluster in _clusters(text):
         if places(cluster, encoding) <= most:
             yield cluster
@@ -129,7 +129,7 @@ def _pieces(text: str, encoding: Encoding, most: int) -> Iterator[str]:
 
 
 def _clusters(text: str) -> Iterator[str]:
-    """What readers see as one character each, near enough to Unicode's UAX 29."""
+    """Yield the characters as readers see them, near enough to Unicode's UAX 29."""
     start, flags = 0, 0
     for place in range(1, len(text)):
         before, character = text[place - 1], text[place]

@@ -257,7 +257,7 @@ _LONGEST_SHOWN = 80
 
 
 class StoredRows(msgspec.Struct, frozen=True):
-    """How rows of a table are read: the relation's attributes, other columns of the table, the row's id.
+    """The reading of rows of a table: the relation's attributes, other columns of the table, the row's id.
 
     `columns` is None while there is no such table. Attributes without a column are read as null.
     """

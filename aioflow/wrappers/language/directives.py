@@ -336,7 +336,7 @@ class DirectiveReader:
         return whole_number(line, 1)
 
     def _signs(self, line: Line) -> tuple[int | str, ...]:
-        """What tells that there are no items: statuses, and selectors."""
+        """Return the signs of a page without items: statuses, and selectors."""
         signs: list[int | str] = []
         while not signs or line.accept(","):
             token, value = line.constant("a status or a selector in quotes")

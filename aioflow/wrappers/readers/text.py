@@ -357,7 +357,7 @@ class TextReading(PageFindings):
 
     @property
     def notes(self) -> list[str]:
-        """What was odd about the page, for people."""
+        """Return notes about the page, for people."""
         charset = self._decoder.charset
         return [charset.note] if charset is not None and charset.note else []
 

@@ -117,7 +117,7 @@ def parse_each(text: str) -> Selector:
 
 
 def _compile(css: str) -> None:
-    """What was found to be well formed must be so to Lexbor as well."""
+    """Have Lexbor compile a selector that was found to be well formed: it may know less."""
     from selectolax.lexbor import SelectolaxError
 
     try:

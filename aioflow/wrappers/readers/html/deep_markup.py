@@ -32,7 +32,7 @@ _TAGS_AND_RAW = re.compile(b"|".join((_COMMENT, _RAW, _TAG)), re.DOTALL)
 
 
 class _Kind(IntEnum):
-    """What can be said of an element by its name."""
+    """The properties of an element that follow from its name."""
 
     FLAT = 0  # has no inside, or is closed by the next of its kind: cannot be nested without another
     CELL = 1

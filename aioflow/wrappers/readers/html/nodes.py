@@ -131,7 +131,7 @@ def _attribute(name: str) -> NodeValue:
 
 
 def value_taker(selector: Selector, conversion: Conversion) -> NodeValue:
-    """What a field takes of the element that it selects."""
+    """Return the function that takes a field's value from the element that it selects."""
     if selector.attribute is not None:
         return _attribute(selector.attribute)
     if conversion.only_counts:
@@ -159,7 +159,7 @@ def every(selector: Selector, node: LexborNode, *, in_page: bool) -> list[Lexbor
 
 
 def _relative(selector: Selector, node: LexborNode) -> list[LexborNode]:
-    """What is found from the item on: in it, or beside it."""
+    """Return the matches from the item on: in it, or beside it."""
     start = node.parent if selector.looks_beside else node
     attributes = node.attrs
     attributes[ITEM] = ""

@@ -238,7 +238,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _base_of(parser: LexborHTMLParser, body: bytes) -> str | None:
-    """What the <base> in the page's head says, if it has one."""
+    """Return the address in the <base> of the page's head, if it has one."""
     end = body.find(b"</head")
     if b"<base" not in body[: end if end >= 0 else None].lower() or parser.head is None:
         return None

@@ -74,7 +74,7 @@ class HtmlTree:
         return any(is_steep(nodes, path.degree) for path in paths)
 
     def find(self, path: XmlPath, node: LexborNode) -> Any:
-        """What a path leads to from a node: elements and texts, or a value."""
+        """Return the result of a path from a node: elements and texts, or a value."""
         if self._root is not None:
             root, self._root = self._root, None
             self._build(root)

@@ -112,7 +112,7 @@ def _select(field: Field) -> JsonPath:
 
 
 def _page_paths(layout: RowLayout[JsonPath]) -> Iterator[JsonPath]:
-    """What is looked for in the page around the items."""
+    """Yield the paths that are looked for in the page around the items."""
     for slot in layout.slots:
         if slot.field.scope == "page":
             yield slot.selector

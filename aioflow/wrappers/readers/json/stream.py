@@ -222,7 +222,7 @@ class ValueStream:
             self._state = "after"
 
     def _skip(self) -> bool:
-        """Pass over a container that nobody wants, if all of it is there."""
+        """Pass over a container that is not needed, if all of it is there."""
         if not self._may_skip:
             return False
         try:

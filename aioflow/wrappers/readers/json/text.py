@@ -115,7 +115,7 @@ class TooDeepError(BadJsonError):
 
 
 def reason_of(error: Exception, text: str, offset: int) -> tuple[str, int]:
-    """What an exception of the decoder, called at `offset`, says, and where."""
+    """Return the reason and the place of an exception of the decoder, called at `offset`."""
     if isinstance(error, RecursionError):
         return f"nested more than {DEPTH_LIMIT} levels deep", offset
     if isinstance(error, StopIteration):

@@ -75,7 +75,7 @@ class XmlPath(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def find(self) -> Callable[[Any], Any]:
-        """What the path leads to from an element: a list of nodes, or a value."""
+        """Return the result of the path from an element: a list of nodes, or a value."""
         if self.attribute is not None:
             name = self.attribute
             return lambda element: [] if (value := element.get(name)) is None else [value]

@@ -352,7 +352,7 @@ class WholeXmlReading(XmlReading):
 
 
 def _base_of(root: Any) -> Callable[[], str | None]:
-    """What the links of a page are relative to, by its own word."""
+    """Return the base of the page's links that the page itself declares."""
     base: str | None = root.get(_BASE)
     return lambda: base
 
