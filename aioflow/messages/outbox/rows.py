@@ -27,7 +27,7 @@ class DamageError(ValueError):
 
 
 class OutboxAccount(msgspec.Struct, frozen=True):
-    """Where messages go to: a channel's account; one without a name is the default."""
+    """The account of a channel that messages go to. One without a name is the default."""
 
     channel: str
     account: str
@@ -54,7 +54,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class OutboxEntry(msgspec.Struct, frozen=True):
-    """A message with what became of it so far. Of one that is damaged it has as much as can be read."""
+    """A message with its outcome so far. Of one that is damaged it has as much as can be read."""
 
     message: Message
     state: str
@@ -122,7 +122,7 @@ def _short(value: object) -> str:
 
 
 def entry_of(row: Row) -> OutboxEntry:
-    """Return a message with what became of it, however damaged the row is."""
+    """Return a message with its outcome, however damaged the row is."""
     state, due, leased_by, leased_until, last_error, answer, sent_at = row[_MESSAGE_COLUMNS:]
     error = text_of_cell(last_error)
     try:

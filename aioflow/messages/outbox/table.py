@@ -123,12 +123,12 @@ class OutboxTable:
     async def claim(
         self, key: str, owner: str, now: datetime, until: datetime, *, everything: bool = False
     ) -> bool:
-        """Take a message that is due for oneself until then; whether it was still to be had."""
+        """Take a lease on a message that is due, until then. Return whether it was still free."""
         due = _due(now, everything)
         return await self._changes(_TAKEN, f"key = {{}} AND {_DUE}", owner, stamp(until), key, *due)
 
     async def give_notice(self, key: str, now: datetime, until: datetime) -> bool:
-        """Tell the owner of a lease that has ended to note the outcome until then; whether there is one."""
+        """Ask the owner of a lease that has ended to note the outcome. Return whether there is one."""
         return await self._changes(
             "leased_until = {}", f"key = {{}} AND {_LOST}", stamp(until), key, *_due(now)
         )
@@ -384,7 +384,7 @@ def _due(now: datetime, everything: bool = False) -> tuple[str, str]:
 
 
 def _progress(progress: Mapping[str, Any]) -> str:
-    # What a channel thinks of is no reason to lose the outcome of an attempt.
+    # A value that a channel invents is no reason to lose the outcome of an attempt.
     return json.dumps(progress, default=str, separators=(",", ":"))
 
 
