@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import email
 import email.policy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -193,5 +193,44 @@ def test_messages_that_cannot_leave_are_an_alert(world: World, mailed: Path) -> 
             await asyncio.sleep(3 * 3600)
             kinds = {alert.kind for alert in await actions.list_alerts()}
             assert kinds == {"failing", "outbox"}
+
+    world.run(test)
+
+
+def test_messages_that_cannot_leave_stay_an_alert_while_services_come_and_go(world: World) -> None:
+    """A service that begins, or one that works beside, does not take them for delivered."""
+    world.more = {"email": {"default": {"url": "smtp://127.0.0.1:9", "from": "aioflow@example.org"}}}
+    world.settings |= {"outbox_stuck_seconds": 3600, "alert_email": ["owner@example.org"]}
+
+    async def began(actions: LocalActions) -> list[datetime]:
+        return [alert.since for alert in await actions.list_alerts() if alert.kind == "outbox"]
+
+    async def test(actions: LocalActions) -> None:
+        await actions.add_task(world.task("a", "every 10m", alert_after_failures=1, fails=True))
+        async with world.serving():
+            await asyncio.sleep(2 * 3600)
+            before = await began(actions)
+        assert len(before) == 1
+        for _ in range(2):
+            async with world.serving(), world.serving():
+                await asyncio.sleep(600)
+                assert await began(actions) == before
+
+    world.run(test)
+
+
+def test_messages_that_were_given_up_are_an_alert_until_somebody_looks_after_them(world: World) -> None:
+    world.more = {
+        "email": {"default": {"url": "smtp://127.0.0.1:9", "from": "aioflow@example.org"}},
+        "outbox": {"most_attempts": 2},
+    }
+    world.settings |= {"alert_email": ["owner@example.org"]}
+
+    async def test(actions: LocalActions) -> None:
+        await actions.add_task(world.task("a", "every 10m", alert_after_failures=1, fails=True))
+        async with world.serving():
+            await asyncio.sleep(900)
+            (message,) = [each.message for each in await actions.list_alerts() if each.kind == "outbox"]
+            assert "given up after 2 attempts" in message
 
     world.run(test)
