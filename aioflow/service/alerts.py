@@ -105,7 +105,8 @@ class Alerts:
         else:
             await self.clear(statements, task.task_id, "suspect")
         partial = [text for each in account.get("outputs", {}).values() for text in each.get("partial", ())]
-        health = [*account.get("nothing-found", ()), *partial]
+        worse = account.get("health", {}).get("worse", ())
+        health = [*account.get("nothing-found", ()), *worse, *partial]
         if health:
             await self.raise_alert(statements, task.task_id, "health", "; ".join(dict.fromkeys(health)))
         else:
