@@ -169,6 +169,8 @@ class MonitorService:
             stack.callback(self.runner.watch())
             self.runner.logs.listeners.append(self._publish_line)
             await self._note_service()
+            for problem in await self.alerts.problems():
+                _LOG.warning("alerts cannot be sent: %s", problem)
             await self._reload()
             self._due |= self.tasks.keys()
             self._clockwork.start()

@@ -242,6 +242,21 @@ def test_messages_that_were_given_up_are_an_alert_until_somebody_looks_after_the
     world.run(test)
 
 
+def test_receivers_without_an_account_are_warned_of_at_the_start_and_keep_none_from_others(
+    world: World, mailed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.settings |= {"alert_notify": "team", "alert_phone": ["+4915112345678"], "disk_free_bytes": 10**18}
+
+    async def test(actions: LocalActions) -> None:
+        async with world.serving():
+            found = [each for each in caplog.messages if each.startswith("alerts cannot be sent: ")]
+            assert ["notify" in each or "phone" in each for each in found] == [True, True]
+            await asyncio.sleep(100)
+        assert len(mails(mailed)) == 1
+
+    world.run(test)
+
+
 WATCHED = """
 WRAPPER list (shop char)
 {
