@@ -12,7 +12,7 @@ import msgspec
 
 from aioflow.authoring.operator import Registry, load_operators
 from aioflow.config.configuration import Configuration
-from aioflow.errors import AioflowError, InputError, PlanError
+from aioflow.errors import AioflowError, InputError, PlanError, suggestion
 from aioflow.language import PlanSnapshot, load_snapshot
 from aioflow.plan import Program
 from aioflow.service.alerts import Alert, end_alerts, lasting_alerts
@@ -201,6 +201,7 @@ class LocalActions:
             program = load_snapshot(snapshot, definition.plan_name)
             check_program(program, definition, self.registry)
             self._approve(program, definition)
+            _check_channels(definition.accounts)
 
         await off_the_loop(check)
         return snapshot
@@ -215,6 +216,7 @@ class LocalActions:
             )
         program, snapshot = read_plan(definition, self.registry)
         self._approve(program, definition)
+        _check_channels(definition.accounts)
         return snapshot
 
     async def pause_task(self, name: str, reason: str = "") -> TaskView:
@@ -369,6 +371,16 @@ class LocalActions:
                 definition.database, plan.parent
             )  # an InputError if there is none
         return msgspec.structs.replace(definition, plan=os.path.abspath(plan))
+
+
+def _check_channels(accounts: Mapping[str, str]) -> None:
+    """Raise an InputError for accounts of a channel that does not exist; accounts may be configured later."""
+    from aioflow.messages.channels import Channels
+
+    kinds = Channels({}).kinds() if accounts else []
+    for kind in accounts:
+        if kind not in kinds:
+            raise InputError(f"accounts.{kind}: there is no channel {kind!r}{suggestion(kind, kinds)}")
 
 
 def _joined(mistakes: Sequence[tuple[int, AioflowError]]) -> AioflowError:

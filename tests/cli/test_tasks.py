@@ -406,6 +406,15 @@ def test_a_task_keeps_the_zone_of_the_machine_where_it_was_added(
     assert "(Asia/Tokyo)" in task("show", "i")  # an interval has the same times everywhere
 
 
+def test_accounts_of_unknown_channels_are_refused(task: Home) -> None:
+    channel = "there is no channel 'emial'; did you mean 'email'?"
+    wrong = ("--option", "accounts.emial=main")
+    assert channel in task("add", "count.plan", "--name", "c", "-i", "n=1", *wrong, code=2)
+    task("add", "count.plan", "--name", "c", "-i", "n=1")
+    assert channel in task("edit", "c", *wrong, code=2)
+    assert "no channel 'database'" in task("edit", "c", "--option", "accounts.database=main", code=2)
+
+
 def test_a_name_among_the_options_is_the_name(task: Home) -> None:
     task("add", "count.plan", "--option", "name=c", "-i", "n=1")
     assert task("list").splitlines()[2].startswith("c ")
