@@ -21,7 +21,7 @@ from aioflow.service.home import PLANS_FOLDER
 from aioflow.service.planning import next_due
 from aioflow.service.programs import check_program, code_digests, find_newer_plan, off_the_loop, read_plan
 from aioflow.service.schedules.words import describe
-from aioflow.service.store.database import ServiceDatabase
+from aioflow.service.store.database import ServiceDatabase, Statements
 from aioflow.service.store.occurrences import (
     CANCELLED_BY_HAND,
     Occurrence,
@@ -45,7 +45,15 @@ from aioflow.service.store.tasks import (
     set_state,
     store_task,
 )
-from aioflow.service.task import BY_HAND, DefinitionError, Task, TaskDefinition, TaskState, read_definition
+from aioflow.service.task import (
+    BY_HAND,
+    DefinitionError,
+    Task,
+    TaskDefinition,
+    TaskState,
+    read_definition,
+    task_id_of,
+)
 
 _ALIVE_SECONDS = 60.0
 
@@ -274,7 +282,7 @@ class LocalActions:
         With the occurrence of a run as the `cursor`, the answer begins after that run.
         """
         async with self.database.reading() as statements:
-            task_id = None if name is None else (await find_task(statements, name)).task_id
+            task_id = None if name is None else await _task_with_history(statements, name)
             return await read_history(
                 statements, task_id, states=states, before=before, cursor=cursor, limit=limit
             )
@@ -371,6 +379,17 @@ class LocalActions:
                 definition.database, plan.parent
             )  # an InputError if there is none
         return msgspec.structs.replace(definition, plan=os.path.abspath(plan))
+
+
+async def _task_with_history(statements: Statements, name: str) -> str:
+    """Return the id of a task by its name or id, also of one that was removed and has runs."""
+    try:
+        return (await find_task(statements, name)).task_id
+    except NotFoundError:
+        for task_id in (task_id_of(name), name):
+            if await read_history(statements, task_id, limit=1):
+                return task_id
+        raise
 
 
 def _check_channels(accounts: Mapping[str, str]) -> None:

@@ -406,6 +406,15 @@ def test_a_task_keeps_the_zone_of_the_machine_where_it_was_added(
     assert "(Asia/Tokyo)" in task("show", "i")  # an interval has the same times everywhere
 
 
+def test_the_history_of_a_task_that_was_removed_is_found_by_its_name(task: Home) -> None:
+    task("add", "count.plan", "--name", "c", "-i", "n=1")
+    task("run", "c")
+    task("remove", "c")
+    (run,) = task.json("history", "c")
+    assert [run] == task.json("history", run["task_id"]) == task.json("history")
+    assert "there is no task 'd'" in task("history", "d", code=2)
+
+
 def test_accounts_of_unknown_channels_are_refused(task: Home) -> None:
     channel = "there is no channel 'emial'; did you mean 'email'?"
     wrong = ("--option", "accounts.emial=main")
