@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from aioflow.authoring.context import Context, Release, RunInfo
-from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import MASK, mask
 from aioflow.config.secrets import Secret, Secrets
@@ -97,6 +97,10 @@ class WrapperSession:
     async def conclude(self) -> None:
         """Compare a run that has ended well with those before it."""
         await self.watching.conclude()
+
+    def account(self) -> AccountEntry | None:
+        worse = self.watching.worse
+        return AccountEntry("health", {"worse": list(worse)}) if worse else None
 
     async def close(self) -> None:
         """The client belongs to the engine, and the rest needs no release."""

@@ -315,6 +315,7 @@ class HealthWatch:
         self._run = run
         self._is_kept = is_kept
         self._watches: dict[str, WrapperWatch] = {}
+        self.worse: list[str] = []  # sentences about statements that found less than usual
         self._reading = asyncio.Lock()
         if is_kept and run.writes:
             # Opened before this: so it takes all writes as complete after this has staged its figures.
@@ -350,7 +351,7 @@ class HealthWatch:
             self._doubt_silence(watch, context)
             return
         if is_new:
-            self._host.warn(lack.text)
+            self._tell(lack.text)
         lacks_rows = bool(watch.tally.rows) or not outer
         context.mark(Marks(partial=(lack,) if lacks_rows else (), doubtful=(lack,) if outer else ()))
 
@@ -382,14 +383,18 @@ class HealthWatch:
         is_new = watch.lack is None
         lack = watch.look(more_may_come=False, leads_on=False)
         if lack is not None and is_new:
-            self._host.warn(lack.text)
+            self._tell(lack.text)
         if not usual.history:
             return True
         run = self._figures(watch)
         lost, poorer = list(usual.lost_columns(run)), list(usual.poorer_columns(run))
         for words in (*lost, *poorer):
-            self._host.warn(f"{watch.where}: {watch.wrapper.name}: {words}")
+            self._tell(f"{watch.where}: {watch.wrapper.name}: {words}")
         return lack is None and not lost
+
+    def _tell(self, text: str) -> None:
+        self.worse.append(text)
+        self._host.warn(text)
 
     def _figures(self, watch: WrapperWatch) -> RunHealth:
         from aioflow.state.health import RunHealth

@@ -27,9 +27,9 @@ from aioflow.messages.outbox.attempt import Attempt, DeliveryContext, DeliveryOu
 from aioflow.messages.outbox.composing import DigestComposer
 from aioflow.messages.outbox.digest_table import DigestTable, GatheringDigest, gathering
 from aioflow.messages.outbox.message import Channel, Cutoff
-from aioflow.messages.outbox.rows import Held, OutboxAccount, Waiting, moment_of
+from aioflow.messages.outbox.rows import Held, OutboxAccount, StuckMessages, Waiting, moment_of
 from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
-from aioflow.messages.outbox.table import OutboxTable, time_ahead
+from aioflow.messages.outbox.table import OutboxTable, stuck_in_table, time_ahead
 from aioflow.runtime.shielded import run_shielded
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
@@ -509,6 +509,19 @@ async def deliver_due(
         return Report()
     async with opened_courier(databases, address, configuration, warn, clock=clock) as courier:
         return await run_shielded(courier.deliver(seconds), courier.interrupt)
+
+
+async def stuck_messages(connection: Connection) -> list[StuckMessages]:
+    """Return the messages and digests of a database that could not leave, and those that were given up."""
+    for table in (TABLE, DIGESTS):
+        if await connection.columns(table) is None:
+            return []
+    digests = [
+        StuckMessages(1, each.created, False, each.last_error)
+        for each in await gathering(connection)
+        if each.last_error is not None
+    ]
+    return [*await stuck_in_table(connection), *digests]
 
 
 async def _has_outbox(databases: Databases, address: Address, warn: Callable[[str], None]) -> bool:

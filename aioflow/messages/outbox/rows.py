@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast, get_args
 
 import msgspec
 
+from aioflow.errors import SettingError
 from aioflow.messages.outbox.message import Delivery, Message
+from aioflow.messages.timing import read_quiet
 from aioflow.relation import Row
 from aioflow.state.system_tables import from_stamp
 
@@ -51,6 +54,15 @@ class Held(msgspec.Struct, frozen=True):
     account: OutboxAccount
     count: int
     until: datetime | None
+
+
+class StuckMessages(msgspec.Struct, frozen=True):
+    """Messages that could not leave since a moment, or that were given up, and the reason."""
+
+    count: int
+    since: datetime | None
+    is_dead: bool
+    reason: str | None
 
 
 class OutboxEntry(msgspec.Struct, frozen=True):
@@ -151,6 +163,14 @@ def waiting_of(row: Row) -> Waiting:
         moment_of(due),
         text_of_cell(reason),
     )
+
+
+def stuck_of(row: Row) -> StuckMessages:
+    state, quiet, count, created, reason = row
+    since = moment_of(created)
+    with suppress(SettingError):
+        since = since if quiet is None or since is None else read_quiet(quiet).end_after(since)
+    return StuckMessages(count, since, state == "dead", text_of_cell(reason))
 
 
 def held_of(row: Row) -> Held:

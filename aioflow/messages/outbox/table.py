@@ -20,10 +20,12 @@ from aioflow.messages.outbox.rows import (
     Held,
     OutboxAccount,
     OutboxEntry,
+    StuckMessages,
     Waiting,
     entry_of,
     held_of,
     message_of,
+    stuck_of,
     waiting_of,
 )
 from aioflow.relation import Row, Schema
@@ -370,6 +372,16 @@ async def time_ahead(connection: Connection) -> timedelta:
     there = found if found.tzinfo else found.replace(tzinfo=UTC)
     ahead = there - datetime.now(UTC)
     return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
+
+
+async def stuck_in_table(connection: Connection) -> list[StuckMessages]:
+    """Return the messages that were tried, or could not be, and wait; and those that were given up."""
+    rows = await connection.fetch(
+        f"SELECT state, quiet, count(*), min(created), max(last_error) FROM {OUTBOX} "
+        "WHERE state = 'dead' OR (state IN ('waiting', 'sending') AND last_error IS NOT NULL) "
+        "GROUP BY state, quiet ORDER BY min(created)"
+    )
+    return [stuck_of(row) for row in rows]
 
 
 def as_json(content: Mapping[str, Any]) -> str:
