@@ -58,9 +58,8 @@ def simulated_restarts(bench: Bench) -> None:
     _claim_oracle(bench)
     _claim_tail(bench)
     for name in EVEN:
-        bench.claim(
-            f"{name}: extra requests of auto", _most(bench, f"auto, {name}, extra"), "x", at_most(0.0)
-        )
+        most = _most(bench, f"auto, {name}, extra")
+        bench.claim(f"{name}: extra requests of auto", most, "x", at_most(0.0), origin="simulated")
 
 
 def _sample(bench: Bench, name: str, found: Simulated) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from math import hypot, inf, isfinite, sqrt
-from statistics import variance
+from statistics import fmean, stdev, variance
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,7 @@ _FEWEST_AGAIN = 8  # second attempts, before they count for more than independen
 _SIGMAS = 4.5
 _SLOWER_SIGMAS = 3.0  # by which second attempts are slower than first ones
 USUAL_SHARE = 0.75
+_DIFFERENT_SIGMAS = 4.0  # by which means differ
 _DIFFERENT = 1.95  # of the Kolmogorov-Smirnov statistic: chance of 0.001
 _FEWEST_OF_PART = 100
 _CANDIDATES = 48
@@ -447,10 +448,16 @@ def _part_of_day(at: float) -> int:
     return int(at % _DAY * PARTS_OF_DAY / _DAY)
 
 
-def _differ(one: Iterable[Observation], other: Iterable[Observation]) -> bool:
-    """Return whether two samples are of different distributions (Kolmogorov-Smirnov)."""
+def _differ(one: Sequence[Observation], other: Sequence[Observation]) -> bool:
+    """Return whether two samples are of different distributions: by their means, or by Kolmogorov-Smirnov.
+
+    The latter hardly sees tails, and the former nothing else.
+    """
     mine = sorted(seen.seconds for seen in one)
     theirs = sorted(seen.seconds for seen in other)
+    error = hypot(*(stdev(times) / sqrt(len(times)) for times in (mine, theirs)))
+    if abs(fmean(mine) - fmean(theirs)) > _DIFFERENT_SIGMAS * error:
+        return True
     distance = max(
         abs(bisect_right(mine, time) / len(mine) - bisect_right(theirs, time) / len(theirs))
         for time in (*mine, *theirs)
