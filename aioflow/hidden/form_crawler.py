@@ -25,7 +25,9 @@ from aioflow.hidden.space import Codes, QueryAnswer, Region, Space, counted, ide
 Query: TypeAlias = Callable[[dict[str, Any]], Awaitable[tuple[Iterable[Sequence[Any]], bool | int | None]]]
 Step: TypeAlias = Callable[[], Awaitable[None]]
 _SAME_WARNINGS_AT_MOST = 20
-_RECENT_AT_MOST = 32
+# Answers that overflowed, which a fallback may need again: as many as a sweep has queries to spare, and more
+# of them if they have few tuples.
+_RECENT_AT_LEAST, _RECENT_TUPLES = 48, 16_384
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -129,7 +131,7 @@ class FormCrawler:
             self._kept[region] = QueryAnswer((), (), overflows=True) if is_bit else answer
         elif answer.overflows:
             self._recent[region] = answer
-            if len(self._recent) > _RECENT_AT_MOST:
+            if len(self._recent) > max(_RECENT_AT_LEAST, _RECENT_TUPLES // max(len(answer), 1)):
                 del self._recent[next(iter(self._recent))]
         return answer
 
@@ -290,7 +292,10 @@ class FormCrawler:
         """After the last step: account for tuples that answers have shown and no region has passed on."""
         left, self._shown = self._shown, {}
         regions, known = self._unresolved, Counter[int]()
+        passed_on = [part for _, parts in regions for part in parts]  # before later queries showed them again
         for shown in left.values():
+            if any(self.space.holds(part, shown.codes) for part in passed_on):
+                continue
             region = next((n for n, each in enumerate(regions) if self._lies_in(shown.codes, *each)), None)
             if region is not None:
                 known[region] += shown.times
