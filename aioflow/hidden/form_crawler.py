@@ -163,18 +163,18 @@ class FormCrawler:
             self._sent.add(region)
             self.report.queries += 1
         query = self.space.query(region)
+        answer = await self._query(query)
         try:
-            found, more = await self._query(query)
+            found, more = answer
+            rows = [tuple(row) for row in found]
         except (TypeError, ValueError) as error:
-            if "unpack" in str(error):
-                raise InputError(f"a query returns its tuples and whether there are more: {error}") from error
-            raise
-        return self._read(region, query, [tuple(row) for row in found], more)
+            raise InputError(f"a query returns its tuples and whether there are more: {error}") from error
+        return self._read(region, query, rows, more)
 
     def _read(
         self, region: Region, query: dict[str, Any], rows: list[tuple[Any, ...]], more: bool | int | None
     ) -> QueryAnswer:
-        total = more if isinstance(more, int) and not isinstance(more, bool) else None
+        total = _total(more)
         self._is_told = more is not None
         limit = self._limit(len(rows))
         is_full = limit is not None and len(rows) >= limit and bool(rows)
@@ -363,6 +363,20 @@ class FormCrawler:
             if axis.is_learnt:
                 self.warn(f"the values of {axis.name} were learnt from answers", None)
                 self.doubt(f"the values of {axis.name} were learnt from answers: others may exist")
+
+
+def _total(more: Any) -> int | None:
+    """Return the number of all tuples, if that is what an answer says; an InputError if it makes no sense."""
+    if more is None or type(more).__name__ in ("bool", "bool_"):  # those of numpy too
+        return None
+    try:
+        if (total := int(more)) == more:
+            return total
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"a query says whether there are more by True or False, their number, or None, not {more!r}"
+    )
 
 
 def _first_codes(answer: QueryAnswer) -> list[tuple[Codes, tuple[Any, ...]]]:
