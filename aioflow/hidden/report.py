@@ -82,8 +82,11 @@ class CrawlReport:
         return "; ".join(reasons)
 
     def bound(self, n: int | None = None) -> int:
-        """Return the most queries that theorem 1 allows for n tuples, by default for those found."""
-        tuples = self.tuples if n is None else n
+        """Return the most queries that theorem 1 allows for n tuples.
+
+        By default these are the tuples found, and before the end as many as there are by estimate.
+        """
+        tuples = round(self.estimate().tuples) if n is None else n
         return theorem_1(self._space, tuples, self.k or max(tuples, 1))
 
     def estimate(self) -> Estimate:

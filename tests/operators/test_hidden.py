@@ -365,6 +365,40 @@ def test_a_source_that_changes_meanwhile_is_noticed() -> None:
 # --- ends ---------------------------------------------------------------------------------------
 
 
+def test_the_account_of_a_run_has_an_estimate_and_the_bound_before_the_crawl_ends() -> None:
+    shop = Shop(some_cars(2000), limit=40)
+    form = FORM.replace("LIMIT: 10\n  TOTAL: total", "LIMIT: 40; MORE: more")
+
+    async def line() -> str:
+        site = ScriptedSite(shop)
+        async with (
+            site.client(QUIET) as client,
+            Engine(services={Client: client}, configuration=QUIET) as engine,
+            engine.stream(loads(form + ALL), output="found") as rows,
+        ):
+            seen = 0
+            async for _ in rows:
+                seen += 1
+                if seen == 1000:
+                    break
+            entry = next(each for each in rows.account().entries if each.name == "hidden")
+            return entry.lines[0]
+
+    shown = re.fullmatch(
+        r"cars: ([\d,]+) tuples of about ([\d,]+) \(([\d,]+) to ([\d,]+)\), (\d+) % resolved, "
+        r"(\d+) queries of about (\d+), at most ([\d,]+) by theorem 1",
+        run(line()),
+    )
+    assert shown
+    found, about, low, high, share, queries, expected, bound = (
+        int(each.replace(",", "")) for each in shown.groups()
+    )
+    assert found <= low <= about <= high
+    assert (0 < share < 100, queries < expected < bound) == (True, True)
+    # 20 n / k for the range, 5 for the menu, and the first query; of the estimated n.
+    assert bound == pytest.approx(20 * about / 40 + 6, abs=2)
+
+
 def test_a_reader_that_leaves_early_stops_the_queries() -> None:
     shop = Shop(some_cars(2_000))
     plan = "PLAN p { OUTPUT: out BODY { crawl_hidden ('cars' : found, _) limit (found, 5 : out) } }"

@@ -89,7 +89,7 @@ def _figures(name: str, report: CrawlReport) -> dict[str, Any]:
 
 
 def _line(name: str, report: CrawlReport) -> str:
-    """Return `homes: 1,200 tuples of about 5,000 (4,700 to 5,400), 24 % resolved, 20 queries of about 83`."""
+    """Return `a: 9 tuples of about 50 (40 to 60), 18 % resolved, 5 queries of about 28, at most 99 ...`."""
     if report.is_finished:
         return f"{name}: {report.statement()}"
     size = report.estimate()
@@ -100,8 +100,10 @@ def _line(name: str, report: CrawlReport) -> str:
             parts[0] += f" ({size.low:,.0f} to {size.high:,.0f})"
         parts.append(f"{100 * size.share:.0f} % resolved")
     queries = count_text(report.queries, "query", "queries")
-    expected = f" of about {report.queries / size.share:,.0f}" if size.share else ""
-    return ", ".join([*parts, queries + expected])
+    if not size.share:
+        return ", ".join([*parts, queries])
+    expected = f"{queries} of about {report.queries / size.share:,.0f}"
+    return ", ".join([*parts, expected, f"at most {report.bound():,} by theorem 1"])
 
 
 class FormCrawl:
