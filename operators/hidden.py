@@ -17,11 +17,11 @@ from aioflow.wholeness import partial
 _REPORT = Schema(
     (
         *("form", "complete", "statement", "tuples", "queries", "bound"),
-        *("added", "changed", "removed", "unresolved", "changes"),
+        *("added", "changed", "removed", "covered", "unresolved", "changes"),
     ),
     (
         *(Type.CHAR, Type.BOOLEAN, Type.CHAR, Type.NUMBER, Type.NUMBER, Type.NUMBER),
-        *(Type.NUMBER, Type.NUMBER, Type.NUMBER, Type.RELATION, Type.RELATION),
+        *(Type.NUMBER, Type.NUMBER, Type.NUMBER, Type.RELATION, Type.RELATION, Type.RELATION),
     ),
 )
 
@@ -121,7 +121,9 @@ def _report_row(report: CrawlReport, asked: AskedForm) -> Row:
     ]
     changes = [{"query": report.shown(each.query), "reason": each.reason} for each in report.changes]
     figures = (report.tuples, report.queries, report.bound(), added, changed, removed)
+    covered = [{"query": report.shown(each)} for each in report.covered]
     relations = (
+        _relation(covered, "query"),
         _relation(unresolved, "query kind reason known"),
         _relation(changes, "query reason"),
     )

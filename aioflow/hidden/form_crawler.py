@@ -236,8 +236,9 @@ class FormCrawler:
 
     # --- results ------------------------------------------------------------------------------------
 
-    async def resolved(self, answer: QueryAnswer) -> None:
+    async def resolved(self, region: Region, answer: QueryAnswer) -> None:
         """Pass on the tuples of a region that is resolved."""
+        self.report.resolved.append(region)
         await self._pass_on(answer.rows)
 
     async def answered_by(self, region: Region, wider: QueryAnswer, but: Sequence[Region] = ()) -> None:

@@ -303,6 +303,7 @@ def test_the_report_has_figures_of_the_crawl() -> None:
     )
     assert [report[name] for name in ("added", "changed", "removed")] == [None, None, None]
     assert (list(report["unresolved"]), list(report["changes"])) == ([], [])
+    assert [dict(each) for each in report["covered"]] == [{"query": "everything"}]
     (entry,) = (each for each in result.account.entries if each.name == "hidden")
     assert entry.lines == (f"cars: {report['statement']}",)
 

@@ -102,7 +102,7 @@ class Sweep:
         if answer.overflows:
             await self._narrow(part, end, answer)
             return
-        await self._crawler.resolved(answer)
+        await self._crawler.resolved(part, answer)
         self._in_row = 0
         self._budget.found += len(answer)
         if end != self._high and end is not None:
