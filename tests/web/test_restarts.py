@@ -264,6 +264,15 @@ def test_extra_requests_keep_to_the_rate_of_their_host() -> None:
     run(main())
 
 
+def test_a_slow_request_does_not_wait_for_the_rate_to_be_sent_again() -> None:
+    async def main() -> None:
+        here = scene(60, restart="5", own={"a.example": HostSettings(rate=0.01, burst=1)})
+        await here.fetch()
+        assert here.extra == 0
+
+    run(main())
+
+
 def test_attempts_take_slots_of_their_host() -> None:
     async def main() -> None:
         here = scene(60, restart="hedge 5", own={"a.example": HostSettings(concurrency=1)})
