@@ -5,18 +5,24 @@ The long form, with more sources, seeds and requests, is `aioflow bench simulate
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from aioflow.benchmarks.restart_sources import (
     EVEN,
+    SITE,
     TAILED,
     CrowdPlan,
     crowd,
     expected_seconds,
     learned,
     oracle,
+    settings,
     simulate,
 )
+from aioflow.testing import Answer, ScriptedSite, run
+from aioflow.web.http import Request
 
 CAP, NO_CAP = 0.05, 100.0
 # Extra requests that were saved up while nothing was known come on top of the share.
@@ -75,3 +81,26 @@ def test_without_guards_a_crowd_does_not_recover() -> None:
     waiting, found = crowd(CRISIS, "off", 0.0), crowd(CRISIS, "0.3", NO_CAP, unguarded=True)
     calm = CRISIS.parts[-1][1:]
     assert found.mean(*calm) > 10 * waiting.mean(*calm)
+
+
+@pytest.mark.parametrize("rule", ["auto", "hedge", "p95", "0.15"])
+def test_a_source_that_is_slow_for_all_gets_few_extra_requests(rule: str) -> None:
+    """It was worth asking again; then every answer is late."""
+    count, late = 600, [0]
+
+    def answer(_: Request) -> Answer:
+        late[0] += 1
+        return Answer(seconds=TAILED["5 % are 1 s late"].sample(dice) if late[0] <= 1000 else 1.1)
+
+    async def main() -> None:
+        site = ScriptedSite(answer)
+        async with site.client(settings(rule, CAP)) as client:
+            while late[0] < 1000:
+                await client.fetch(Request(SITE))
+            before = len(site.requests)
+            for _ in range(count):
+                await client.fetch(Request(SITE))
+        assert len(site.requests) - before - count <= CAP * count
+
+    dice = Random(1)
+    run(main())
