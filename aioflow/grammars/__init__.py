@@ -1,0 +1,43 @@
+"""Grammars for irregular sources: what the interesting parts look like; everything else is skipped.
+
+The language and the strategy are those of Jedi. Names are loaded when they are first used. The package
+needs no engine.
+"""
+
+from typing import TYPE_CHECKING
+
+from aioflow.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
+    from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile
+    from aioflow.grammars.limits import ParseLimits
+    from aioflow.grammars.replay import BoundSpan, RuleMatch, SettledRecord
+    from aioflow.grammars.script.values import XmlElement
+
+__all__ = [
+    "BoundSpan",
+    "Grammar",
+    "GrammarError",
+    "ParseError",
+    "ParseLimitError",
+    "ParseLimits",
+    "ParseStream",
+    "ParsedSource",
+    "RuleMatch",
+    "ScriptError",
+    "SettledRecord",
+    "XmlElement",
+    "compile",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
+        "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile"),
+        "limits": ("ParseLimits",),
+        "replay": ("BoundSpan", "RuleMatch", "SettledRecord"),
+        "script.values": ("XmlElement",),
+    },
+)
