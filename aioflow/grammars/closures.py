@@ -8,7 +8,7 @@ from aioflow.grammars.automaton import Automaton, AutomatonNode, NodeKind, Opera
 from aioflow.grammars.syntax import Predicate, Rule
 
 STEPS_AT_MOST = 200_000
-_UNIVERSAL_AT_MOST = 500
+_UNIVERSAL_AT_MOST = 20
 
 
 class StackFrame:
@@ -227,19 +227,22 @@ class AutomatonStates:
         return bool(state.is_universal)
 
     def _find_universal(self, state: AutomatonState) -> None:
-        # The greatest set of accepting states in which every character leads to a state of the set.
+        # The greatest set of accepting states in which every character leads to a state of the set. Such sets
+        # are small; with recursion the search could go on over ever deeper stacks.
         reached: dict[AutomatonState, list[AutomatonState]] = {}
         waiting = [state]
-        while waiting:
-            each = waiting.pop()
+        for each in waiting:
             if each in reached or each.is_universal is not None:
                 continue
-            if len(reached) > _UNIVERSAL_AT_MOST:
+            if len(reached) == _UNIVERSAL_AT_MOST:
                 state.is_universal = False
                 return
             reached[each] = self._after_any(each)
-            waiting.extend(reached[each])
-        remaining = {each for each in reached if reached[each]}
+            if each in reached[each]:
+                each.is_universal = True
+            else:
+                waiting.extend(reached[each])
+        remaining = {each for each in reached if reached[each] and each.is_universal is None}
         shrinks = True
         while shrinks:
             kept = {
@@ -250,7 +253,7 @@ class AutomatonStates:
             shrinks = len(kept) < len(remaining)
             remaining = kept
         for each in reached:
-            each.is_universal = each in remaining
+            each.is_universal = each.is_universal or each in remaining
 
     def _after_any(self, state: AutomatonState) -> list[AutomatonState]:
         """Return the states to which every character leads, none if the source may not end here."""

@@ -49,7 +49,7 @@ Way: TypeAlias = tuple[int, tuple[int, ...], tuple[Effect, ...]]
 class Oracle:
     """Lists the interpretations of one grammar over one source."""
 
-    def __init__(self, rules: list[PlainRule], source: str, at_most: int = 30_000) -> None:
+    def __init__(self, rules: list[PlainRule], source: str, at_most: int = 8_000) -> None:
         self.rules = {rule.name: rule for rule in rules}
         self.source = source
         self.at_most = at_most
