@@ -99,6 +99,8 @@ class GrammarParser:
     def fail(self, expected: str) -> NoReturn:
         """Note `expected …, found …` at the next word."""
         token = self.token
+        if token.kind == "broken":  # the scanner has noted it
+            raise _Unreadable
         if token.kind == "unknown":
             self.fail_at(unknown_character(token.text), token.start)
         self.fail_at(f"{expected}, found {token.shown}", token.start, token.end)
@@ -169,7 +171,7 @@ class GrammarParser:
         token = self.token
         if token.kind == "end":
             return True
-        return token.kind in ("word", "sign") and token.text in ("|", ")", "end", "if", "rule", "strict")
+        return token.kind in ("word", "sign") and token.text in ("|", ")", ";", "end", "if", "rule", "strict")
 
     def _item(self) -> Item:
         token = self.token

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from aioflow.grammars.characters import CharacterSet, CodeRange, character_set
 from aioflow.language.mistakes import Mistakes
 
-TokenKind: TypeAlias = Literal["word", "literal", "class", "number", "sign", "unknown", "end"]
+TokenKind: TypeAlias = Literal["word", "literal", "class", "number", "sign", "unknown", "broken", "end"]
 
 KEYWORDS = frozenset({"rule", "is", "end", "do", "accept", "if", "strict", "prune"})
 
@@ -77,6 +77,7 @@ class GrammarScanner:
         assert found is not None  # the quote is there
         if found[3] is None:
             self.mistakes.add("the literal that begins here has no end on its line", start)
+            return GrammarToken("broken", found[0], start, found.end())
         characters = [chr(code) for _, code, _ in self._escaped(found[2], found.start(2))]
         return GrammarToken("literal", "".join(characters), start, found.end())
 
@@ -86,11 +87,12 @@ class GrammarScanner:
         content, inside = found[1], found.start(1)
         if found[2] is None:
             self.mistakes.add("the class that begins here has no ']' on its line", start)
+            return GrammarToken("broken", found[0], start, found.end())
         is_inverted = content.startswith("^")
         if is_inverted:
             content, inside = content[1:], inside + 1
         ranges = self._ranges(content, inside)
-        if not ranges and found[2] is not None:
+        if not ranges:
             self.mistakes.add("the class is empty: no character is in it", start, found.end())
         characters = character_set(ranges)
         if is_inverted:

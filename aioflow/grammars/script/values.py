@@ -175,7 +175,9 @@ def shown(value: object) -> str:
 
 def arithmetic(sign: str, left: object, right: object) -> object:
     """Return `left sign right`; `+` joins texts unless one side is a number and the other is one as well."""
-    if sign == "+" and not (isinstance(left, _NUMERIC) or isinstance(right, _NUMERIC)):
+    has_number = isinstance(left, _NUMERIC) or isinstance(right, _NUMERIC)
+    has_list = isinstance(left, list) or isinstance(right, list)
+    if sign == "+" and (has_list or not has_number):
         return _joined(left, right)
     one, other = as_number(left), as_number(right)
     if one is None or other is None:
