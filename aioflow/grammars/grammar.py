@@ -160,6 +160,12 @@ class ParseStream:
         output = "".join(replay.interpreter.output)
         return ParsedSource(replay.value, replay.variables, output, replay.skipped, replay.match)
 
+    def take_output(self) -> str:
+        """Return what code has printed since the last call; `finish` no longer has it."""
+        output = "".join(self._replay.interpreter.output)
+        self._replay.interpreter.output.clear()
+        return output
+
     def last_records(self) -> list[SettledRecord]:
         """Return the records that were settled by the end of the source; call it after `finish`."""
         return self._new_records()

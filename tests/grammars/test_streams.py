@@ -106,7 +106,10 @@ def test_records_before_a_failure_are_settled() -> None:
 
 
 def test_a_grammar_whose_end_decides_settles_nothing_before_it() -> None:
-    grammar = compile("strict rule r : list is ((list += digit())+ '!' | [0-9]+) end strict rule digit is [0-9] end")
+    grammar = compile("""
+        strict rule r : list is ((list += digit())+ '!' | [0-9]+) end
+        strict rule digit is [0-9] end
+    """)
     stream = grammar.stream("r")
     assert stream.feed("1234") == []
     assert stream.finish().value == []
