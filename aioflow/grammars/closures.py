@@ -210,6 +210,18 @@ class AutomatonStates:
         known = self._states.get(key)
         return known or self._states.setdefault(key, AutomatonState(*key))
 
+    def adopted(self, state: AutomatonState) -> AutomatonState:
+        """Return the equal state of these, for one that others have made."""
+        frames: list[StackFrame] = []
+        frame = state.stack
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.below
+        stack: StackFrame | None = None
+        for each in reversed(frames):
+            stack = self.frame(each.after, stack)
+        return self.state(state.node, stack, state.ages)
+
     def closure(self, state: AutomatonState, answers: Answers) -> Closure:
         """Return the ways from a state; raise UnansweredError if an answer is missing."""
         if state.closure is not None:

@@ -17,13 +17,11 @@ from aioflow.grammars.matching import Matching, PathEvent
 from aioflow.grammars.parser import LONGEST_GRAMMAR, GrammarParser
 from aioflow.grammars.replay import Replay, RuleMatch, SettledRecord, SourceSpan, script_error
 from aioflow.grammars.script.interpreter import FailedCode
-from aioflow.grammars.subsets import Subsets
+from aioflow.grammars.subsets import CACHE_BYTES_AT_MOST, Subsets
 from aioflow.grammars.syntax import Predicate, Rule, RuleCall
 from aioflow.language.mistakes import Mistakes
 from aioflow.source import Source, Span
 
-# States and transitions that one parse leaves to the next ones.
-CACHE_BYTES_AT_MOST = 64_000_000
 _REMEMBERED_ANSWERS = 10_000
 _LONGEST_REMEMBERED = 200
 
@@ -138,7 +136,7 @@ class ParseStream:
         self._answers: dict[tuple[int, str], bool] = {}
         self._matching = Matching(grammar.subsets(start), start, limits, self._window, self._holds)
         self._replay = Replay(
-            self._window, grammar.source, grammar.functions, self._matching.deadline, traces, keeps
+            self._window, grammar.source, grammar.functions, self._matching.begin_piece(), traces, keeps
         )
         self._settles = settles
         self._keeps = keeps
@@ -146,6 +144,7 @@ class ParseStream:
     def feed(self, text: str) -> list[SettledRecord]:
         """Take the next piece; return the records that the rest of the source cannot change any more."""
         self._window.add(text)
+        self._replay.interpreter.deadline = self._matching.begin_piece()
         self._matching.feed(text)
         if not self._settles:
             return []
@@ -155,16 +154,15 @@ class ParseStream:
 
     def finish(self) -> ParsedSource:
         """Return the best interpretation of the whole source."""
+        self._replay.interpreter.deadline = self._matching.begin_piece()
         self._advance(self._matching.finish())
         replay = self._replay
-        output = "".join(replay.interpreter.output)
+        output = self.take_output()
         return ParsedSource(replay.value, replay.variables, output, replay.skipped, replay.match)
 
     def take_output(self) -> str:
         """Return what code has printed since the last call; `finish` no longer has it."""
-        output = "".join(self._replay.interpreter.output)
-        self._replay.interpreter.output.clear()
-        return output
+        return self._replay.interpreter.take_output()
 
     def last_records(self) -> list[SettledRecord]:
         """Return the records that were settled by the end of the source; call it after `finish`."""

@@ -12,6 +12,7 @@ class ParseLimits(msgspec.Struct, frozen=True):
 
     # Interpretations that are followed at once. Recursion can double them at every character.
     live_solutions: int = 2000
+    # For each piece of a source that arrives in pieces.
     seconds: float = 60.0
     memory_bytes: int = 1_000_000_000
 

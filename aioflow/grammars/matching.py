@@ -10,7 +10,7 @@ from aioflow.grammars.automaton import PathStep
 from aioflow.grammars.closures import Question, TooLongClosureError
 from aioflow.grammars.errors import ParseError, ParseLimitError
 from aioflow.grammars.limits import ParseLimits, TextWindow
-from aioflow.grammars.subsets import Link, Subsets, TooManySolutionsError, Transition
+from aioflow.grammars.subsets import CACHE_BYTES_AT_MOST, Link, Subsets, TooManySolutionsError, Transition
 
 _BLOCK_CHARACTERS = 1 << 16
 _STEPS_BETWEEN_CLOCKS = 64
@@ -45,7 +45,7 @@ class Matching:
         self._limits = limits
         self._window = window
         self._holds = holds
-        self.deadline = monotonic() + limits.seconds
+        self._deadline = monotonic() + limits.seconds
         self._state = subsets.initial(start)
         self._start = start
         self._trail: _Trail = []
@@ -54,10 +54,16 @@ class Matching:
         self._settled_at = 0
         self.position = 0
         self._bytes_before = subsets.bytes_used
+        self._bytes_held = 0
         self._slow_steps = 0
         self._credit = 0
 
     # --- forward --------------------------------------------------------------------------------
+
+    def begin_piece(self) -> float:
+        """Give the next piece its time; return its end."""
+        self._deadline = monotonic() + self._limits.seconds
+        return self._deadline
 
     def feed(self, text: str) -> None:
         """Follow all interpretations over the next piece of the source; it is in the window already."""
@@ -121,11 +127,21 @@ class Matching:
         return self._holds(question, self._window.slice(self.position - length, self.position), self.position)
 
     def _check_limits(self) -> None:
-        if monotonic() > self.deadline:
+        if monotonic() > self._deadline:
             raise self._limit(f"the parse takes longer than {self._limits.seconds:g} seconds")
-        used = len(self._trail) * _BYTES_PER_LINK + self._subsets.bytes_used - self._bytes_before
+        if self._subsets.bytes_used > CACHE_BYTES_AT_MOST:
+            self._learn_anew()
+        learned = self._subsets.bytes_used - self._bytes_before
+        used = len(self._trail) * _BYTES_PER_LINK + learned + self._bytes_held
         if used > self._limits.memory_bytes:
             raise self._limit(f"the parse takes more than {self._limits.memory_bytes:,} bytes")
+
+    def _learn_anew(self) -> None:
+        """Go on with new subsets: of the old ones, the trail holds the links alone."""
+        self._bytes_held += max(0, self._subsets.bytes_used - self._bytes_before)
+        self._subsets = Subsets(self._subsets.automaton)
+        self._state = self._subsets.adopted(self._state)
+        self._bytes_before = self._subsets.bytes_used
 
     @property
     def rule(self) -> str:
@@ -199,6 +215,7 @@ class Matching:
         if len(shared) > done:
             events.append(PathEvent(position, shared[done:]))
             done = len(shared)
+        self._bytes_held = self._bytes_held * (len(self._trail) - count) // max(1, len(self._trail))
         del self._trail[:count]
         self._settled_at = position
         self._done = done

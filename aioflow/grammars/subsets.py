@@ -27,6 +27,9 @@ _BYTES_PER_TRANSITION = 400
 _BYTES_PER_SURVIVOR = 32
 _BYTES_PER_STATE = 250
 
+# What sources have taught; past this, a matcher learns anew.
+CACHE_BYTES_AT_MOST = 64_000_000
+
 _Run: TypeAlias = Callable[[str, int, int], "re.Match[str] | None"]
 
 
@@ -112,6 +115,11 @@ class Subsets:
         """Return the state before the first character for a start rule."""
         state = self._states.state(self.automaton.start(rule), None, ())
         return self._state((state,), (0,))
+
+    def adopted(self, state: SubsetState) -> SubsetState:
+        """Return the state of other subsets of the same automaton as one of these."""
+        states = tuple([self._states.adopted(each) for each in state.states])
+        return self._state(states, state.groups)
 
     def _state(self, states: tuple[AutomatonState, ...], groups: tuple[int, ...]) -> SubsetState:
         key = (states, groups)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aioflow.grammars import ParseError, SettledRecord, compile
+from aioflow.grammars import ParseError, ParseLimits, SettledRecord, compile
 
 LINES = r"""
 strict rule entry : record is time=[0-9:]+ ' ' text=[^\n]+ '\n' do println(time); end end
@@ -117,6 +117,36 @@ def test_a_grammar_whose_end_decides_settles_nothing_before_it() -> None:
     assert stream.feed("1234") == []
     assert values(stream.feed("!")) == ["1", "2", "3", "4"]
     assert stream.finish().value == ["1", "2", "3", "4"]
+
+
+def test_a_matcher_that_learns_anew_goes_on_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = compile(TAGGED + "rule nest is '(' (nest() | accept [^()]* if $$.length < 9;)* ')' end")
+    sources = {"items": "<b>Siena</b> only $199!<i><b>3c</b> $399.50, " * 20, "nest": "((a)(b(cd)e)" * 12}
+    sources["nest"] += ")" * 12
+    whole = {start: grammar.parse(source, start) for start, source in sources.items()}
+    monkeypatch.setattr("aioflow.grammars.matching.CACHE_BYTES_AT_MOST", 0)
+    for start, source in sources.items():
+        stream = grammar.stream(start)
+        for place in range(0, len(source), 7):
+            stream.feed(source[place : place + 7])
+        assert stream.finish() == whole[start]
+
+
+def test_the_limit_on_time_is_for_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("aioflow.grammars.matching.monotonic", lambda: now[0])
+    stream = compile(LINES).stream("log", limits=ParseLimits(seconds=5))
+    for minute in range(10):
+        now[0] += 60
+        stream.feed(f"10:0{minute} begins\n")
+    assert len(stream.finish().value) == 10
+
+
+def test_output_is_taken_piece_by_piece() -> None:
+    stream = compile(LINES).stream("log")
+    stream.feed("10:00 begins\n10:01 goes on\n")
+    assert stream.take_output() == "10:00\n"
+    assert stream.finish().output == "10:01\n"
 
 
 def test_predicates_see_text_over_the_borders_of_pieces() -> None:

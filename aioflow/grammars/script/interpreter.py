@@ -66,10 +66,17 @@ class Interpreter:
             "println": self._println,
             **functions,
         }
-        self._deadline = deadline
+        self.deadline = deadline
         self._steps = 0
         self._variables: dict[str, Any] = {}
         self._matched = ""
+
+    def take_output(self) -> str:
+        """Return what was printed since the last call."""
+        text = "".join(self.output)
+        self.output.clear()
+        self._written = 0
+        return text
 
     def run(self, block: Block, variables: dict[str, Any]) -> None:
         """Carry out statements; assignments change `variables`."""
@@ -111,7 +118,7 @@ class Interpreter:
 
     def _count(self, place: int) -> None:
         self._steps += 1
-        if self._steps % _STEPS_BETWEEN_CLOCKS == 0 and monotonic() > self._deadline:
+        if self._steps % _STEPS_BETWEEN_CLOCKS == 0 and monotonic() > self.deadline:
             raise FailedCode("the time of the parse is over", place)
 
     def _set_member(self, action: SetMember) -> None:
