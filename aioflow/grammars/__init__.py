@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aioflow.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from aioflow.grammars.alternatives import Interpretation, Parting, interpretations, parting
     from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
     from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile
     from aioflow.grammars.limits import ParseLimits
@@ -19,21 +20,26 @@ __all__ = [
     "BoundSpan",
     "Grammar",
     "GrammarError",
+    "Interpretation",
     "ParseError",
     "ParseLimitError",
     "ParseLimits",
     "ParseStream",
     "ParsedSource",
+    "Parting",
     "RuleMatch",
     "ScriptError",
     "SettledRecord",
     "XmlElement",
     "compile",
+    "interpretations",
+    "parting",
 ]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "alternatives": ("Interpretation", "Parting", "interpretations", "parting"),
         "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
         "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile"),
         "limits": ("ParseLimits",),

@@ -195,6 +195,17 @@ class ParseStream:
             raise script_error(failure, grammar, self._matching.rule, offset) from failure
 
 
+def replayed(grammar: Grammar, source: str, events: Iterable[PathEvent]) -> ParsedSource:
+    """Return what a path through a whole source gives, with the tree of its rules."""
+    window = TextWindow()
+    window.add(source)
+    replay = Replay(window, grammar.source, grammar.functions, float("inf"), traces=True)
+    for event in events:
+        replay.advance(event)
+    output = replay.interpreter.take_output()
+    return ParsedSource(replay.value, replay.variables, output, replay.skipped, replay.match)
+
+
 def compile(
     text: str, functions: Mapping[str, Callable[..., Any]] | None = None, name: str = "<grammar>"
 ) -> Grammar:

@@ -207,11 +207,11 @@ class Oracle:
 
 
 def _with_lists(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of a rule; one that only collects is an empty list before it has a value."""
-    variables = dict(frame["variables"])
+    """Return the variables of a rule in written order; one that only collects begins as an empty list."""
+    variables = {}
     for name, only_collects in assigned(frame["rule"].body).items():
-        if only_collects:
-            variables.setdefault(name, [])
+        if name in frame["variables"] or only_collects:
+            variables[name] = frame["variables"].get(name, [])
     return variables
 
 
