@@ -18,6 +18,8 @@ PAGES = {
     "ncctapp.html": (37, r"\(([0-9-]+) - (?:Published|Unpublished)\)"),
     "pgnews_1998_11.txt": (135, r"(?m)^[A-Z][a-z]{2} 19\d\d .*\] *(\d+)$"),
     "pgnews_2004_11.txt": (496, r"(?m)^\S.*, (?:by|Ed\.|ed\.).* (\d{3,5}C?)$"),
+    "tzdata_changelog.txt": (45, r"(?m)^tzdata \(([^)]+)\)"),
+    "xz_copyright.txt": (20, r"(?m)^[Ff]iles:\s*(.*)"),
 }
 # The attribute that the expression finds.
 KEYS = {
@@ -27,6 +29,8 @@ KEYS = {
     "ncctapp.html": "number",
     "pgnews_1998_11.txt": "number",
     "pgnews_2004_11.txt": "number",
+    "tzdata_changelog.txt": "version",
+    "xz_copyright.txt": "files",
 }
 
 
@@ -49,7 +53,10 @@ def test_a_grammar_extracts_every_record_of_a_real_page(name: str) -> None:
     count, expression = PAGES[name]
     found = records(name)
     assert len(found) == count
-    assert [record[KEYS[name]] for record in found] == re.findall(expression, page(name))
+    keys = [record[KEYS[name]] for record in found]
+    # Of a list, the expression finds the first line.
+    keys = [key[0] if isinstance(key, list) else key for key in keys]
+    assert keys == re.findall(expression, page(name))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -109,3 +116,19 @@ def test_the_judges_of_the_filings_are_those_of_the_page() -> None:
 def test_the_cases_of_the_opinions_are_those_of_the_page() -> None:
     found = [number for each in records("ca8.html") for number in each["numbers"]]
     assert found == re.findall(r"No: +([0-9-]+)", page("ca8.html"))
+
+
+def test_the_changes_of_a_changelog_and_their_points_are_those_of_the_file() -> None:
+    changes = [change for entry in records("tzdata_changelog.txt") for change in entry["changes"]]
+    text = page("tzdata_changelog.txt")
+    assert [change["lines"][0] for change in changes] == re.findall(r"(?m)^  \* (.*)", text)
+    points = [point[0] for change in changes for point in change["points"]]
+    assert points == re.findall(r"(?m)^ {3,}- (.*)", text)
+    assert sum(len(point) > 1 for change in changes for point in change["points"]) > 5
+
+
+def test_the_lines_of_a_licence_list_are_those_of_the_file() -> None:
+    text = page("xz_copyright.txt")
+    lines = [line for each in records("xz_copyright.txt") for line in each["copyright"]]
+    below = re.findall(r"(?m)^Copyright:(.*\n(?:[ \t].*\n)*)", text)
+    assert lines == [line.strip() for each in below for line in each.split("\n") if line.strip()]

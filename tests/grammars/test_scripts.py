@@ -139,6 +139,23 @@ def test_predicates_see_the_exact_text_and_skip_nothing_inside() -> None:
     assert grammar.parse("1--2 1-2").variables == {"x": "1-2"}
 
 
+def test_rules_that_are_called_in_a_predicate_skip_nothing() -> None:
+    grammar = compile("""
+        rule r is accept x=pair() if $$.length > 0; end
+        rule pair is n() '-' n() end
+        rule n is [0-9] end
+    """)
+    found = grammar.parse("1--2 1-2")
+    assert (found.variables, found.skipped) == ({"x": "1-2"}, [(0, 5)])
+
+
+def test_only_the_first_iteration_of_a_repetition_may_be_empty() -> None:
+    text = "strict rule r is (word()){} end rule word is ([ab]* do println('word'); end) end"
+    # The first word is begun rather than 1 skipped before it.
+    assert compile(text.format("+")).parse("1ab", "r").output == "word\nword\n"
+    assert compile(text.format("*")).parse("1ab", "r").output == "word\n"
+
+
 def test_prune_drops_every_lower_ranked_solution() -> None:
     text = "strict rule r is (a=[0-9]+ {} '!' | b=.+) end"
     assert compile(text.replace("{}", "")).parse("12?").variables == {"b": "12?"}

@@ -96,6 +96,19 @@ def test_a_long_stream_takes_no_memory_if_it_keeps_nothing() -> None:
     assert growth < 20_000
 
 
+def test_a_long_stream_keeps_no_skipped_spans() -> None:
+    stream = compile(TAGGED).stream("items", keeps=False)
+    piece = "--<b>Siena</b> only $199!--" * 20
+    for _ in range(50):
+        stream.feed(piece)
+    tracemalloc.start()
+    for _ in range(500):
+        assert len(stream.feed(piece)) == 20
+    growth, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert growth < 20_000
+
+
 def test_records_before_a_failure_are_settled() -> None:
     grammar = compile(r"strict rule entry is x=[0-9]+ '\n' end strict rule log is (list += entry())* end")
     stream = grammar.stream("log")
