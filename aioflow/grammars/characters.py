@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 LAST_CODE_POINT = 0x10FFFF
+
+_COMPARISONS_AT_MOST = 100_000
 
 CodeRange: TypeAlias = tuple[int, int]
 
@@ -25,7 +28,8 @@ class CharacterSet(msgspec.Struct, frozen=True, dict=True):
         return sum(last - first + 1 for first, last in self.ranges)
 
     def __contains__(self, code: int) -> bool:
-        return any(first <= code <= last for first, last in self.ranges)
+        place = bisect_right(self.ranges, (code, LAST_CODE_POINT)) - 1
+        return place >= 0 and code <= self.ranges[place][1]
 
     def inverted(self) -> CharacterSet:
         """Return all other characters."""
@@ -93,13 +97,15 @@ class Alphabet:
             self._masks[character] = known
         return known
 
-    def alike(self, wanted: int, of: int) -> CharacterSet:
-        """Return the characters whose bits among those `of` a state are the `wanted` ones."""
+    def alike(self, wanted: int, of: int) -> CharacterSet | None:
+        """Return the characters whose bits among those `of` a state are `wanted`; None if that takes long."""
         concerned = [(1 << n, each) for n, each in enumerate(self._sets) if of & (1 << n)]
         borders = {0, LAST_CODE_POINT + 1}
         for _, each in concerned:
             for first, last in each.ranges:
                 borders |= {first, last + 1}
+        if len(borders) * len(concerned) > _COMPARISONS_AT_MOST:
+            return None
         ordered = sorted(borders)
         return character_set(
             (start, end - 1)

@@ -39,6 +39,8 @@ from aioflow.grammars.syntax import (
 from aioflow.grammars.syntax import Sequence as ItemSequence
 from aioflow.language.mistakes import Mistakes
 
+_RULES_SHOWN = 10
+
 
 def check_rules(
     rules: Sequence[Rule], functions: Mapping[str, Callable[..., Any]], mistakes: Mistakes
@@ -98,21 +100,28 @@ def _check_calls(rule: Rule, known: Collection[str], suggestions: Suggestions, m
 
 def nullable_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules that can match without a character."""
-    return _least(rules, lambda rule, found: is_nullable(rule.body, found))
+    return _least(rules, is_nullable)
 
 
 def finishing_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules that can end at all: the others call themselves on every way."""
-    return _least(rules, lambda rule, found: _can_finish(rule.body, found))
+    return _least(rules, _can_finish)
 
 
-def _least(rules: Mapping[str, Rule], holds: Callable[[Rule, set[str]], bool]) -> set[str]:
+def _least(rules: Mapping[str, Rule], holds: Callable[[Item, set[str]], bool]) -> set[str]:
+    """Return the least set of rules whose bodies hold, given the set itself."""
+    callers: dict[str, list[str]] = {name: [] for name in rules}
+    for name, rule in rules.items():
+        for item in items_within(rule.body):
+            if isinstance(item, RuleCall) and item.name in callers:
+                callers[item.name].append(name)
     found: set[str] = set()
-    grows = True
-    while grows:
-        more = {name for name, rule in rules.items() if name not in found and holds(rule, found)}
-        found |= more
-        grows = bool(more)
+    waiting = list(rules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and holds(rules[name].body, found):
+            found.add(name)
+            waiting.extend(callers[name])
     return found
 
 
@@ -159,20 +168,58 @@ def _check_left_recursion(rules: Mapping[str, Rule], mistakes: Mistakes) -> None
         name: [call for call in _first_calls(rule.body, nullable) if call.name in rules]
         for name, rule in rules.items()
     }
-    told: set[str] = set()
+    cycles = _cycles({name: [call.name for call in found] for name, found in calls.items()})
+    told: set[int] = set()
     for name in rules:
-        if name in told:
-            continue
         for call in calls[name]:
-            if way := _way(call.name, name, calls):
-                told.update(way)
-                shown = " -> ".join((name, *way))
+            if cycles[name] == cycles[call.name] and cycles[name] not in told:
+                told.add(cycles[name])
                 mistakes.add(
-                    f"left recursion: '{name}' calls itself before a character is consumed ({shown})",
+                    f"left recursion: '{name}' calls itself before a character is consumed "
+                    f"({_shown((name, *_way(call.name, name, calls)))})",
                     call.offset,
                     call.offset + len(call.name),
                 )
-                break
+
+
+def _shown(way: Sequence[str]) -> str:
+    if len(way) > _RULES_SHOWN:
+        way = [*way[: _RULES_SHOWN - 2], "…", way[-1]]
+    return " -> ".join(way)
+
+
+def _cycles(calls: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return a number for each rule: rules that reach each other have the same one (Kosaraju)."""
+    callers: dict[str, list[str]] = {name: [] for name in calls}
+    for name, called in calls.items():
+        for each in called:
+            callers[each].append(name)
+    numbers: dict[str, int] = {}
+    for number, start in enumerate(reversed(_ended(calls))):
+        waiting = [start]
+        while waiting:
+            name = waiting.pop()
+            if name not in numbers:
+                numbers[name] = number
+                waiting.extend(callers[name])
+    return numbers
+
+
+def _ended(calls: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the rules in the order in which a depth-first walk leaves them."""
+    ended: list[str] = []
+    entered: set[str] = set()
+    for start in calls:
+        waiting = [(start, False)]
+        while waiting:
+            name, leaves = waiting.pop()
+            if leaves:
+                ended.append(name)
+            elif name not in entered:
+                entered.add(name)
+                waiting.append((name, True))
+                waiting.extend((each, False) for each in calls[name])
+    return ended
 
 
 def _way(start: str, target: str, calls: Mapping[str, Sequence[RuleCall]]) -> list[str]:

@@ -23,6 +23,7 @@ from aioflow.language.mistakes import Mistakes
 from aioflow.source import Source, Span
 
 _REMEMBERED_ANSWERS = 10_000
+_FORGOTTEN_AT_LEAST = 4096  # characters at once
 _LONGEST_REMEMBERED = 200
 
 
@@ -139,6 +140,7 @@ class ParseStream:
             self._window, grammar.source, grammar.functions, self._matching.begin_piece(), traces, keeps
         )
         self._settles = settles
+        self._forgotten = 0
         self._keeps = keeps
 
     def feed(self, text: str) -> list[SettledRecord]:
@@ -149,7 +151,9 @@ class ParseStream:
         if not self._settles:
             return []
         self._advance(self._matching.settled())
-        self._window.drop(min(self._replay.forget(), self._matching.settled_until))
+        if self._window.end - self._forgotten > _FORGOTTEN_AT_LEAST:
+            self._forgotten = self._window.end
+            self._window.drop(min(self._replay.forget(), self._matching.settled_until))
         return self._new_records()
 
     def finish(self) -> ParsedSource:

@@ -13,7 +13,6 @@ from aioflow.grammars.limits import ParseLimits, TextWindow
 from aioflow.grammars.subsets import CACHE_BYTES_AT_MOST, Link, Subsets, TooManySolutionsError, Transition
 
 _BLOCK_CHARACTERS = 1 << 16
-_STEPS_BETWEEN_CLOCKS = 64
 _BYTES_PER_LINK = 12
 # Settling goes back over what is not settled; so many steps for each piece and character bound its cost.
 _CREDIT_PER_PIECE, _CREDIT_PER_CHARACTER = 256, 4
@@ -55,7 +54,6 @@ class Matching:
         self.position = 0
         self._bytes_before = subsets.bytes_used
         self._bytes_held = 0
-        self._slow_steps = 0
         self._credit = 0
 
     # --- forward --------------------------------------------------------------------------------
@@ -105,9 +103,7 @@ class Matching:
 
     def _slow(self, character: str) -> None:
         """Follow one transition that is not known yet, or depends on predicates."""
-        self._slow_steps += 1
-        if self._slow_steps % _STEPS_BETWEEN_CLOCKS == 0:
-            self._check_limits()
+        self._check_limits()
         try:
             state = self._subsets.resolved(self._state, self._ask)
             found = self._subsets.transition(state, character, self._limits.live_solutions)

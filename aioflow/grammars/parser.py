@@ -21,7 +21,7 @@ from aioflow.grammars.syntax import (
     Sequence,
     Terminals,
 )
-from aioflow.grammars.tokens import KEYWORDS, GrammarScanner, GrammarToken, unknown_character
+from aioflow.grammars.tokens import GrammarScanner, GrammarToken, unknown_character
 from aioflow.language.mistakes import Mistakes
 
 LONGEST_GRAMMAR = 1_000_000
@@ -136,7 +136,7 @@ class GrammarParser:
     def _rule(self) -> Rule:
         is_strict = self.accept("strict") is not None
         self.expect("rule", " after 'strict'" if is_strict else "")
-        name = self.word("the name of the rule", KEYWORDS)
+        name = self.word("the name of the rule", RESERVED)
         rule = self.recovered(lambda: self._rest(name, is_strict))
         if rule is not None:
             return rule

@@ -103,7 +103,7 @@ class Subsets:
         self.automaton = automaton
         self._states = AutomatonStates(automaton)
         self._known: dict[tuple[tuple[AutomatonState, ...], tuple[int, ...]], SubsetState] = {}
-        self._runs: dict[tuple[int, int], _Run] = {}
+        self._runs: dict[tuple[int, int], _Run | None] = {}
         self._bytes = 0
 
     @property
@@ -186,11 +186,11 @@ class Subsets:
         self._bytes += _BYTES_PER_TRANSITION + 2 * _BYTES_PER_SURVIVOR * len(origins)
         return Transition(target, Link(origins, steps), run)
 
-    def _run(self, key: int, mask: int) -> _Run:
-        known = self._runs.get((key, mask))
-        if known is None:
-            known = self._runs[key, mask] = run_of(self.automaton.alphabet.alike(key, mask)).match
-        return known
+    def _run(self, key: int, mask: int) -> _Run | None:
+        if (key, mask) not in self._runs:
+            characters = self.automaton.alphabet.alike(key, mask)
+            self._runs[key, mask] = None if characters is None else run_of(characters).match
+        return self._runs[key, mask]
 
     def _survivors(self, state: SubsetState, key: int, solutions_at_most: int) -> _Survivors:
         assert state.closures is not None  # the caller has answered all questions

@@ -1,4 +1,5 @@
-"""python -m tests.grammars: the long form, random grammars whose interpretations are all listed.
+"""python -m tests.grammars: the long form, random grammars whose interpretations are all listed, and
+long sources that a plain breadth-first matcher reads as well.
 
 A problem is printed, and the command fails. The short form is test_random_grammars.py.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.grammars.random_grammars import Outcome, check_grammar
+from tests.grammars.random_grammars import Outcome, check_grammar, check_long_source
 
 _SHOWN_AT_MOST = 20
 
@@ -25,6 +26,7 @@ def main() -> int:
     total = Outcome()
     for seed in range(options.seed, options.seed + options.count):
         total.add(check_grammar(seed))
+        total.add(check_long_source(seed))
     print("\n\n".join(total.problems[:_SHOWN_AT_MOST]))
     print(
         f"{total.grammars:,} grammars, {total.refused:,} of them left recursive; {total.sources:,} sources, "

@@ -6,7 +6,15 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from aioflow.grammars import GrammarError, ParsedSource, ParseError, compile
+from aioflow.grammars import (
+    GrammarError,
+    ParsedSource,
+    ParseError,
+    ParseLimitError,
+    ParseLimits,
+    compile,
+    interpretations,
+)
 from tests.grammars.oracle import Found, Item, Oracle, PlainRule, TooManyError, assigned, written
 
 ALPHABET = "ab1"
@@ -116,6 +124,42 @@ def check_grammar(seed: int) -> Outcome:
         problem = _compare(grammar, source, start, wanted, chance)
         if problem:
             outcome.problems.append(f"seed {seed}, source {source!r}, start {start}: {problem}\n{text}")
+    return outcome
+
+
+def check_long_source(seed: int) -> Outcome:
+    """Compare the matcher with a plain one over a source that is too long for the oracle."""
+    chance = random.Random(seed)
+    rules = GrammarMaker(chance, predicates=chance.random() < 0.3).rules()
+    outcome = Outcome(grammars=1, sources=1)
+    source = "".join(chance.choices(ALPHABET, k=chance.randrange(20, 150)))
+    start = rules[0].name
+    limits = ParseLimits(live_solutions=150)
+    try:
+        grammar = compile(written(rules))
+    except GrammarError:
+        outcome.refused = 1
+        return outcome
+    try:
+        wanted = interpretations(grammar, source, start, count=1, limits=limits)[0].parsed
+    except ParseLimitError:
+        outcome.too_many = 1
+        return outcome
+    except ParseError:
+        wanted = None
+    try:
+        found = grammar.parse(source, start)
+    except ParseError:
+        found = None
+    outcome.matched = wanted is not None
+    problem = ""
+    if wanted is None or found is None:
+        problem = "" if wanted is found else f"found {found}, but there is {wanted}"
+    else:
+        problem = _difference(found, Found(wanted.value, wanted.variables, wanted.output, wanted.skipped))
+        problem = problem or _compare_stream(grammar, source, start, found, chance)
+    if problem:
+        outcome.problems.append(f"seed {seed}, source {source!r}, start {start}: {problem}\n{written(rules)}")
     return outcome
 
 

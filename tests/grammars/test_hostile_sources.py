@@ -75,6 +75,22 @@ def test_a_grammar_that_needs_too_many_nodes_is_a_mistake() -> None:
         compile(f"rule r is {body} end")
 
 
+def test_many_rules_are_checked_in_time_that_grows_with_their_number() -> None:
+    count = 10_000
+    chain = "".join(f"rule r{number} is r{number + 1}() end\n" for number in range(count))
+    assert compile(f"{chain} strict rule r{count} is 'x' end").parse("x", "r9000").value == "x"
+    with pytest.raises(GrammarError, match="left recursion: 'r0' calls itself") as failure:
+        compile(f"{chain} rule r{count} is 'x'? r0() end")
+    assert len(failure.value.errors) == 1
+
+
+def test_classes_of_many_ranges_are_matched() -> None:
+    ranges = "".join(f"\\u{code:04x}" for code in range(0x100, 0x1000, 2))
+    rules = "".join(f"| [{ranges[: n * 600]}a]" for n in range(1, 20))
+    grammar = compile(f"strict rule r is (x=[a] {rules} | .)* end")
+    assert grammar.parse("ab\u0100\u0102" * 100).variables == {"x": "a"}
+
+
 def test_a_rule_that_can_never_finish_does_not_keep_others_from_it() -> None:
     grammar = compile("strict rule r is x='a' | never() end strict rule never is 'a' never() end")
     assert grammar.parse("a", "r").variables == {"x": "a"}

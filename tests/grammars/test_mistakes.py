@@ -121,6 +121,7 @@ def test_a_mistake_in_one_rule_makes_no_others_of_the_calls_of_it() -> None:
         (r"[-a]+", "a-"),
         (r"[a-]+", "a-"),
         (r"[a^]+", "^a"),
+        (r"[a-zb-c]+", "xyz"),
         (r"[\]\\\-]+", "]\\-"),
         (r"[\x41\u00e9]+", "Aé"),
         (r"'\x41\u00e9\'\\'", "Aé'\\"),

@@ -36,6 +36,7 @@ def run(code: str, source: str = "12", **functions: Any) -> tuple[dict[str, Any]
         ("x < '5'", True),
         ("x != 12.0", False),
         ("'a' == 1", False),
+        ("'a' < 1 || 'a' >= 1 || null < 1", False),
         ("1 < 2 && 2 < 1", False),
         ("1 < 2 || 2 < 1", True),
         ("!(1 < 2)", False),

@@ -243,12 +243,17 @@ def compared(sign: str, left: object, right: object) -> bool:
         left, right = as_number(left), as_number(right)
     if sign in ("==", "!="):
         return (left == right) is (sign == "==")
-    if left is None or right is None:
-        return False
-    comparable = isinstance(left, str) and isinstance(right, str)
-    if not comparable and not (isinstance(left, int | Decimal) and isinstance(right, int | Decimal)):
+    kinds = {_order_of(left), _order_of(right)}
+    if "" in kinds:
         raise ScriptValueError(f"{shown(left)} and {shown(right)} have no order")
-    return _ORDERS[sign](left, right)
+    # Null, and a text that is no number beside a number, are neither less nor more.
+    return len(kinds) == 1 and "null" not in kinds and _ORDERS[sign](left, right)
+
+
+def _order_of(value: object) -> str:
+    if value is None:
+        return "null"
+    return "text" if isinstance(value, str) else "number" if isinstance(value, int | Decimal) else ""
 
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
