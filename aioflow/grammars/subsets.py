@@ -165,10 +165,11 @@ class Subsets:
         """Return what a character leads to from a state without open questions; None if nothing survives."""
         character_mask = self.automaton.alphabet.mask(character)
         key = character_mask & state.mask
-        found = state.transitions.get(key)
-        if found is None and key not in state.transitions:
-            found = self._computed(state, key, solutions_at_most)
-            state.transitions[key] = found
+        # Threads that share a grammar may compute a transition twice: the same one.
+        try:
+            found = state.transitions[key]
+        except KeyError:
+            found = state.transitions[key] = self._computed(state, key, solutions_at_most)
         if found is not None:
             state.table[character] = found
         return found

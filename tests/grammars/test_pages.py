@@ -1,6 +1,9 @@
 """Grammars of real irregular pages extract every record; regular expressions of the page count them again."""
 
+import pickle
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +82,25 @@ def test_a_page_in_pieces_gives_the_same_records_before_it_ends(name: str) -> No
     settled += [each.value for each in stream.last_records()]
     assert settled == records(name)
     assert before_the_end >= len(settled) - 1
+
+
+@pytest.mark.parametrize("name", ["ncctapp.html", "pgnews_2004_11.txt"])
+def test_threads_may_share_a_grammar(name: str) -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(5):
+            shared = compile((FOLDER / name).with_suffix(".jedi").read_text())
+            with ThreadPoolExecutor(6) as pool:
+                found = pool.map(lambda _: shared.parse(page(name)).value, range(6))  # noqa: B023
+            assert all(each == records(name) for each in found)
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_grammar_can_be_sent_to_a_process() -> None:
+    sent = pickle.loads(pickle.dumps(grammar("okla.html")))
+    assert sent.parse(page("okla.html")).value == records("okla.html")
 
 
 def test_notes_over_several_lines_belong_to_their_book() -> None:
