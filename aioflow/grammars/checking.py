@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from aioflow.errors import Suggestions
 from aioflow.grammars.script.syntax import (
     Action,
@@ -43,7 +45,7 @@ _RULES_SHOWN = 10
 
 
 def check_rules(
-    rules: Sequence[Rule], functions: Mapping[str, Callable[..., Any]], mistakes: Mistakes
+    rules: Sequence[Rule], functions: Mapping[str, Callable[..., Any]], mistakes: Mistakes, start: int = 0
 ) -> None:
     """Note every mistake that no rule has alone."""
     known: dict[str, Rule] = {}
@@ -57,7 +59,7 @@ def check_rules(
             )
         known.setdefault(rule.name, rule)
     if not rules and not mistakes:
-        mistakes.add("the grammar has no rules; one begins with 'rule'", 0)
+        mistakes.add("the grammar has no rules; one begins with 'rule'", start)
     suggestions = Suggestions()
     for rule in rules:
         _check_calls(rule, known, suggestions, mistakes)
@@ -251,6 +253,34 @@ def assigned_variables(rule: Rule) -> dict[str, bool]:
         elif isinstance(item, CodeBlock):
             for name in _assigned(item.block):
                 found[name] = False
+    return found
+
+
+class RuleVariable(msgspec.Struct, frozen=True):
+    """A variable of a rule: a list if it only `collects`.
+
+    `rule` is the rule whose result is bound to it, wherever it is bound; empty if that is a text, or differs.
+    `is_computed` if code assigns to it.
+    """
+
+    collects: bool
+    rule: str
+    is_computed: bool
+
+
+def rule_variables(rule: Rule) -> dict[str, RuleVariable]:
+    """Return the variables of a rule in the order of its text, as far as the text tells."""
+    bound: dict[str, set[str]] = {}
+    computed: set[str] = set()
+    for item in items_within(rule.body):
+        if isinstance(item, Binding):
+            bound.setdefault(item.variable, set()).add(item.called)
+        elif isinstance(item, CodeBlock):
+            computed.update(_assigned(item.block))
+    found = {}
+    for name, collects in assigned_variables(rule).items():
+        called = bound.get(name, set())
+        found[name] = RuleVariable(collects, called.pop() if len(called) == 1 else "", name in computed)
     return found
 
 

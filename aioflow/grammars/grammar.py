@@ -9,7 +9,13 @@ import msgspec
 
 from aioflow.errors import Diagnostic, InputError, suggestion
 from aioflow.grammars.automaton import Automaton, TooManyNodesError
-from aioflow.grammars.checking import assigned_variables, check_rules, items_within
+from aioflow.grammars.checking import (
+    RuleVariable,
+    assigned_variables,
+    check_rules,
+    items_within,
+    rule_variables,
+)
 from aioflow.grammars.closures import Question
 from aioflow.grammars.errors import GrammarError, ParseError
 from aioflow.grammars.limits import ParseLimits, TextWindow
@@ -45,9 +51,14 @@ class Grammar:
     """A grammar without mistakes. What one source taught its matcher makes the next ones faster."""
 
     def __init__(
-        self, source: Source, rules: Iterable[Rule], functions: Mapping[str, Callable[..., Any]]
+        self,
+        source: Source,
+        rules: Iterable[Rule],
+        functions: Mapping[str, Callable[..., Any]],
+        part: tuple[int, int],
     ) -> None:
         self.source = source
+        self._part = part
         self.rules: Mapping[str, Rule] = {rule.name: rule for rule in rules}
         self.functions = dict(functions)
         self._automaton = Automaton(self.rules)
@@ -64,7 +75,7 @@ class Grammar:
         return f"Grammar({self.source.name!r}, rules={list(self.rules)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return compile, (self.source.text, self.functions, self.source.name)
+        return compile_part, (self.source, *self._part, self.functions)
 
     def parse(
         self,
@@ -108,9 +119,14 @@ class Grammar:
             raise InputError(f"the grammar has no rule {name!r}{suggestion(name, self.rules)}")
         return name
 
-    def variables(self, rule: str) -> dict[str, bool]:
-        """Return the variables of a rule in the order of its text, and whether each only collects."""
-        return assigned_variables(self.rules[rule])
+    def variables(self, rule: str) -> dict[str, RuleVariable]:
+        """Return the variables of a rule in the order of its text."""
+        return rule_variables(self.rules[rule])
+
+    def returns_record(self, rule: str) -> bool:
+        """Return whether the value of a rule is the record of its variables."""
+        result = self.rules[rule].result
+        return bool(result) and result not in assigned_variables(self.rules[rule])
 
     def subsets(self, start: str) -> Subsets:
         """Return the states that are known so far; a new set if they have become too many."""
@@ -217,13 +233,19 @@ def compile(
 
     `functions` can be called in code blocks and predicates. `name` is the name of the text in messages.
     """
-    source = Source(name, text)
+    return compile_part(Source(name, text), 0, len(text), functions)
+
+
+def compile_part(
+    source: Source, start: int, end: int, functions: Mapping[str, Callable[..., Any]] | None = None
+) -> Grammar:
+    """Return the grammar that stands between two offsets of a longer text; its mistakes have places there."""
     mistakes = Mistakes(source)
-    if len(text) > LONGEST_GRAMMAR:
-        mistakes.add(f"the grammar is too long: more than {LONGEST_GRAMMAR:,} characters", 0)
+    if end - start > LONGEST_GRAMMAR:
+        mistakes.add(f"the grammar is too long: more than {LONGEST_GRAMMAR:,} characters", start)
         raise GrammarError(mistakes.diagnostics())
-    rules = GrammarParser(text, mistakes).rules()
-    check_rules(rules, functions or {}, mistakes)
+    rules = GrammarParser(source.text[:end], mistakes, start).rules()
+    check_rules(rules, functions or {}, mistakes, start)
     if mistakes:
         raise GrammarError(mistakes.diagnostics())
-    return Grammar(source, rules, functions or {})
+    return Grammar(source, rules, functions or {}, (start, end))

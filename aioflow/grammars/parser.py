@@ -37,13 +37,13 @@ class _Unreadable(Exception):  # noqa: N818  # never leaves the parser
 
 
 class GrammarParser:
-    """Reads one text from left to right."""
+    """Reads one text from left to right; a grammar within a longer text begins at `start`."""
 
-    def __init__(self, text: str, mistakes: Mistakes) -> None:
+    def __init__(self, text: str, mistakes: Mistakes, start: int = 0) -> None:
         self.mistakes = mistakes
         self._scanner = GrammarScanner(text, mistakes)
         self._script = ScriptParser(self)
-        self._place = 0
+        self._place = start
         self._is_code = False
         self._token: GrammarToken | None = None
         self._depth = 0

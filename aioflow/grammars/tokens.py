@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from aioflow.grammars.characters import CharacterSet, CodeRange, character_set
 from aioflow.language.mistakes import Mistakes
+from aioflow.source import Source
 
 TokenKind: TypeAlias = Literal["word", "literal", "class", "number", "sign", "unknown", "broken", "end"]
 
@@ -142,6 +143,31 @@ class GrammarScanner:
         else:
             hint = f"; write {_HINTS[character]}" if character in _HINTS else ""
         self.mistakes.add(f"unknown escape '\\{character}'{hint}", start, start + 2)
+
+
+def end_of_rules(text: str, start: int) -> int:
+    """Return the offset of the brace that closes a grammar within a longer text, -1 if there is none."""
+    scanner = GrammarScanner(text, Mistakes(Source("", text)))
+    place, depth = start, 0
+    # The word that ends the code which the place is in.
+    closing = ""
+    while True:
+        token = scanner.token(place, is_code=bool(closing))
+        if token.kind == "end":
+            return -1
+        if token.kind in ("literal", "class", "broken"):
+            pass
+        elif token.text == closing:
+            closing = ""
+        elif token.text == "{":
+            depth += 1
+        elif token.text == "}" and not depth:
+            return token.start
+        elif token.text == "}":
+            depth -= 1
+        elif not closing and token.kind == "word":
+            closing = {"do": "end", "if": ";"}.get(token.text, "")
+        place = token.end
 
 
 def unknown_character(character: str) -> str:

@@ -199,7 +199,7 @@ def _compare_stream(grammar: Any, source: str, start: str, whole: ParsedSource, 
     collected: dict[str, list[Any]] = {}
     for record in records:
         collected.setdefault(record.variable, []).append(record.value)
-    for name, only_collects in grammar.variables(start).items():
-        if only_collects and collected.get(name, []) != whole.variables.get(name, []):
+    for name, variable in grammar.variables(start).items():
+        if variable.collects and collected.get(name, []) != whole.variables.get(name, []):
             return f"the settled records of {name} are {collected.get(name)}, not {whole.variables.get(name)}"
     return ""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from aioflow.grammars import Grammar, GrammarError, compile
+from aioflow.grammars import Grammar, GrammarError, RuleVariable, compile, compile_part, end_of_rules
+from aioflow.source import Source
 
 
 def mistakes(text: str) -> list[tuple[int, int, str]]:
@@ -139,7 +140,41 @@ def test_recursion_that_consumes_first_is_no_mistake() -> None:
 
 
 def test_a_grammar_names_its_rules_and_their_variables() -> None:
-    grammar: Grammar = compile("rule a : r is x='1' (y+='2')* do z = 1; end end rule b is a() end")
-    assert list(grammar.rules) == ["a", "b"]
-    assert grammar.variables("a") == {"x": False, "y": True, "z": False}
+    grammar: Grammar = compile("""
+        rule a : r is x='1' (y+=c())* do z = 1; end end
+        rule b is a() w=c() | w='1' end
+        strict rule c : s is '2' do s = 2; end end
+    """)
+    assert list(grammar.rules) == ["a", "b", "c"]
+    assert grammar.variables("a") == {
+        "x": RuleVariable(collects=False, rule="", is_computed=False),
+        "y": RuleVariable(collects=True, rule="c", is_computed=False),
+        "z": RuleVariable(collects=False, rule="", is_computed=True),
+    }
+    assert grammar.variables("b")["w"].rule == ""
+    assert [grammar.returns_record(name) for name in grammar.rules] == [True, False, False]
     assert grammar.start_rule(None) == "b"
+
+
+PLAN = """GRAMMAR dates {
+  rule date is [^'}"{]+ '}' accept '{' if $$ != '}'; do if (true) { println("}"); } end end
+  rule dates is dat() end
+}
+"""
+
+
+def test_a_grammar_within_a_longer_text_has_its_mistakes_there() -> None:
+    start = PLAN.index("{") + 1
+    end = end_of_rules(PLAN, start)
+    assert end == PLAN.rindex("}")
+    with pytest.raises(GrammarError) as failure:
+        compile_part(Source("dates.plan", PLAN), start, end)
+    assert str(failure.value) == (
+        "dates.plan:3:17: unknown rule 'dat'; did you mean 'date'?\n"
+        "      rule dates is dat() end\n"
+        "                    ^^^"
+    )
+    whole = PLAN.replace("dat()", "date()")
+    grammar = compile_part(Source("dates.plan", whole), start, whole.rindex("}"))
+    assert grammar.parse("ab}{", "dates").output == "}\n"
+    assert end_of_rules(PLAN[:end], start) == -1
