@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
@@ -12,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, overload
 from uuid import uuid4
+
+import msgspec
 
 from aioflow.authoring.context import RunIdentity, RunInfo
 from aioflow.authoring.operator import Registry, load_operators
@@ -265,7 +266,7 @@ class Engine:
             graph.refuse_endless(mode)
         use = written_store(analysis.root, analysis.linked)
         if use is not None:
-            info = replace(info, writes=True, store=use.name, writes_early=graph.writes_early)
+            info = msgspec.structs.replace(info, writes=True, store=use.name, writes_early=graph.writes_early)
         session = Session(
             graph,
             info,

@@ -136,6 +136,17 @@ async def houses(
             found(house)
 
 
+async def restarted_houses(found: Found, site: str, workers: int, extra: str, latencies: str) -> None:
+    """Homeseekers with restarts; the file `latencies` has what earlier runs learned."""
+    from aioflow import Engine
+
+    settings = configuration(site, concurrency=workers)
+    settings["http"] |= {"restart": "auto", "restart_extra": float(extra), "latencies": latencies}
+    async with Engine(workers=workers, configuration=settings) as engine:
+        async for house in engine.stream(_loaded(HOMESEEKERS), criteria=[{**SEARCH, "site": site}]):
+            found(house)
+
+
 async def houses_by_page(found: Found, site: str, workers: int, services: Given | None = None) -> None:
     """Homeseekers as a network query engine would do it: the next page when this one's houses are there."""
     from aioflow import Engine
@@ -189,6 +200,7 @@ def _contributions(below: str, each: str) -> str:
 
 JOBS: dict[str, tuple[Job, Path | str]] = {
     "houses": (houses, HOMESEEKERS),
+    "restarted_houses": (restarted_houses, HOMESEEKERS),
     "houses_by_page": (houses_by_page, ONE_PAGE),
     "crawl": (crawl, CRAWL),
     "contributions": (contributions, CONTRIBUTIONS),

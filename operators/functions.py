@@ -61,7 +61,7 @@ class AggregateCalls:
 
     @staticmethod
     def is_on_disk(state: State) -> bool:
-        """Whether a state reads from disk when rows are added, or at its end."""
+        """Return whether a state reads from disk when rows are added, or at its end."""
         return any(isinstance(each, Collected | Distinct) and each.is_on_disk for each in state)
 
     def _argument(self, call: AggregateCall) -> Callable[[Sequence[Row]], Sequence[Value]]:

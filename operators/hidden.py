@@ -8,6 +8,7 @@ from typing import cast
 
 from aioflow import Context, Relation, Schema, Stream, To, operator
 from aioflow.authoring.operator import Settings
+from aioflow.errors import AioflowError
 from aioflow.hidden import AskedForm, CrawlReport, FormCrawl, HiddenName
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.relation import Row, Type, Value
@@ -16,11 +17,11 @@ from aioflow.wholeness import partial
 _REPORT = Schema(
     (
         *("form", "complete", "statement", "tuples", "queries", "bound"),
-        *("added", "changed", "removed", "unresolved", "changes"),
+        *("added", "changed", "removed", "covered", "unresolved", "changes"),
     ),
     (
         *(Type.CHAR, Type.BOOLEAN, Type.CHAR, Type.NUMBER, Type.NUMBER, Type.NUMBER),
-        *(Type.NUMBER, Type.NUMBER, Type.NUMBER, Type.RELATION, Type.RELATION),
+        *(Type.NUMBER, Type.NUMBER, Type.NUMBER, Type.RELATION, Type.RELATION, Type.RELATION),
     ),
 )
 
@@ -51,8 +52,9 @@ async def crawl_hidden(
     a run that was killed goes on where it was, and a later crawl asks only what may have changed. If the
     result is incomplete, the relation is partial, and the report says why.
 
-    With an input relation, there is a crawl for each tuple, which fills the inputs of the wrapper that no
-    query fills. If one of them is null and not optional, there is no crawl, and the tuple is counted.
+    With an input relation, there is a crawl for each tuple. It fills the inputs of the wrapper, and restricts
+    the crawl where queries fill them too: to a value of a menu, or a part of a range. If an input is null
+    that is not optional, there is no crawl, and the tuple is counted.
 
     Arguments:
         rel: the tuples, such as the regions to be crawled.
@@ -69,7 +71,11 @@ async def crawl_hidden(
     with joins[0] as found, joins[1] as reports:
         async with aclosing(_rows(rel)) as rows:
             async for row in rows:
-                crawl = FormCrawl(asked, schema, row, context)
+                try:
+                    crawl = FormCrawl(asked, schema, row, context)
+                except AioflowError as error:
+                    context.fail(row, error, 1)
+                    continue
                 if crawl.lacks_input:
                     context.count("null inputs")
                     context.fired()
@@ -115,7 +121,9 @@ def _report_row(report: CrawlReport, asked: AskedForm) -> Row:
     ]
     changes = [{"query": report.shown(each.query), "reason": each.reason} for each in report.changes]
     figures = (report.tuples, report.queries, report.bound(), added, changed, removed)
+    covered = [{"query": report.shown(each)} for each in report.covered]
     relations = (
+        _relation(covered, "query"),
         _relation(unresolved, "query kind reason known"),
         _relation(changes, "query reason"),
     )

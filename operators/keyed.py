@@ -48,7 +48,7 @@ class Keyed:
 
     @property
     def over(self) -> bool:
-        """Whether every row has been read."""
+        """Return whether every row has been read."""
         return self.stream.ended and not self.stream.has_rows
 
     def split(self, batch: Batch) -> tuple[Keys, Batch, Batch]:

@@ -47,7 +47,7 @@ def check_timing(settings: Settings) -> None:
 
 
 class PostOptions(msgspec.Struct, frozen=True):
-    """What a statement says of the way of its messages, beside their content.
+    """The options of a statement for the delivery of its messages, beside their content.
 
     `like` is the setting that tells it from other statements of its plan, from run to run.
     """

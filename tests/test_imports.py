@@ -69,7 +69,6 @@ ENGINE_ORDER = (
     "compiler.check",
     "compiler.graph",
     "runtime.failures",
-    "runtime.tasks",
     "runtime.report",
     "runtime.session",
     "runtime.activation",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -40,8 +39,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
     defaults: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RunInfo:
+class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Identity of a run: `$run-id`, `$task-id` and `$started` of the language, its plan and its store."""
 
     run_id: str
@@ -49,11 +47,11 @@ class RunInfo:
     task_id: str | None = None
     plan: str = ""  # name of the plan
     folder: Path = Path()  # of the plan's file
-    writes: bool = False  # whether its statements may write to a store
+    writes: bool = False  # True if its statements may write to a store
     store: str | None = None  # the store that they write to; None for the default one
     writes_early: bool = False  # before the end of the run, because a statement reads the writes of another
     identity: RunIdentity | None = None  # of a run that a service began
-    tell_task: Callable[[], str] = field(default=str, compare=False, repr=False)
+    tell_task: Callable[[], str] = str
 
     @cached_property
     def task(self) -> str:

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "wrapper": "List wrappers, and try one on a page.",
     "outbox": "Look at the messages that plans have sent or will, and deliver those that wait.",
     "notify": "Try the accounts through which plans tell people.",
+    "sources": "Look at how long web sources take, and when slow requests are sent again.",
     "suspects": "Look at what diff holds back because it may not be true, and decide what is to happen.",
     "task": "Add, change, run and look at tasks: plans that run on a schedule.",
     "serve": "Run tasks on their schedules, until it is stopped.",

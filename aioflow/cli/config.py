@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from aioflow.config.configuration import Configuration, read_configuration
 from aioflow.config.folders import shown_path
@@ -88,8 +89,7 @@ def web_options(
     return {"http": {"offline": offline or None, "cache": cache, "record": record, "replay": replay}}
 
 
-@dataclass(frozen=True)
-class DatabaseChoice:
+class DatabaseChoice(msgspec.Struct, frozen=True):
     """A database, and the settings there."""
 
     configuration: Configuration

@@ -1,4 +1,4 @@
-"""How a command ends: what the user is told, the exit code, and what a signal does.
+"""The end of a command: its last messages, its exit code, and the effect of a signal.
 
 0    all is well
 1    the run failed (or `fmt --check` would change a file)
@@ -150,7 +150,7 @@ def has_colours(file: object) -> bool:
     return bool(isatty and isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-# What must be undone even when the user does not wait for the run to end: a temporary file, a hidden cursor.
+# Work to be done even if the user does not wait for the end of the run: a temporary file, a hidden cursor.
 exit_callbacks: list[Callable[[], None]] = []
 # Signals since a coroutine was last begun, for code that writes a last message.
 signals_received: list[int] = []

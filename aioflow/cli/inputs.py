@@ -1,4 +1,4 @@
-"""What `--input` and `--set` give to a plan: rows from files, stdin or the command line, and parameters.
+"""Inputs of a plan by `--input` and `--set`: rows from files, stdin or the command line, and parameters.
 
 Reads rows from files and stdin as plain mappings; types are left to the engine.
 
@@ -33,7 +33,7 @@ from aioflow.values.cells import read_value
 
 
 def parsed_json(text: str | bytes, place: str, hint: str = "") -> Any:
-    """What a text of JSON says; a mistake names its place, and a hint tells what else could be meant."""
+    """Return the value of a JSON text. A mistake names its place, and a hint gives other readings."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -46,7 +46,7 @@ def parsed_json(text: str | bytes, place: str, hint: str = "") -> Any:
 
 
 def is_json_of_rows(text: str) -> bool:
-    """Whether a text can only be an object or an array."""
+    """Return whether a text can only be an object or an array."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -85,7 +85,7 @@ def row_of(content: Any, place: str) -> Mapping[str, Any]:
 
 
 def is_array(beginning: bytes) -> bool:
-    """Whether what begins so is one JSON array, and not JSON lines."""
+    """Return whether what begins so is one JSON array, and not JSON lines."""
     return beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
@@ -178,7 +178,7 @@ class _AsItComes(BufferedReader):
 
 
 async def _from_thread(blocking: Iterator[T]) -> AsyncGenerator[T, None]:
-    """What an iterator gives, each when it is asked for, by a thread that may block.
+    """Yield the items of an iterator, each on request, from a thread that may block.
 
     A terminal or pipe cannot be read otherwise: it must not be made non-blocking for others who share it.
     """
@@ -274,7 +274,7 @@ def input_sources(given: Sequence[str], plan: Plan) -> dict[str, str]:
 
 
 def is_read_elsewhere(text: str, plan: Plan) -> bool:
-    """Whether an input names a file or stdin, and not its rows or an attribute."""
+    """Return whether an input names a file or stdin, and not its rows or an attribute."""
     if _attribute(text, plan) is not None:
         return False
     return any(each == "-" or each.startswith("@") for each in (text, text.partition("=")[2]))

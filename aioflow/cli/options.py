@@ -102,7 +102,7 @@ Capacity: TypeAlias = Annotated[
 ]
 MemoryLimit: TypeAlias = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="What operators may remember before disk: 64MB."),
+    typer.Option("--memory", metavar="SIZE", help="Memory of operators before they use the disk: 64MB."),
 ]
 Timeout: TypeAlias = Annotated[
     str | None,

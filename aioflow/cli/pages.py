@@ -110,7 +110,7 @@ def reader_for(page: FetchedPage) -> str:
 
 @dataclass(frozen=True)
 class Extracted:
-    """What an extraction gives for a page; `unreadable` counts values that were there, by field."""
+    """The rows of an extraction from a page. `unreadable` counts values that could not be read, by field."""
 
     rows: Sequence[Row]
     next_page: Value = None

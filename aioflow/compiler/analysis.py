@@ -123,7 +123,7 @@ class InferredCall(msgspec.Struct, eq=False):
     scope: ParameterScope
     inputs: Schemas
     outputs: Schemas
-    # How many recursive calls lie around the one that first came to this.
+    # The number of recursive calls around the one that first came to this.
     depth: int = 0
     schemas: dict[str, Schema | None] = msgspec.field(default_factory=dict)
     bound: dict[int, Settings | None] = msgspec.field(default_factory=dict)

@@ -118,7 +118,7 @@ class CallGraph:
         self._handed_down = self._find_handed_down(plans)
 
     def is_levelled(self, plan: Plan) -> bool:
-        """Whether a level of the plan's recursion begins when the one above it has ended.
+        """Return whether a level of the plan's recursion begins when the one above it has ended.
 
         So it is where ONCE and MAX_DEPTH meet in one recursion: only then does it matter which way leads
         to a value first.
@@ -126,11 +126,11 @@ class CallGraph:
         return self._component[plan.key] in self._levelled
 
     def is_unbounded(self, plan: Plan) -> bool:
-        """Whether a plan belongs to a recursion that has neither ONCE nor MAX_DEPTH."""
+        """Return whether a plan belongs to a recursion that has neither ONCE nor MAX_DEPTH."""
         return self._component[plan.key] in self._unbounded
 
     def is_handed_down(self, plan: Plan, place: int) -> bool:
-        """Whether an input of a plan comes back to itself unchanged, over one or several calls."""
+        """Return whether an input of a plan comes back to itself unchanged, over one or several calls."""
         return (plan.key, place) in self._handed_down
 
     def handed_down(self, caller: Plan, statement: Statement, callee: Plan) -> frozenset[int]:
@@ -162,12 +162,12 @@ class CallGraph:
         }
 
     def is_recursive(self, caller: Plan, callee: Plan) -> bool:
-        """Whether a call of `callee` in `caller` lies on a cycle of calls."""
+        """Return whether a call of `callee` in `caller` lies on a cycle of calls."""
         # It is itself an edge between the two, so being in one component is enough.
         return self._component[caller.key] == self._component[callee.key]
 
     def recurs(self, plan: Plan) -> bool:
-        """Whether a plan can come to be called inside a call of itself."""
+        """Return whether a plan can come to be called inside a call of itself."""
         component = self._component[plan.key]
         return any(self._component[callee] == component for callee in self.callees[plan.key])
 
@@ -176,7 +176,7 @@ class CallGraph:
         return self._sizes[self._component[plan.key]]
 
     def is_called_once(self, plan: Plan, main: Plan) -> bool:
-        """Whether a run of `main` calls a plan once at most."""
+        """Return whether a run of `main` calls a plan once at most."""
         key = plan.key
         seen: set[str] = set()
         while key != main.key:
@@ -199,7 +199,7 @@ class CallGraph:
         return found
 
     def always_inside(self, caller: Plan, callee: Plan, main: Plan) -> bool:
-        """Whether every call of `callee` made by `caller` happens inside an earlier call of `callee`."""
+        """Return whether every call of `callee` by `caller` happens inside an earlier call of `callee`."""
         if not self.is_recursive(caller, callee):
             return False
         component = self._component[callee.key]
@@ -221,7 +221,7 @@ class CallGraph:
 
 
 def _inputs_given_on(plan: Plan, statement: Statement) -> Iterator[tuple[int, int]]:
-    """Which inputs of a statement are inputs of the plan: the place there and the place here."""
+    """Return which inputs of a statement are inputs of the plan: the place there and the place here."""
     own = {declaration.name: place for place, declaration in enumerate(plan.inputs)}
     given = [argument.name for argument in statement.arguments if isinstance(argument, Variable)]
     return ((place, own[name]) for place, name in enumerate(given) if name in own)

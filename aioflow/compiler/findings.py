@@ -126,7 +126,7 @@ class Damage:
         self._words = {key: _words(stretches) for key, stretches in self._stretches.items()}
 
     def explains(self, place: Location, diagnostic: Diagnostic, produced: Container[str]) -> bool:
-        """Whether a finding may be a consequence; `produced` are the names that its plan produces."""
+        """Return whether a finding may be a consequence; `produced` are the names that its plan produces."""
         span, plan = diagnostic.span, place.plan
         stretches = self._stretches.get(plan.key, ())
         if span is None or any(each.start <= span.start < each.end for each in stretches):

@@ -40,7 +40,7 @@ class CheckedPlan(msgspec.Struct, frozen=True):
 
 
 def has_own_effects(subject: CheckedPlan, statement: int) -> bool:
-    """Whether a statement changes the world, calls of plans aside; one that is not understood might."""
+    """Return whether a statement, calls of plans aside, changes the world. An unknown one might."""
     resolved = subject.resolved[statement]
     if resolved is None:
         return True
@@ -129,7 +129,7 @@ def _fires_for_tuples(subject: CheckedPlan, statement: int) -> bool:
 
 
 def _acts_without_tuples(subject: CheckedPlan, statement: int, given: Set[str]) -> bool:
-    """Whether a statement, or a reader of the plan's outputs, may do something although no tuple comes."""
+    """Return whether a statement, or a reader of the plan's outputs, may act although no tuple comes."""
     resolved = subject.resolved[statement]
     if resolved is None or resolved.plan is not None or resolved.done:
         return True
@@ -168,7 +168,7 @@ def warn_of_one_sided_waits(subject: CheckedPlan, findings: Findings) -> None:
 
 
 class _Waits:
-    """Which WAITs each variable depends on, as sets of bits."""
+    """The WAITs that each variable depends on, as sets of bits."""
 
     def __init__(self, wiring: Wiring, names: Sequence[str]) -> None:
         self._wiring = wiring

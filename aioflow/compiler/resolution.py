@@ -7,7 +7,6 @@ setting suits its operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
@@ -40,8 +39,7 @@ UNIVERSAL_OPTIONS = (*SIGNAL_CLAUSES, "workers", "ordered", "buffer", "whole")
 _OPTIONAL_SHOWN = 2
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(msgspec.Struct, frozen=True, eq=False):
     """A statement with everything in its place.
 
     `inputs` are in the order of the target's; optional ones left out at the end are missing.
@@ -54,7 +52,7 @@ class Resolved:
     inputs: tuple[str, ...]
     outputs: tuple[str | None, ...]
     settings: Mapping[str, Constant]
-    setting_spans: Mapping[str, Span | None] = field(compare=False, repr=False)
+    setting_spans: Mapping[str, Span | None]
     wait: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
     done: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from aioflow.relation import Schema
 
 
 class Path(msgspec.Struct, frozen=True):
-    """Where an output of a call leads: to an output of the plan, through merging statements of one key."""
+    """The way from an output of a call to an output of the plan, through merging statements of one key."""
 
     output: int
     key: Hashable | None  # None: it is the output itself
@@ -37,7 +37,7 @@ class MergedOutputs(msgspec.Struct, frozen=True):
     paths: tuple[Path | None, ...]
 
     def enclosing(self, around: Mapping[int, Hashable]) -> tuple[tuple[int, Hashable], ...]:
-        """Which outputs of the called plan go into a merging statement, given those of the caller."""
+        """Return the outputs of the called plan that go into merging statements."""
         found = []
         for number, path in enumerate(self.paths):
             key = None if path is None else path.key if path.key is not None else around.get(path.output)

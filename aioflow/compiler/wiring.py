@@ -17,7 +17,7 @@ NOBODY: Final = "_"
 
 
 class Producer(msgspec.Struct, frozen=True):
-    """Where a name gets its tuples, or its signal, from; `statement` is an index, or HEADER for an input."""
+    """The origin of the tuples or the signal of a name. `statement` is an index, or HEADER for an input."""
 
     kind: Literal["input", "output", "errors", "enable", "done"]
     statement: int
@@ -29,7 +29,7 @@ class Producer(msgspec.Struct, frozen=True):
 
 
 class NameUse(msgspec.Struct, frozen=True):
-    """Where a name is read; `statement` is HEADER for an output of the plan."""
+    """A reader of a name. `statement` is HEADER for an output of the plan."""
 
     kind: Literal["argument", "wait", "output"]
     statement: int

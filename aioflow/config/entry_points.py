@@ -18,6 +18,6 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
 @cache
 def _all_groups() -> SelectableGroups:
     """Without a group, the packages are read once for all groups."""
-    from importlib.metadata import entry_points  # here: whoever defines an operator does without
+    from importlib.metadata import entry_points  # here: operators can be defined without it
 
     return entry_points()

@@ -40,7 +40,7 @@ class Site:
         }
 
     def log(self) -> list[LoggedRequest]:
-        """What was asked so far, in the order in which it came."""
+        """Return the requests so far, in order of arrival."""
         with urlopen(f"{self.url}/_log", timeout=_PATIENCE_SECONDS) as answer:
             return [LoggedRequest(**entry) for entry in json.load(answer)["requests"]]
 
@@ -106,5 +106,5 @@ def _addresses(output: IO[str]) -> tuple[str, str]:
     """The addresses that the process prints once it listens."""
     found = dict(line.split() for line in (output.readline(), output.readline()) if line.strip())
     if set(found) != {"site", "farm"}:
-        raise RuntimeError("the demonstration's site did not start; what it says is above")
+        raise RuntimeError("the demonstration's site did not start; its messages are above")
     return found["site"], found["farm"]

@@ -19,9 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioflow.cli.exit import run_interruptibly
-from aioflow.demo.picture import run_picture
+from aioflow.demo.picture import (
+    HOUSES,
+    PAGES,
+    WORKERS,
+    DemoMode,
+    ModeOutcome,
+    Timeline,
+    demo_modes,
+    run_picture,
+)
 from aioflow.demo.running import Site, running_site
-from aioflow.demo.timeline import HOUSES, PAGES, WORKERS, DemoMode, ModeOutcome, Timeline, demo_modes
 from aioflow.language.loader import LIBRARY
 from aioflow.relation import Record
 
@@ -42,7 +50,7 @@ _SHOWN_LINES = 6
 
 @dataclass(frozen=True)
 class _Watch:
-    """What one run of the monitor took, and the mail that came of it."""
+    """The cost of one run of the monitor, and its mail."""
 
     seconds: float
     requests: int
@@ -258,7 +266,7 @@ def _suggest(console: Console) -> None:
 
 
 def _program(name: str) -> str:
-    """How to call a program of this environment, which need not be active: `make demo` does without."""
+    """Return the call of a program of this environment, which need not be active, as in `make demo`."""
     program = Path(sys.executable).parent / name
     found = shutil.which(name)
     if found is not None and Path(found) == program:

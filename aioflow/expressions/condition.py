@@ -7,8 +7,9 @@ wanted)` is the test whether an expression is `wanted`: true, or false inside `n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import msgspec
 
 from aioflow.errors import SettingError
 from aioflow.expressions.code import first_schema, shallow, text_of, unbound
@@ -161,8 +162,7 @@ def _membership_truth(compiler: Compiler, node: In, wanted: bool) -> Truth | Non
     return None
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True, eq=False):
     """A condition on rows: `condition(row)` is True only when it is true, not when it is null.
 
     `filter(batch)` gives the rows for which it holds, faster than a call for each row; `predicate` is the
@@ -176,9 +176,9 @@ class Condition:
     text: str
     names: tuple[str, ...]
     positions: tuple[int, ...] | None
-    predicate: Predicate = field(repr=False)
-    filter: Filter = field(repr=False)
-    counters: Counters = field(repr=False, compare=False)
+    predicate: Predicate
+    filter: Filter
+    counters: Counters
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Condition:
@@ -198,8 +198,7 @@ class Condition:
         return self.predicate(row) is True
 
 
-@dataclass(frozen=True)
-class JoinCondition:
+class JoinCondition(msgspec.Struct, frozen=True, eq=False):
     """A condition on a row of each of two inputs.
 
     `left_key` and `right_key` are the columns that must be equal (as tuples are compared: null never
@@ -213,8 +212,8 @@ class JoinCondition:
     left_key: tuple[int, ...] | None
     right_key: tuple[int, ...] | None
     equated: tuple[tuple[str, str], ...]
-    rest: Callable[[Row, Row], bool] | None = field(repr=False)
-    counters: Counters = field(repr=False, compare=False)
+    rest: Callable[[Row, Row], bool] | None
+    counters: Counters
 
     @property
     def positions(self) -> tuple[int, ...] | None:

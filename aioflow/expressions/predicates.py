@@ -19,7 +19,7 @@ Slow: TypeAlias = Callable[[Any], bool]
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """Whether a condition is true for a row: as a predicate, and as a filter of batches if that is faster."""
+    """A condition on a row: as a predicate, and as a filter of batches if that is faster."""
 
     predicate: Predicate
     filter: Filter | None = None

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -70,8 +69,7 @@ class RepeatableAttributes(Attributes, frozen=True):
     may_repeat = True
 
 
-@dataclass(frozen=True)
-class Projection:
+class Projection(msgspec.Struct, frozen=True, eq=False):
     """Attributes renamed or computed: `"a, b as c, n - 1 as n"`, `"*"`, `"* except a"`.
 
     `schema` is that of the results, None while a star stands for attributes that are not known; `row`
@@ -87,9 +85,9 @@ class Projection:
     names: tuple[str, ...]
     positions: tuple[int, ...] | None
     columns: tuple[int, ...] | None
-    row: Evaluate = field(repr=False)
-    rows: Filter = field(repr=False)
-    counters: Counters = field(repr=False, compare=False)
+    row: Evaluate
+    rows: Filter
+    counters: Counters
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> Projection:

@@ -50,7 +50,7 @@ class Placeholder(msgspec.Struct, frozen=True):
         return {"s": "a value", "q": "a literal"}.get(self.kind, "a number")
 
     def takes(self, type_: Type) -> bool:
-        """Whether a value of that type can be written so."""
+        """Return whether a value of that type can be written so."""
         if self.kind in "sq":
             return type_ is not Type.RELATION
         return type_ in (Type.NUMBER, Type.CHAR)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -32,6 +35,7 @@ class Numeric(msgspec.Struct, frozen=True):
             raise InputError(
                 f"{self.name!r}: predicates are {', '.join(_PREDICATES)}, not {self.predicates!r}"
             )
+        _check_step(self.name, self.step)
         if self.low is not None and self.high is not None:
             _check_ends(self.name, self.low, self.high)
         if self.predicates == "value" and (self.low is None or self.high is None):
@@ -53,8 +57,7 @@ class Categorical(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         _check_name(self.name)
         if self.domain is not None:
-            if isinstance(self.domain, str):
-                raise InputError(f"{self.name!r}: the domain is a list of values, not a text")
+            _check_domain(self.name, self.domain)
             if not self.domain:
                 raise InputError(f"{self.name!r}: the domain is empty")
         elif self.required:
@@ -64,6 +67,25 @@ class Categorical(msgspec.Struct, frozen=True):
 
 
 Attribute: TypeAlias = Numeric | Categorical
+
+
+def _check_domain(name: str, domain: object) -> None:
+    if isinstance(domain, str):
+        raise InputError(f"{name!r}: the domain is a list of values, not a text")
+    try:
+        hash(tuple(domain))  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{name!r}: the domain is a list of values, not {domain!r}") from None
+
+
+def _check_step(name: str, step: object) -> None:
+    if isinstance(step, timedelta):
+        is_right = step > timedelta()
+    else:
+        is_number = isinstance(step, int | float | Decimal | Fraction) and not isinstance(step, bool)
+        is_right = is_number and step > 0  # type: ignore[operator]
+    if not is_right:
+        raise InputError(f"{name!r}: the step must be more than 0, not {step!r}")
 
 
 def _check_ends(name: str, low: Any, high: Any) -> None:
@@ -82,6 +104,8 @@ def _check_name(name: object) -> None:
 
 def checked_attributes(attributes: Iterable[Attribute]) -> list[Attribute]:
     """Return the attributes as a list; an InputError says what is wrong with them."""
+    if isinstance(attributes, Numeric | Categorical | str):
+        raise InputError(f"attributes are a list, not {attributes!r}")
     found = list(attributes)
     if not found:
         raise InputError("a form needs at least one attribute")

@@ -134,6 +134,10 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def crawl(
     query: Query,
     attributes: Sequence[Attribute],
@@ -157,10 +161,14 @@ def crawl(
     fewer queries are needed, and the report lists what was added and removed. Resolved slices of menus are
     kept in memory, unless `keep` is false: then they are asked again when they are needed.
     """
-    if k is not None and (isinstance(k, bool) or k < 1):
+    if not callable(query):
+        raise InputError(f"a query is an async function, not {query!r}")
+    if k is not None and not _is_count(k):
         raise InputError(f"k is the number of tuples that an answer can have, so at least 1, not {k!r}")
-    if workers < 1:
+    if not _is_count(workers):
         raise InputError(f"at least one worker is needed, not {workers!r}")
+    if isinstance(dependencies, str):
+        raise InputError(f"dependencies are a list of texts, not {dependencies!r}")
     space = Space(checked_attributes(attributes))
     check_algorithm(algorithm, space)
     return Crawl(

@@ -25,7 +25,9 @@ from aioflow.hidden.space import Codes, QueryAnswer, Region, Space, counted, ide
 Query: TypeAlias = Callable[[dict[str, Any]], Awaitable[tuple[Iterable[Sequence[Any]], bool | int | None]]]
 Step: TypeAlias = Callable[[], Awaitable[None]]
 _SAME_WARNINGS_AT_MOST = 20
-_RECENT_AT_MOST = 32
+# Answers that overflowed, which a fallback may need again: as many as a sweep has queries to spare, and more
+# of them if they have few tuples.
+_RECENT_AT_LEAST, _RECENT_TUPLES = 48, 16_384
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -129,7 +131,7 @@ class FormCrawler:
             self._kept[region] = QueryAnswer((), (), overflows=True) if is_bit else answer
         elif answer.overflows:
             self._recent[region] = answer
-            if len(self._recent) > _RECENT_AT_MOST:
+            if len(self._recent) > max(_RECENT_AT_LEAST, _RECENT_TUPLES // max(len(answer), 1)):
                 del self._recent[next(iter(self._recent))]
         return answer
 
@@ -161,18 +163,18 @@ class FormCrawler:
             self._sent.add(region)
             self.report.queries += 1
         query = self.space.query(region)
+        answer = await self._query(query)
         try:
-            found, more = await self._query(query)
+            found, more = answer
+            rows = [tuple(row) for row in found]
         except (TypeError, ValueError) as error:
-            if "unpack" in str(error):
-                raise InputError(f"a query returns its tuples and whether there are more: {error}") from error
-            raise
-        return self._read(region, query, [tuple(row) for row in found], more)
+            raise InputError(f"a query returns its tuples and whether there are more: {error}") from error
+        return self._read(region, query, rows, more)
 
     def _read(
         self, region: Region, query: dict[str, Any], rows: list[tuple[Any, ...]], more: bool | int | None
     ) -> QueryAnswer:
-        total = more if isinstance(more, int) and not isinstance(more, bool) else None
+        total = _total(more)
         self._is_told = more is not None
         limit = self._limit(len(rows))
         is_full = limit is not None and len(rows) >= limit and bool(rows)
@@ -234,8 +236,9 @@ class FormCrawler:
 
     # --- results ------------------------------------------------------------------------------------
 
-    async def resolved(self, answer: QueryAnswer) -> None:
+    async def resolved(self, region: Region, answer: QueryAnswer) -> None:
         """Pass on the tuples of a region that is resolved."""
+        self.report.resolved.append(region)
         await self._pass_on(answer.rows)
 
     async def answered_by(self, region: Region, wider: QueryAnswer, but: Sequence[Region] = ()) -> None:
@@ -290,7 +293,10 @@ class FormCrawler:
         """After the last step: account for tuples that answers have shown and no region has passed on."""
         left, self._shown = self._shown, {}
         regions, known = self._unresolved, Counter[int]()
+        passed_on = [part for _, parts in regions for part in parts]  # before later queries showed them again
         for shown in left.values():
+            if any(self.space.holds(part, shown.codes) for part in passed_on):
+                continue
             region = next((n for n, each in enumerate(regions) if self._lies_in(shown.codes, *each)), None)
             if region is not None:
                 known[region] += shown.times
@@ -358,6 +364,20 @@ class FormCrawler:
             if axis.is_learnt:
                 self.warn(f"the values of {axis.name} were learnt from answers", None)
                 self.doubt(f"the values of {axis.name} were learnt from answers: others may exist")
+
+
+def _total(more: Any) -> int | None:
+    """Return the number of all tuples, if that is what an answer says; an InputError if it makes no sense."""
+    if more is None or type(more).__name__ in ("bool", "bool_"):  # those of numpy too
+        return None
+    try:
+        if (total := int(more)) == more:
+            return total
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"a query says whether there are more by True or False, their number, or None, not {more!r}"
+    )
 
 
 def _first_codes(answer: QueryAnswer) -> list[tuple[Codes, tuple[Any, ...]]]:

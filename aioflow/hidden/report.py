@@ -10,9 +10,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from aioflow.hidden.bounds import theorem_1
-from aioflow.hidden.space import Space
+from aioflow.hidden.coverage import joined
+from aioflow.hidden.space import Region, Space
+from aioflow.values.quantities import count_text
 
 Kind: TypeAlias = Literal["point", "undecided", "one-sided", "no value"]
+_SHOWN_AT_MOST = 3
 Z = 1.96  # of a 95 % interval
 
 
@@ -54,6 +57,7 @@ class CrawlReport:
         self.tuples = 0
         self.unresolved: list[Unresolved] = []
         self.changes: list[SourceChange] = []
+        self.resolved: list[Region] = []  # regions, as numbers
         self.warnings: list[str] = []
         self.doubts: list[str] = []  # reasons why tuples may be missing that no region shows
         self.is_finished = False
@@ -81,9 +85,17 @@ class CrawlReport:
             reasons.append(f"{self._space.shown(first.query)}: {first.reason}{more}")
         return "; ".join(reasons)
 
+    @property
+    def covered(self) -> list[Mapping[str, Any]]:
+        """The regions that were resolved, as their conditions; neighbours are joined. `{}` is everything."""
+        return [self._space.query(region) for region in joined(self._space, self.resolved)]
+
     def bound(self, n: int | None = None) -> int:
-        """Return the most queries that theorem 1 allows for n tuples, by default for those found."""
-        tuples = self.tuples if n is None else n
+        """Return the most queries that theorem 1 allows for n tuples.
+
+        By default these are the tuples found, and before the end as many as there are by estimate.
+        """
+        tuples = round(self.estimate().tuples) if n is None else n
         return theorem_1(self._space, tuples, self.k or max(tuples, 1))
 
     def estimate(self) -> Estimate:
@@ -108,7 +120,13 @@ class CrawlReport:
         queries = f"{self.tuples:,} tuples by {self.queries:,} queries"
         if self.complete:
             return f"complete: {queries}; every region of the form was resolved"
-        return f"incomplete: {queries}; {self.reason}"
+        return f"incomplete: {queries}, which cover {self._covered_in_words()}; {self.reason}"
+
+    def _covered_in_words(self) -> str:
+        covered = [f"({self._space.shown(each)})" for each in self.covered]
+        more = len(covered) - _SHOWN_AT_MOST
+        shown = covered[:_SHOWN_AT_MOST] + ([count_text(more, "further region")] if more > 0 else [])
+        return " and ".join(shown) or "nothing"
 
 
 def _wilson(found: int, of: int) -> tuple[float, float]:

@@ -112,8 +112,6 @@ def scale_for(attribute: Numeric, sample: Any = None) -> Scale:
             return Times(base, step if isinstance(step, timedelta) else step * _SECOND)
         if isinstance(base, date):
             return Dates(base, step.days if isinstance(step, timedelta) else int(step))
-        if not step > 0:
-            raise InputError(f"{attribute.name!r}: the step must be more than 0, not {step!r}")
         is_bound = attribute.low is not None or attribute.high is not None
         scale = Numbers(base if is_bound else 0 * base, step)
         scale.encode(base)

@@ -142,7 +142,7 @@ class LalrParse:
         return self._values[-1]
 
     def would_take(self, *kinds: str) -> bool:
-        """Whether tokens of these kinds fit one after the other."""
+        """Return whether tokens of these kinds fit one after the other."""
         states = self._states.copy()
         return all(self._advance(states, kind) for kind in kinds)
 
@@ -275,7 +275,7 @@ class _PieceReader:
         self._mistakes.add(f"expected {wanted} after {show(previous)}, found {found}", start, end)
 
     def _place(self, index: int) -> str:
-        """Which part of the piece an index is in."""
+        """Return which part of the piece an index is in."""
         before = [token.text for token in self._tokens[self._skip : index]]
         if self._start == "statement":
             return "clauses" if "{" in before else "outputs" if ":" in before else "arguments"

@@ -31,7 +31,7 @@ _TIME_WORD = re.compile(TIME_PATTERN)
 # A backslash in it is itself, also before a quote: it ends with the first one. For patterns that are VERBOSE.
 RAW_STRING = r"""[rR](?:\"\"\"(?:[^"]|"(?!\"\"))*+\"\"\" | (?!\"\"\")"[^"\n]*+" | '[^'\n]*+')"""
 
-# What is wrong in a literal, as message, start and end inside it.
+# A mistake in a literal: its message, start and end inside it.
 Problem = tuple[str, int, int]
 
 

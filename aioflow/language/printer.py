@@ -40,7 +40,7 @@ STEP = "  "
 
 
 def fits(lines: Iterable[str]) -> bool:
-    """Whether no line is too long; a string over several lines counts line by line."""
+    """Return whether no line is too long; a string over several lines counts line by line."""
     return all(len(part) <= WIDTH for line in lines for part in line.split("\n"))
 
 
@@ -311,7 +311,7 @@ class _Printer:
 
 
 def _indentation(item: Item) -> str:
-    """That of the body's first line, so that the body's lines keep their places to each other."""
+    """Return that of the body's first line, so that the lines of the body keep their relative places."""
     if item.body_span is None:
         return STEP
     start = item.body_span.start

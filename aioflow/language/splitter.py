@@ -67,7 +67,7 @@ class PlanPieces(msgspec.Struct):
 
 
 def item_starts(cursor: Cursor) -> bool:
-    """Whether an item begins here, even though another may not be closed."""
+    """Return whether an item begins here, even though another may not be closed."""
     token = cursor.token
     if not token.first or token.type != NAME:
         return False
@@ -181,7 +181,7 @@ class PlanSplitter:
             self._cursor.take()
 
     def _part_starts(self) -> bool:
-        """Whether a part of the header can only begin here; values of an entry never look so."""
+        """Return whether a part of the header can only begin here; values of an entry never look so."""
         token = self._cursor.token
         if token.text in ("{", ";"):
             return True

@@ -1,4 +1,4 @@
-"""What goes over the pipes: pickled calls one way, their outcomes the other, each behind its length.
+"""The data on the pipes: pickled calls one way, their outcomes the other, each after its length.
 
 Both ends are this program: nobody else writes there.
 """
@@ -16,7 +16,7 @@ _MAIN = "__main__"
 
 
 class Limits(NamedTuple):
-    """What a call may take: of anybody's time, of the processor's, and of memory."""
+    """The limits of a call: on elapsed time, on the processor's time, and on memory."""
 
     seconds: float | None = None
     processor_seconds: float | None = None
@@ -31,7 +31,7 @@ class ProcessCall(NamedTuple):
 
 
 class ProcessOutcome(NamedTuple):
-    """What became of a call: what it returned, or raised. The process ends after one that `is_last`."""
+    """The outcome of a call: its result or its exception. The process ends after one that `is_last`."""
 
     value: Any = None
     error: BaseException | None = None

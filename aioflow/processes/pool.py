@@ -83,7 +83,7 @@ class Processes:
 
 
 def _forget(answered: asyncio.Future[ProcessOutcome]) -> None:
-    """Take the exception of a call that nobody waits for."""
+    """Take the exception of a call without a caller."""
     if not answered.cancelled():
         answered.exception()
 
@@ -110,7 +110,7 @@ class _Exchange:
         self._is_late = False
 
     def make(self) -> ProcessOutcome:
-        """Return what became of the call; a ProcessError when there is no telling."""
+        """Return the outcome of the call. Raise a ProcessError if it is not known."""
         process = self._idle_process() or self._new_process()
         if not self._attach(process):
             self._idle.append(process)

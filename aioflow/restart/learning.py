@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
-from math import inf, isfinite, sqrt
-from statistics import variance
+from collections.abc import Sequence
+from functools import cached_property
+from math import hypot, inf, isfinite, sqrt
+from statistics import fmean, stdev, variance
 from typing import NamedTuple
 
 import msgspec
@@ -30,13 +31,21 @@ _AGAIN_LASTS = 5000  # observations of first attempts
 FEWEST = 40  # observations before anything is decided
 _FEWEST_SLOW = 5  # of them that took longer than the time to give up
 _FEWEST_AGAIN = 8  # second attempts, before they count for more than independence
-_SIGMAS = 3.5
+_SIGMAS = 4.5
+_SLOWER_SIGMAS = 3.0  # by which second attempts are slower than first ones
+USUAL_SHARE = 0.75
+_DIFFERENT_SIGMAS = 4.0  # by which means differ
 _DIFFERENT = 1.95  # of the Kolmogorov-Smirnov statistic: chance of 0.001
 _FEWEST_OF_PART = 100
 _CANDIDATES = 48
+_BOUND = 0.9  # quantile at which times are cut off where two means are compared, since tails may be heavy
 _GAPS = 16
 _BISECTIONS = 12
 _ATOMS = 128  # a distribution is thinned out to so many times for a hedge, which costs their square
+# Some slow requests are left running, or the tail would be forgotten: their share at most, and what they may
+# cost of the expected time.
+_LEFT_RUNNING = 0.03
+_LEARNING_COST = 0.01
 
 
 class Observation(NamedTuple):
@@ -97,8 +106,10 @@ class Decision(msgspec.Struct, frozen=True):
     """The course of a request: whom to ask, and after how many seconds to ask the next one.
 
     `seconds` is the expected time, `waiting` that of waiting for the first answer, `extra` the expected
-    number of extra requests where no cap holds them back, `slow` the share of requests that are slower than
-    the first time to give up; None as long as too little was seen. `why` is for people.
+    number of extra requests where no cap holds them back; None as long as too little was seen. `slow` is the
+    share of requests that are slower than the first time to give up, and `usual` the time that three of four
+    keep to. `left_running` is the share of slow requests that is waited for all the same, to learn from.
+    `why` is for people.
     """
 
     steps: tuple[tuple[int, float | None], ...] = ((0, None),)
@@ -107,11 +118,20 @@ class Decision(msgspec.Struct, frozen=True):
     waiting: float | None = None
     extra: float = 0.0
     slow: float = 0.0
+    usual: float = inf
+    left_running: float = 0.0
     why: str = ""
 
     @property
     def restarts(self) -> bool:
         return len(self.steps) > 1
+
+    def under(self, cap: float) -> Decision:
+        """Return what is to be expected if extra requests are held back beyond a cap."""
+        if self.seconds is None or self.waiting is None or self.extra <= cap:
+            return self
+        seconds = self.waiting - cap / self.extra * (self.waiting - self.seconds)
+        return msgspec.structs.replace(self, seconds=seconds, extra=cap)
 
     def with_steps(self, steps: tuple[tuple[int, float | None], ...]) -> Decision:
         return msgspec.structs.replace(self, steps=steps)
@@ -128,9 +148,8 @@ def decide(
     seen = [_Seen(each, now) for each in sources]
     if not policy.is_on:
         return Decision(waiting=seen[0].mean, why="restarts are off")
-    if policy.is_learned:
-        return _learned(policy, seen, limits, before)
-    return _ruled(policy, seen[0], limits)
+    found = _learned(policy, seen, limits, before) if policy.is_learned else _ruled(policy, seen[0], limits)
+    return msgspec.structs.replace(found, usual=seen[found.steps[0][0]].usual)
 
 
 def _ruled(policy: RestartPolicy, source: _Seen, limits: RestartLimits) -> Decision:
@@ -159,12 +178,11 @@ def _learned(
     if limits.restarts == 0 or limits.extra == 0:
         return msgspec.structs.replace(asked, why="no extra requests are allowed")
     is_running = before is not None and before.restarts
-    fresh = min((seen[index].fresh for index in known), key=lambda each: each.mean)
-    times = [
-        seen[index].certain_gains(fresh, is_running=is_running) if index in known else []
-        for index in range(len(seen))
-    ]
-    if not any(times):
+    fresh = min((seen[index].fresh for index in known), key=lambda each: each.distribution.mean)
+    times = [seen[index].gains(fresh) if index in known else [] for index in range(len(seen))]
+    # A policy that is running goes on as long as it is more likely than not to gain something.
+    is_certain = is_running or any(seen[index].is_certain(times[index], fresh) for index in known)
+    if not is_certain or not any(times):
         if is_running and before is not None and seen[before.steps[0][0]].is_blind(before.steps[0][1]):
             # All that is slow is given up: there is nothing that speaks against it.
             return before
@@ -178,11 +196,20 @@ def _learned(
         slow=seen[strategy.steps[0][0]].slower_share(strategy.steps[0][1]),
         why="the gain is certain",
     )
-    return _hedged(policy, seen[first], found, limits, min(map(min, filter(None, times))))
+    found = _hedged(policy, seen[first], found, limits, min(map(min, filter(None, times))))
+    return msgspec.structs.replace(found, left_running=_left_running(found))
+
+
+def _left_running(decision: Decision) -> float:
+    """Return the share of slow requests to be left running, by what each of them costs."""
+    seconds, waiting = decision.seconds, decision.waiting
+    if seconds is None or waiting is None or seconds >= waiting:
+        return _LEFT_RUNNING
+    return min(_LEFT_RUNNING, _LEARNING_COST * seconds / (waiting - seconds))
 
 
 def _why_not(source: _Seen) -> str:
-    if len(source.again) >= _FEWEST_AGAIN and source.fresh.mean > (source.mean or 0.0):
+    if source.fresh.distribution is not source.distribution:
         return "second attempts are as slow as first ones"
     return "no gain is certain"
 
@@ -226,21 +253,21 @@ def _within(
 def _hedged(
     policy: RestartPolicy, source: _Seen, found: Decision, limits: RestartLimits, earliest: float
 ) -> Decision:
-    """Return a hedge in place of restarts if it is wanted, or faster and no more load for the source."""
+    """Return a hedge in place of restarts if it is wanted, or faster and no more load for the source.
+
+    It costs no more extra requests than the restarts would.
+    """
     assert source.distribution is not None
     thin = _thinned(source.distribution)
-    best = best_hedge(thin, min(limits.extra, 1.0))
+    best = best_hedge(thin, min(limits.extra, found.extra, 1.0))
     if best.after is None:
         return found
     if best.after < earliest:
         best = hedge(thin, earliest)
     assert best.after is not None
     is_lighter = best.busy <= thin.mean
-    faster = found.seconds is None or best.mean < found.seconds
-    # Beyond the cap, restarts are held back: their time is that of the share that is let through.
-    if found.extra > limits.extra and found.seconds is not None and found.waiting is not None:
-        share = limits.extra / found.extra
-        faster = best.mean < found.waiting - share * (found.waiting - found.seconds)
+    capped = found.under(limits.extra)
+    faster = capped.seconds is None or best.mean < capped.seconds
     if not policy.keeps_first and not (is_lighter and faster):
         return found
     return Decision(
@@ -250,7 +277,7 @@ def _hedged(
         found.waiting,
         best.extra,
         source.slower_share(best.after),
-        "the gain is certain",
+        why="the gain is certain",
     )
 
 
@@ -273,6 +300,22 @@ def _thinned(distribution: Empirical) -> Distribution:
 class _Mean(NamedTuple):
     mean: float
     error: float
+
+
+class _Fresh(NamedTuple):
+    """The time that a new attempt takes, from so many observations."""
+
+    distribution: Distribution
+    size: float
+
+    def bounded(self, most: float) -> _Mean:
+        """Return the mean of that time, where longer ones count as `most`."""
+        waited = self.distribution.until(most)
+        left = 1.0 - waited.answered
+        bounded = most if left > 0.0 else 0.0
+        mean = waited.first + left * bounded
+        spread = waited.second + left * bounded * bounded - mean * mean
+        return _Mean(mean, sqrt(max(spread, 0.0) / self.size))
 
 
 class _Seen:
@@ -305,17 +348,30 @@ class _Seen:
     def too_few(self) -> str:
         return f"too little was seen: {self.size} of {FEWEST} requests"
 
-    @property
-    def fresh(self) -> _Mean:
-        """The time that a new attempt takes: that of second attempts, as soon as there are some."""
-        if len(self.again) >= _FEWEST_AGAIN:
-            found = Empirical(
-                (seen.seconds for seen in self.again if seen.answered),
-                (seen.seconds for seen in self.again if not seen.answered),
-            )
-            return _Mean(found.mean, sqrt(found.variance / len(self.again)))
+    @cached_property
+    def fresh(self) -> _Fresh:
+        """The time that a new attempt takes: that of second attempts, if they are certainly slower."""
         assert self.distribution is not None
-        return _Mean(self.distribution.mean, sqrt(self.distribution.variance / max(self.effective, 1.0)))
+        own = _Fresh(self.distribution, max(self.effective, 1.0))
+        if len(self.again) < _FEWEST_AGAIN:
+            return own
+        seconds = Empirical(
+            (seen.seconds for seen in self.again if seen.answered),
+            (seen.seconds for seen in self.again if not seen.answered),
+        )
+        # Those that were given up tell little: a hedge gives most of them up.
+        again = _Fresh(seconds, max(sum(seen.answered for seen in self.again), 1))
+        most = self.distribution.quantile(_BOUND * self.distribution.answered)
+        first, second = own.bounded(most), again.bounded(most)
+        is_slower = second.mean - first.mean > _SLOWER_SIGMAS * hypot(first.error, second.error)
+        return again if is_slower else own
+
+    @property
+    def usual(self) -> float:
+        """The time that three of four requests keep to; infinite as long as too little was seen."""
+        if self.distribution is None or self.size < FEWEST:
+            return inf
+        return self.distribution.quantile(USUAL_SHARE)
 
     def slower_share(self, after: float | None) -> float:
         """Return the share of requests that take longer."""
@@ -328,27 +384,43 @@ class _Seen:
     def _slower_than(self, after: float) -> int:
         return len(self.answered) - bisect_right(self.answered, after)
 
-    def certain_gains(self, fresh: _Mean, *, is_running: bool) -> list[float]:
-        """Return the times after which a new attempt is certainly faster than going on waiting (6).
-
-        A policy that is running already goes on as long as it is more likely than not.
-        """
+    def gains(self, fresh: _Fresh) -> list[float]:
+        """Return the times after which a new attempt seems to be faster than going on waiting (6)."""
         assert self.distribution is not None
+        expected = fresh.distribution.mean
         found = []
         for after in self._candidates():
-            slower = self.answered[len(self.answered) - self._slower_than(after) :]
-            if len(slower) < _FEWEST_SLOW:
-                continue
-            left = residual(self.distribution, after)
-            if not isfinite(left):
-                continue
-            size = max(len(slower) * self.effective / self.size, 2.0)
-            error = sqrt(variance(time - after for time in slower) / size + fresh.error**2)
-            # Few observations: about Student's distribution instead of the normal one.
-            sigmas = 0.0 if is_running else _SIGMAS * (1.0 + (_SIGMAS**2 + 1.0) / (4.0 * size))
-            if left - fresh.mean > sigmas * error:
-                found.append(after)
+            if self._slower_than(after) >= _FEWEST_SLOW:
+                left = residual(self.distribution, after)
+                if isfinite(left) and left > expected:
+                    found.append(after)
         return found
+
+    def is_certain(self, times: Sequence[float], fresh: _Fresh) -> bool:
+        """Return whether the gain after one of these times is no chance."""
+        return any(self._is_certain(after, fresh) for after in times)
+
+    def _is_certain(self, after: float, fresh: _Fresh) -> bool:
+        """Return whether the gain is no chance, from requests that took longer.
+
+        Of a heavy tail, few observations make most of the variance. So only the gain that is made before
+        some bound is looked at: more is gained after it.
+        """
+        slower = self.answered[len(self.answered) - self._slower_than(after) :]
+        size = max(len(slower) * self.effective / self.size, 2.0)
+        # Few observations: about Student's distribution instead of the normal one.
+        sigmas = _SIGMAS * (1.0 + (_SIGMAS**2 + 1.0) / (4.0 * size))
+        most = slower[min(int(len(slower) * _BOUND), len(slower) - 1)] - after
+        again = fresh.bounded(most)
+        error = sqrt(variance(min(time - after, most) for time in slower) / size + again.error**2)
+        return self._bounded_residual(after, most) - again.mean > sigmas * error
+
+    def _bounded_residual(self, after: float, most: float) -> float:
+        """Return the time still to be expected after having waited so long, where more counts as `most`."""
+        assert self.distribution is not None
+        begin, end = self.distribution.until(after), self.distribution.until(after + most)
+        between = end.first - begin.first - after * (end.answered - begin.answered)
+        return (between + most * (1.0 - end.answered)) / (1.0 - begin.answered)
 
     def _candidates(self) -> list[float]:
         """Return times to give up: spread evenly, closer in the tail, and before the widest gaps."""
@@ -376,10 +448,16 @@ def _part_of_day(at: float) -> int:
     return int(at % _DAY * PARTS_OF_DAY / _DAY)
 
 
-def _differ(one: Iterable[Observation], other: Iterable[Observation]) -> bool:
-    """Return whether two samples are of different distributions (Kolmogorov-Smirnov)."""
+def _differ(one: Sequence[Observation], other: Sequence[Observation]) -> bool:
+    """Return whether two samples are of different distributions: by their means, or by Kolmogorov-Smirnov.
+
+    The latter hardly sees tails, and the former nothing else.
+    """
     mine = sorted(seen.seconds for seen in one)
     theirs = sorted(seen.seconds for seen in other)
+    error = hypot(*(stdev(times) / sqrt(len(times)) for times in (mine, theirs)))
+    if abs(fmean(mine) - fmean(theirs)) > _DIFFERENT_SIGMAS * error:
+        return True
     distance = max(
         abs(bisect_right(mine, time) / len(mine) - bisect_right(theirs, time) / len(theirs))
         for time in (*mine, *theirs)

@@ -140,6 +140,6 @@ class Checkpoints:
 
     @property
     def _is_quiet(self) -> bool:
-        """Whether no row is under way, except in sources."""
+        """Return whether no row is under way, except in sources."""
         session = self._session
         return not session.tasks.has_deferred_work and all(step.is_idle for step in session.totals.active)

@@ -131,7 +131,7 @@ class DiskThread:
 
     @property
     def _works_here(self) -> bool:
-        """Whether a function can be called at once: in the thread itself, and when there is none any more."""
+        """Return whether a function can be called at once: in the thread itself, or after its end."""
         return self._is_closed or self._identity == get_ident()
 
     def _started(self) -> _DiskExecutor:
@@ -162,7 +162,7 @@ def _is_on_loop() -> bool:
 
 
 def _nothing() -> None:
-    """Whoever waits for this has waited for everything before it."""
+    """Do nothing: a caller that has waited for this has waited for everything before it."""
 
 
 class Spilling(Protocol):
@@ -222,7 +222,7 @@ class _Walk(Generic[T]):
 
 
 class OwnedItems(Generic[T]):
-    """Items with the object that they are read from: whoever gets them may `walk` them off the loop."""
+    """Items with the object that they are read from, so that `walk` can read them off the loop."""
 
     def __init__(self, owner: Spilling, items: Iterator[T]) -> None:
         self._owner = owner
@@ -241,7 +241,7 @@ class OwnedItems(Generic[T]):
 
 
 class DiskPause:
-    """What a generator that cannot await yields where it needs the disk; its reader awaits `over`."""
+    """A generator that cannot await yields this if it needs the disk. Its reader awaits `over`."""
 
     async def over(self) -> None:
         raise NotImplementedError

@@ -157,7 +157,7 @@ class Spillable:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether part of it is on disk, so that its methods may read or write there."""
+        """Return whether part of it is on disk, so that its methods may read or write there."""
         raise NotImplementedError
 
     @property

@@ -20,10 +20,9 @@ from aioflow.relation import Row, Schema
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.outlet import Outlet, Target
 from aioflow.runtime.room import Room
-from aioflow.runtime.session import Session
+from aioflow.runtime.session import Session, Tasks
 from aioflow.runtime.spill import KeySet, RowQueue, off_loop
 from aioflow.runtime.stream import Stream
-from aioflow.runtime.tasks import Tasks
 from aioflow.wholeness import Marks
 
 
@@ -143,7 +142,7 @@ class Once:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether values are on disk, so that `look_up` is the way to find new ones."""
+        """Return whether values are on disk, so that `look_up` is the way to find new ones."""
         return self._seen.keys.is_on_disk
 
     async def look_up(self, batches: Sequence[tuple[Schema, Sequence[Row]]]) -> list[Sequence[Row]]:
@@ -325,7 +324,7 @@ class EntryStream(Stream):
 
     @property
     def _looks_up(self) -> bool:
-        """Whether ONCE needs the disk."""
+        """Return whether ONCE needs the disk."""
         return self._once is not None and self._once.is_on_disk
 
     def _keep(self, rows: Sequence[Row]) -> None:
@@ -353,7 +352,7 @@ class EntryStream(Stream):
 
     @property
     def _waits_for_disk(self) -> bool:
-        """Whether the rows that are next have to be read."""
+        """Return whether the rows that are next have to be read."""
         return not self._asked and self._kept is not None and not self._kept.is_ready
 
     def _next_rows(self) -> Sequence[Row]:

@@ -81,7 +81,7 @@ class Totals(msgspec.Struct):
     activations: int = 0
     ended: int = 0
     dead: int = 0
-    doubtful: bool = False  # whether the run has warned of it
+    doubtful: bool = False  # True if the run has warned of it
     waiting_input_seconds: float = 0.0
     waiting_output_seconds: float = 0.0
     waiting_permit_seconds: float = 0.0
@@ -118,7 +118,7 @@ class Active(Protocol):
     def streams(self) -> Sequence[Stream]: ...
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to work on until more rows come."""
+        """Return whether it has nothing to work on until more rows come."""
         ...
 
     @property

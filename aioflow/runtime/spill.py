@@ -361,7 +361,7 @@ class RowQueue(_FiledStructure):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the oldest batch is in memory."""
+        """Return whether the oldest batch is in memory."""
         return bool(self._head) or self._failure is not None
 
     @property
@@ -440,7 +440,7 @@ class SortedRows(_FiledStructure):
 
     @property
     def is_full(self) -> bool:
-        """Whether the run in memory should be written before more rows come."""
+        """Return whether the run in memory should be written before more rows come."""
         # A run of a certain length is kept whatever the account says: runs of a few rows would be
         # merged by thousands.
         return self._is_short and len(self._run) >= _CHUNK_ROWS

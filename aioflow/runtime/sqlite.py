@@ -1,7 +1,8 @@
 """SQLite without blocking the event loop: aiosqlite, with calls that can be cancelled.
 
-The databases of `state` and the HTTP cache use it. A call is a function, which runs on aiosqlite's thread
-as a whole: a transaction of several statements is one call, and no cancellation splits it.
+Every SQLite file is opened through it, except the private ones of spilling, which the disk thread of a run
+keeps. A call is a function, which runs on aiosqlite's thread as a whole: a transaction of several statements
+is one call, and no cancellation splits it.
 """
 
 from __future__ import annotations

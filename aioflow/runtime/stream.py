@@ -60,7 +60,7 @@ class Stream:
         "waited",
     )
 
-    # Whether a step of a called plan may read this very stream instead of one of its own.
+    # True if a step of a called plan may read this very stream instead of one of its own.
     can_be_adopted = True
 
     def __init__(self, capacity: int, memory: MemoryBudget) -> None:
@@ -76,7 +76,7 @@ class Stream:
         self.dead = True  # so far no producer has ended live
         self.closed = False  # the reader wants no more
         self.discarding = False  # the reader never will: its step ended dead
-        self.is_bystander = False  # nobody takes the results of the step that reads it
+        self.is_bystander = False  # the results of the step that reads it are not read
         self.holding = True  # accept everything: the reader is not ready for this input
         self.listener: Callable[[], None] | None = None
         self.siblings: Sequence[Stream] = ()
@@ -89,7 +89,7 @@ class Stream:
         self._rest: Iterator[Row] | None = None  # of a batch that is being read row by row
         self._offered: Schema | None = None  # the open schema of a writer that ended without rows
         self._written: Schema | None = None  # that of the rows as they come, if the reader asked for more
-        self._nulls: Row = ()  # what rows get in addition then
+        self._nulls: Row = ()  # the values that rows get in addition then
         self._held: RowQueue | None = None
         self._reader: Future[None] | None = None
         self.room = Room()
@@ -116,7 +116,7 @@ class Stream:
 
     @property
     def is_untold(self) -> bool:
-        """Whether it ended without a tuple, and before anything told all of its attributes."""
+        """Return whether it ended without a tuple, before all of its attributes were known."""
         is_empty = self.ended and not self.has_rows and not self.received
         return is_empty and (self.schema is None or self.schema.open)
 
@@ -147,7 +147,7 @@ class Stream:
         return batch
 
     def _check_readable(self) -> None:
-        """Refuse a second reader, and let nobody take what was closed for what has ended."""
+        """Refuse a second reader, and a reader of a closed stream, which would seem to have ended."""
         if self.closed and not self.exhausted:
             raise ClosedError(CLOSED_EARLY)
         if self._reader is not None and not self._reader.cancelled():
@@ -225,7 +225,7 @@ class Stream:
         self.room.is_full = self.waiting_rows >= self.limit
 
     def close(self) -> None:
-        """Say that the reader wants no more; a writer that nobody reads any more is stopped."""
+        """Say that the reader wants no more. A writer without readers is stopped."""
         if self.closed:
             return
         self.closed = True
@@ -252,7 +252,7 @@ class Stream:
 
     @property
     def was_read_out(self) -> bool:
-        """Whether the reader has seen all of it: an empty stream that has ended it need not look at."""
+        """Return whether the reader has seen all of it; of an empty stream, once that has ended."""
         return self.exhausted or (self.ended and not (self.closed or self.received or self.has_rows))
 
     # --- the writer's side ---
@@ -289,7 +289,7 @@ class Stream:
             self.room.is_full = True
             full.append(self.room)
             if len(self._rows) >= 2 * max(self.capacity, _HELD_ROWS):
-                self._put_aside(full)  # who cannot wait (ERRORS, what was held) must not fill the memory
+                self._put_aside(full)  # writers that cannot wait (ERRORS, held rows) must not fill the memory
 
     @property
     def reads(self) -> bool:
@@ -327,7 +327,7 @@ class Stream:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether its reader waits for rows, of which there are none."""
+        """Return whether its reader waits for rows, of which there are none."""
         return self._reader is not None and not self._reader.done() and not self.has_rows
 
     @property
@@ -340,7 +340,7 @@ class Stream:
 
     @property
     def waiting_rows(self) -> int:
-        """How many rows wait for the reader."""
+        """Return the number of rows that wait for the reader."""
         return len(self._rows) + (self._held.length if self._held is not None else 0)
 
     def _put_aside(self, full: list[Room]) -> None:
@@ -400,7 +400,7 @@ class _Rows:
         batch = await stream.receive()
         if batch is None:
             raise StopAsyncIteration
-        # Kept by the stream: who leaves the loop and reads on misses nothing.
+        # Kept by the stream: a reader that leaves the loop and reads on misses nothing.
         stream._rest = iter(batch)
         return next(stream._rest)
 

@@ -203,7 +203,7 @@ class TailLoop:
 
     @property
     def _needs_disk(self) -> bool:
-        """Whether the disk thread must look up the values of ONCE before the next rows are worked on."""
+        """Return whether the disk thread must look up the values of ONCE before the work on the next rows."""
         return bool(self._queue) and self._is_unknown(self._queue[0])
 
     def _is_unknown(self, entry: _Entry) -> bool:

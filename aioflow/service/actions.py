@@ -12,7 +12,7 @@ import msgspec
 
 from aioflow.authoring.operator import Registry, load_operators
 from aioflow.config.configuration import Configuration
-from aioflow.errors import AioflowError, InputError, PlanError
+from aioflow.errors import AioflowError, InputError, PlanError, suggestion
 from aioflow.language import PlanSnapshot, load_snapshot
 from aioflow.plan import Program
 from aioflow.service.alerts import Alert, end_alerts, lasting_alerts
@@ -21,7 +21,7 @@ from aioflow.service.home import PLANS_FOLDER
 from aioflow.service.planning import next_due
 from aioflow.service.programs import check_program, code_digests, find_newer_plan, off_the_loop, read_plan
 from aioflow.service.schedules.words import describe
-from aioflow.service.store.database import ServiceDatabase
+from aioflow.service.store.database import ServiceDatabase, Statements
 from aioflow.service.store.occurrences import (
     CANCELLED_BY_HAND,
     Occurrence,
@@ -45,7 +45,15 @@ from aioflow.service.store.tasks import (
     set_state,
     store_task,
 )
-from aioflow.service.task import BY_HAND, DefinitionError, Task, TaskDefinition, TaskState, read_definition
+from aioflow.service.task import (
+    BY_HAND,
+    DefinitionError,
+    Task,
+    TaskDefinition,
+    TaskState,
+    read_definition,
+    task_id_of,
+)
 
 _ALIVE_SECONDS = 60.0
 
@@ -201,6 +209,7 @@ class LocalActions:
             program = load_snapshot(snapshot, definition.plan_name)
             check_program(program, definition, self.registry)
             self._approve(program, definition)
+            _check_channels(definition.accounts)
 
         await off_the_loop(check)
         return snapshot
@@ -215,6 +224,7 @@ class LocalActions:
             )
         program, snapshot = read_plan(definition, self.registry)
         self._approve(program, definition)
+        _check_channels(definition.accounts)
         return snapshot
 
     async def pause_task(self, name: str, reason: str = "") -> TaskView:
@@ -272,7 +282,7 @@ class LocalActions:
         With the occurrence of a run as the `cursor`, the answer begins after that run.
         """
         async with self.database.reading() as statements:
-            task_id = None if name is None else (await find_task(statements, name)).task_id
+            task_id = None if name is None else await _task_with_history(statements, name)
             return await read_history(
                 statements, task_id, states=states, before=before, cursor=cursor, limit=limit
             )
@@ -369,6 +379,27 @@ class LocalActions:
                 definition.database, plan.parent
             )  # an InputError if there is none
         return msgspec.structs.replace(definition, plan=os.path.abspath(plan))
+
+
+async def _task_with_history(statements: Statements, name: str) -> str:
+    """Return the id of a task by its name or id, also of one that was removed and has runs."""
+    try:
+        return (await find_task(statements, name)).task_id
+    except NotFoundError:
+        for task_id in (task_id_of(name), name):
+            if await read_history(statements, task_id, limit=1):
+                return task_id
+        raise
+
+
+def _check_channels(accounts: Mapping[str, str]) -> None:
+    """Raise an InputError for accounts of a channel that does not exist; accounts may be configured later."""
+    from aioflow.messages.channels import Channels
+
+    kinds = Channels({}).kinds() if accounts else []
+    for kind in accounts:
+        if kind not in kinds:
+            raise InputError(f"accounts.{kind}: there is no channel {kind!r}{suggestion(kind, kinds)}")
 
 
 def _joined(mistakes: Sequence[tuple[int, AioflowError]]) -> AioflowError:

@@ -6,7 +6,7 @@ database, in the transaction that notes the cause, so a crash loses none and dou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
@@ -29,6 +29,8 @@ from aioflow.values.quantities import count_text, duration_text
 _LOG = masked_logger("aioflow.service")
 
 AlertKind: TypeAlias = Literal["failing", "paused", "silent", "health", "suspect", "outbox", "disk"]
+_Contents: TypeAlias = Iterator[tuple[str, str, dict[str, Any]]]
+_Part: TypeAlias = Callable[[str, str], _Contents]
 SERVICE_ITSELF = ""  # the task of alerts that concern no single one
 
 _MESSAGE_EACH = timedelta(hours=1)
@@ -72,6 +74,20 @@ class Alerts:
         self._events = events
         self.has_posted = False  # messages to the outbox of the task database, since somebody looked there
 
+    async def problems(self) -> list[str]:
+        """Return the reasons for which alerts could not be sent with the settings as they are."""
+        from aioflow.messages.channels import Channels
+
+        channels, found = Channels(self._configuration), []
+        for contents in self._parts:
+            try:
+                receivers = {(channel, account) for channel, account, _ in contents("", "")}
+                found += [each for receiver in sorted(receivers) for each in channels.problems(*receiver)]
+            except AioflowError as error:
+                found.append(str(error))
+        await channels.close()
+        return found
+
     # --- causes -------------------------------------------------------------------------------------
 
     async def after_run(
@@ -105,7 +121,8 @@ class Alerts:
         else:
             await self.clear(statements, task.task_id, "suspect")
         partial = [text for each in account.get("outputs", {}).values() for text in each.get("partial", ())]
-        health = [*account.get("nothing-found", ()), *partial]
+        worse = account.get("health", {}).get("worse", ())
+        health = [*account.get("nothing-found", ()), *worse, *partial]
         if health:
             await self.raise_alert(statements, task.task_id, "health", "; ".join(dict.fromkeys(health)))
         else:
@@ -237,23 +254,36 @@ class Alerts:
             }
             yield tuple(map(row.get, STAGED))
 
-    def _contents(self, subject: str, text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        from aioflow.messages import EmailAccounts, NotifyAccounts
+    @property
+    def _parts(self) -> tuple[_Part, ...]:
+        return self._mails, self._notices, self._texts
 
-        settings = self._settings
-        try:
-            if settings.alert_email:
-                account = EmailAccounts(self._configuration).find(None)
-                to = list(settings.alert_email)
-                content = {"from": str(account.sender), "to": to, "subject": subject, "text": text}
-                yield "email", account.name, content
-            if settings.alert_notify:
-                name, notify = NotifyAccounts(self._configuration).find(settings.alert_notify)
-                for url in notify.url:
-                    yield "notify", name, {"to": url, "subject": subject, "text": text}
-        except AioflowError as error:
-            _LOG.warning("an alert could not be posted: %s", error)
-        for number in settings.alert_phone:
+    def _contents(self, subject: str, text: str) -> _Contents:
+        """Yield channel, account and content of each message; a wrong account keeps no other from its own."""
+        for contents in self._parts:
+            try:
+                yield from contents(subject, text)
+            except AioflowError as error:
+                _LOG.warning("an alert could not be posted: %s", error)
+
+    def _mails(self, subject: str, text: str) -> _Contents:
+        from aioflow.messages import EmailAccounts
+
+        if self._settings.alert_email:
+            account = EmailAccounts(self._configuration).find(None)
+            content = {"from": str(account.sender), "to": list(self._settings.alert_email)}
+            yield "email", account.name, {**content, "subject": subject, "text": text}
+
+    def _notices(self, subject: str, text: str) -> _Contents:
+        from aioflow.messages import NotifyAccounts
+
+        if self._settings.alert_notify:
+            name, account = NotifyAccounts(self._configuration).find(self._settings.alert_notify)
+            for url in account.url:
+                yield "notify", name, {"to": url, "subject": subject, "text": text}
+
+    def _texts(self, subject: str, text: str) -> _Contents:
+        for number in self._settings.alert_phone:
             yield "phone", "", {"to": number, "text": f"{subject}\n{text}"[:400]}
 
 

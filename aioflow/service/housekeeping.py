@@ -55,9 +55,11 @@ class Housekeeping:
 
     async def _check(self) -> None:
         stuck = self._databases.stuck_messages()
+        is_known = stuck is not None or self._databases.are_all_known
         async with self._database.writing() as statements:
             await self._alerts.check_silence(statements)
-            await self._alerts.set_alert(statements, "outbox", stuck)
+            if is_known:
+                await self._alerts.set_alert(statements, "outbox", stuck)
             await self._check_disk(statements)
             await self._alerts.send_all(statements)
 

@@ -169,6 +169,8 @@ class MonitorService:
             stack.callback(self.runner.watch())
             self.runner.logs.listeners.append(self._publish_line)
             await self._note_service()
+            for problem in await self.alerts.problems():
+                _LOG.warning("alerts cannot be sent: %s", problem)
             await self._reload()
             self._due |= self.tasks.keys()
             self._clockwork.start()
@@ -264,7 +266,7 @@ class MonitorService:
     async def _let_runs_end(self) -> None:
         """Wait for the runs under way, as long as the settings allow."""
         if self._running:
-            _LOG.info("stopping: %d runs are under way", len(self._running))
+            _LOG.info("stopping: runs under way: %d", len(self._running))
             works = [each.work for each in self._running.values()]
             await asyncio.wait(works, timeout=self.settings.grace_seconds)
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from aioflow.errors import InputError, SettingError, suggestion
-from aioflow.service.schedules.schedule import Schedule, find_zone, parse_schedule
+from aioflow.service.schedules.schedule import Interval, Schedule, find_zone, parse_schedule
 from aioflow.values.quantities import seconds
 
 Overlap: TypeAlias = Literal["skip", "buffer-one", "buffer-all", "cancel-other", "allow-all"]
@@ -164,7 +164,15 @@ def read_definition(content: Mapping[str, Any]) -> TaskDefinition:
     mistakes += _senseless(read)
     if mistakes:
         raise DefinitionError(content.get("name", ""), mistakes)
-    return TaskDefinition(**read)
+    return _with_zone(TaskDefinition(**read))
+
+
+def _with_zone(definition: TaskDefinition) -> TaskDefinition:
+    """Return a definition whose line has a zone: services on other machines must agree on its times."""
+    schedule = definition.read_schedule()
+    if definition.zone is not None or schedule is None or isinstance(schedule.rule, Interval):
+        return definition
+    return msgspec.structs.replace(definition, zone=find_zone(None)[1])
 
 
 @cache

@@ -16,7 +16,8 @@ import msgspec
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import masked_logger
 from aioflow.errors import AioflowError
-from aioflow.messages.outbox.courier import Report, deliver_due, next_due
+from aioflow.messages.outbox.courier import Report, deliver_due, next_due, stuck_messages
+from aioflow.messages.outbox.rows import StuckMessages
 from aioflow.messages.outbox.settings import OUTBOX
 from aioflow.service.requests import take_over_requests
 from aioflow.service.runner import Runner
@@ -37,9 +38,7 @@ _DATABASES_AT_ONCE = 8
 class _WatchedDatabase(msgspec.Struct):
     address: Address
     next_look: datetime
-    oldest_waiting: datetime | None = None
-    waiting: int = 0
-    reason: str = ""
+    stuck: list[StuckMessages] | None = None  # None: not looked at yet
 
 
 class WatchedDatabases:
@@ -141,17 +140,21 @@ class WatchedDatabases:
         """Take over the requests for tasks that a run of a task has stored."""
         address = await self._address_of(task)
         if address is not None:
-            await self._take_over(address)
+            await self._take_over(_WatchedDatabase(address, self._now()))
 
-    async def _take_over(self, address: Address) -> datetime | None:
+    async def _take_over(self, watched: _WatchedDatabase) -> datetime | None:
         """Take over the requests in a database; return when its next message is due, or None without any."""
+        address = watched.address
         if address.is_missing:
+            watched.stuck = []
             return None
         connection = await self._databases.connect(address)
         try:
             if not await are_there(connection, address):
+                watched.stuck = []
                 return None
             await take_over_requests(connection, address, self._database, self._runner)
+            watched.stuck = await stuck_messages(connection)
             settings = self._configuration.section(OUTBOX)
             return await next_due(connection, settings, now=None if self._clock is None else self._clock())
         finally:
@@ -159,28 +162,24 @@ class WatchedDatabases:
 
     async def _look(self, watched: _WatchedDatabase) -> None:
         address = watched.address
-        due = await self._take_over(address)
+        due = await self._take_over(watched)
         now = self._now()
         if due is None:
-            watched.waiting, watched.oldest_waiting = 0, None
-        elif due > now:
+            return
+        if due > now:
             watched.next_look = min(watched.next_look, due)
-        else:
-            # A message that was handed over is noted, also if the service ends: else it would go twice.
-            report = await deliver_due(
-                *(self._databases, address, self._configuration, _LOG.warning, _DELIVER_SECONDS),
-                clock=self._clock,
-            )
-            self._note_report(watched, report, now)
+            return
+        # A message that was handed over is noted, also if the service ends: else it would go twice.
+        report = await deliver_due(
+            *(self._databases, address, self._configuration, _LOG.warning, _DELIVER_SECONDS),
+            clock=self._clock,
+        )
+        self._log_report(address, report)
 
-    def _note_report(self, watched: _WatchedDatabase, report: Report, now: datetime) -> None:
-        watched.waiting = sum(each.count for each in report.waiting)
-        reasons = [each.reason for each in report.waiting if each.reason]
-        watched.reason = reasons[0] if reasons else ""
-        watched.oldest_waiting = (watched.oldest_waiting or now) if watched.waiting else None
+    def _log_report(self, address: Address, report: Report) -> None:
         if report.sent or report.dead:
             sent = count_text(report.sent, "message")
-            _LOG.info("%s: %s delivered, %d given up", watched.address.shown, sent, report.dead)
+            _LOG.info("%s: %s delivered, %d given up", address.shown, sent, report.dead)
 
     @property
     def _databases(self) -> Databases:
@@ -189,19 +188,34 @@ class WatchedDatabases:
     def _now(self) -> datetime:
         return datetime.now(UTC) if self._clock is None else self._clock()
 
+    @property
+    def are_all_known(self) -> bool:
+        """Whether every database was looked at since the service began."""
+        return not self._are_new and all(each.stuck is not None for each in self._watched.values())
+
     def stuck_messages(self) -> str | None:
-        """Return the reason for an alert about messages that wait for long, or None."""
-        limit = self._runner.settings.outbox_stuck_seconds
-        for watched in self._watched.values():
-            since = watched.oldest_waiting
-            if since is not None and (self._now() - since).total_seconds() > limit:
-                waited = duration_text((self._now() - since).total_seconds())
-                reason = f": {watched.reason}" if watched.reason else ""
-                number = count_text(watched.waiting, "message")
-                return (
-                    f"{number} in the outbox of {watched.address.shown} could not leave for {waited}{reason}"
-                )
-        return None
+        """Return the reason for an alert about messages that wait for long or were given up, or None.
+
+        The outboxes tell how long they wait: the service may have begun since, or another one may have tried.
+        """
+        found = (
+            _stuck_text(watched.address, each, waited)
+            for watched in self._watched.values()
+            for each in watched.stuck or ()
+            if (waited := self._waited(each)) > self._runner.settings.outbox_stuck_seconds or each.is_dead
+        )
+        return "; ".join(found) or None
+
+    def _waited(self, stuck: StuckMessages) -> float:
+        return 0.0 if stuck.since is None else (self._now() - stuck.since).total_seconds()
+
+
+def _stuck_text(address: Address, stuck: StuckMessages, waited: float) -> str:
+    number = f"{count_text(stuck.count, 'message')} in the outbox of {address.shown}"
+    reason = f": {stuck.reason}" if stuck.reason else ""
+    if stuck.is_dead:
+        return f"{number} {'was' if stuck.count == 1 else 'were'} given up{reason}"
+    return f"{number} could not leave for {duration_text(waited)}{reason}"
 
 
 def _kind(task: Task) -> str:

@@ -1,4 +1,4 @@
-"""What a plan remembers and whom it tells: databases, the transaction of a run, and its outbox."""
+"""The memory and the messages of plans: databases, the transaction of a run, and its outbox."""
 
 from typing import TYPE_CHECKING
 

@@ -38,7 +38,7 @@ class ColumnNeed(msgspec.Struct):
     classes: set[type[Any]] = msgspec.field(default_factory=set)  # without NoneType
     is_wide: bool = False  # some int takes more than 64 bits
     largest: int | None = None  # the greatest magnitude of an int, where that was looked at
-    zoned: set[bool] = msgspec.field(default_factory=set)  # whether the datetimes have a zone
+    zoned: set[bool] = msgspec.field(default_factory=set)  # True: datetimes with a zone; False: without
 
     def copy(self) -> ColumnNeed:
         return replace(self, classes=set(self.classes), zoned=set(self.zoned))
@@ -57,9 +57,9 @@ class Dialect(msgspec.Struct, frozen=True):
     row_id_type: str = "bigint"
     row_id_value: str = "{}"
     row_id_spare: tuple[str, ...] = ("rowid", "oid")  # other names for it, if a column hides the first
-    # Whether a write transaction keeps all other writers out by itself.
+    # True if a write transaction keeps all other writers out by itself.
     locks_database: bool = True
-    # Whether one column holds dates, and times with and without a zone, which it then tells apart.
+    # True if one column can hold dates, and times with and without a zone, and tell them apart.
     mixes_dates: bool = True
 
     def beside(self, columns: Sequence[str]) -> Dialect:
@@ -69,7 +69,7 @@ class Dialect(msgspec.Struct, frozen=True):
             return self
         free = next((name for name in self.row_id_spare if name not in taken), None)
         if free is None:
-            raise ValueError(f"its columns hide what tells its rows apart: {', '.join(sorted(taken))}")
+            raise ValueError(f"its columns hide the identity of its rows: {', '.join(sorted(taken))}")
         return msgspec.structs.replace(
             self, row_id=free, row_id_shown=self.row_id_shown.replace(self.row_id, free)
         )

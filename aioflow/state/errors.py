@@ -38,7 +38,7 @@ class DisconnectedError(DatabaseError):
 
 
 class BusyError(DatabaseError):
-    """Somebody else holds the write lock."""
+    """Another process or connection holds the write lock."""
 
 
 class DiskFullError(DatabaseError):

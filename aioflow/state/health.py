@@ -1,4 +1,4 @@
-"""How well wrappers went, run by run: figures that a run leaves in its database when it has ended well.
+"""The health of wrappers, run by run: figures that a successful run leaves in its database.
 
 They are kept by baseline, a text that names plan, statement and task. What they mean is not known here.
 """

@@ -34,7 +34,7 @@ META = "aioflow_meta"
 # For another process that makes the tables, or holds the lock for its own writes.
 WAIT_SECONDS = 600.0
 _COPIES_AT_MOST = 5
-# What says nothing about the tables.
+# Failures that say nothing about the tables.
 _ELSEWHERE = (DisconnectedError, BusyError, DiskFullError, DamagedError)
 
 _COPIED = moment("tables copied", "a copy of older tables was made, they are still as they were")
@@ -163,7 +163,7 @@ async def _examine(connection: Connection, address: Address, tables: Tables) -> 
     try:
         return await _look(connection, address, tables)
     except DamagedError:
-        # What is not there together may just have been made, between two questions about it.
+        # A table may have been made between two questions about it.
         return await _look(connection, address, tables)
 
 

@@ -24,7 +24,7 @@ OWN_PREFIX = "aioflow_"
 _RESERVED = (OWN_PREFIX, "sqlite_")
 _POSTGRES_NAME_BYTES = 63
 _FITTING = "aioflow_fitting"
-# Where a database tells the names of its tables, for suggestions; others give none.
+# The queries for the names of tables, for suggestions. Other databases give none.
 _TABLES = {
     "sqlite": "select name from sqlite_master where type in ('table', 'view')",
     "postgresql": "select table_name from information_schema.tables "

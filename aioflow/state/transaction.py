@@ -43,7 +43,7 @@ class _Undo(Exception):  # noqa: N818  # no error: a way out
 
 
 class _Staging(msgspec.Struct):
-    """Whose writes these are; those without a position are for no statement to see."""
+    """The statement that made some writes. Writes without a position are seen by no statement."""
 
     position: Position | None
     is_seen: bool = False  # some of it was applied for another statement to see
@@ -406,7 +406,7 @@ class Transaction:
 
 
 def _file_at(address: Address) -> tuple[int, int] | None:
-    """Which file a database is, if it is one."""
+    """Return the file of a database, if it is one."""
     if address.path is None:
         return None
     try:

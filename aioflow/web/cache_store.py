@@ -64,7 +64,7 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
 
 
 class CacheError(WebError):
-    """The file of the HTTP cache cannot be used; if `is_damaged` or another's, not until somebody acts."""
+    """The file of the HTTP cache cannot be used; if `is_damaged` or of another owner, until it is mended."""
 
     is_damaged = False
 

@@ -202,7 +202,7 @@ class HttpExchange:
 
 
 def _take_note(closed: asyncio.Future[None]) -> None:
-    """Keeps asyncio from complaining that nobody asked how a connection ended."""
+    """Take the outcome of a connection, or asyncio would warn that it was never retrieved."""
     if not closed.cancelled():
         closed.exception()
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aioflow.restart.learning import FEWEST, Decision, Latencies, Observation, RestartLimits, decide
+from aioflow.restart.learning import (
+    FEWEST,
+    USUAL_SHARE,
+    Decision,
+    Latencies,
+    Observation,
+    RestartLimits,
+    decide,
+)
 from aioflow.restart.policies import RestartPolicy, read_policy
 from aioflow.web.settings import HostSettings, WebSettings
 
@@ -26,6 +34,7 @@ _SAVED_AFTER = 100  # requests
 _SAVED_EXTRAS = 20.0  # extra requests that requests without one can save up
 _TROUBLE_SECONDS = 30.0  # without extra requests after the last sign of trouble
 _RECENT = 20
+_FEWEST_LEFT = 5  # slow requests that were left running, before others are compared with them
 _RELEARNED_AFTER = (20, 0.1, 500)  # observations: at least, of those so far, at most
 _OVERLOAD = 429
 _SERVER_ERRORS = 500
@@ -35,9 +44,10 @@ class RestartCounts(msgspec.Struct):
     """The requests to a source, and of those that took longer than its time to give up, how they went on.
 
     Seconds are counted from that time to the answer. `held_back` counts reasons for leaving a slow request
-    running.
+    running; `rule` is the rule of the latest request.
     """
 
+    rule: str = ""
     requests: int = 0
     extra: int = 0
     asked_again: int = 0
@@ -47,6 +57,7 @@ class RestartCounts(msgspec.Struct):
     held_back: dict[str, int] = {}
 
     def add(self, other: RestartCounts) -> None:
+        self.rule = other.rule or self.rule
         self.requests += other.requests
         self.extra += other.extra
         self.asked_again += other.asked_again
@@ -55,13 +66,16 @@ class RestartCounts(msgspec.Struct):
         self.left_running_seconds += other.left_running_seconds
         self.held_back = dict(Counter(self.held_back) + Counter(other.held_back))
 
-    @property
-    def observed_gain(self) -> float | None:
-        """The seconds saved for each request, against slow requests that were left running."""
-        if not self.requests or not self.asked_again or not self.left_running:
+    def observed_gain(self, residual: float | None) -> float | None:
+        """Return the seconds saved for each request, against slow requests that were left running.
+
+        Where few were, they are compared with `residual`, the time that was still to be expected.
+        """
+        if self.left_running >= _FEWEST_LEFT:
+            residual = self.left_running_seconds / self.left_running
+        if residual is None or not self.requests or not self.asked_again:
             return None
-        saved = self.left_running_seconds / self.left_running - self.asked_again_seconds / self.asked_again
-        return saved * self.asked_again / self.requests
+        return (residual - self.asked_again_seconds / self.asked_again) * self.asked_again / self.requests
 
 
 class SourceRecord:
@@ -77,8 +91,8 @@ class SourceRecord:
         self.is_loaded = False
         self._learned_at = -1
         self._decided_for: tuple[RestartPolicy, tuple[str, ...]] | None = None
-        # Whether each of the latest requests was slower than the time to give up.
-        self._recent = deque[bool](maxlen=_RECENT)
+        # The times of the latest attempts; slow ones have that after which they were.
+        self._recent = deque[float](maxlen=_RECENT)
 
     def add(self, seen: Observation, *, again: bool = False) -> None:
         self.latencies.add(seen, again=again)
@@ -92,8 +106,10 @@ class SourceRecord:
         wanted = policy, tuple(each.host for each in mirrors)
         least, share, most = _RELEARNED_AFTER
         due = self._learned_at + min(max(least, int(share * self._learned_at)), most)
-        if wanted == self._decided_for and total < due:
-            return self.decision
+        if wanted == self._decided_for and (
+            total < due or (self.is_slow_for_all() and total < self._learned_at + most)
+        ):
+            return self.decision  # what is learned while a host is busy says little of it
         before = self.decision if wanted == self._decided_for else None
         sources = [self.latencies, *(each.latencies for each in mirrors)]
         self.decision = decide(policy, sources, limits, now, before)
@@ -103,23 +119,30 @@ class SourceRecord:
         self._decided_for = wanted
         return self.decision
 
-    def note_speed(self, *, is_slow: bool) -> None:
-        """Take note that a request took longer than the time to give up, or did not."""
-        self._recent.append(is_slow)
+    def note_speed(self, seconds: float) -> None:
+        """Take note of the time of an attempt, or of the time after which it is slow."""
+        self._recent.append(seconds)
 
     @property
     def is_known(self) -> bool:
         return self.latencies.total >= FEWEST
 
-    def is_slow_for_all(self, usual: float) -> bool:
+    def is_slow_for_all(self) -> bool:
         """Return whether far more requests than usual are slow just now: the host is busy, not unlucky.
 
         Extra requests would make that worse, since every client sees it at once.
         """
+        decision = self.decision
+        after = decision.steps[0][1]
+        gives_up = after is not None and self._exceed(after, decision.slow)
+        return gives_up or self._exceed(decision.usual, 1.0 - USUAL_SHARE)
+
+    def _exceed(self, seconds: float, usual: float) -> bool:
+        """Return whether more of the latest requests took so long than by chance."""
         size = len(self._recent)
         usual = min(max(usual, 1.0 / _RECENT), 1.0)
         deviation = sqrt(size * usual * (1.0 - usual))
-        return sum(self._recent) > size * usual + 3.0 * deviation + 1.0
+        return sum(each > seconds for each in self._recent) > size * usual + 3.0 * deviation + 1.0
 
 
 class HostAllowance:

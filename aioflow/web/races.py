@@ -21,8 +21,6 @@ from aioflow.web.http import Fetcher, Request, Response, personal
 from aioflow.web.latencies import HostAllowance, LatencyBook, SourceRecord
 from aioflow.web.urls import with_host
 
-# A share of the slow requests is left running all the same: without them, the tail would be forgotten.
-_LEFT_RUNNING = 0.03
 # Shares of requests whose first attempt goes to a mirror of which little is known, or to any.
 _TRY_NEW_MIRROR = 0.1
 _TRY_ANY_MIRROR = 0.01
@@ -65,6 +63,7 @@ class Races:
             asked = mirrors[0]
             asked.allowance.note_request()
             asked.record.counts.requests += 1
+            asked.record.counts.rule = str(policy)
             others = [each.record for each in mirrors[1:]]
             decision = asked.record.decide(policy, others, self._book.limits, self._book.clock())
             race = _Race(self, request, policy, mirrors, self._available(mirrors, decision))
@@ -113,8 +112,8 @@ class Races:
     def clock(self) -> float:
         return self._book.clock()
 
-    def is_left_running(self) -> bool:
-        return self._random.random() < _LEFT_RUNNING
+    def is_left_running(self, decision: Decision) -> bool:
+        return self._random.random() < decision.left_running
 
 
 class _Attempt:
@@ -239,9 +238,10 @@ class _Race:
         """Send the request again if that is allowed; return a response that came at this very moment."""
         attempt.is_slow = True
         counts = self._mirrors[0].record.counts
+        assert attempt.after is not None
+        attempt.mirror.record.note_speed(attempt.after * _MARGIN)
         if not attempt.is_again:
             self._slow_since = self._loop.time()
-            attempt.mirror.record.note_speed(is_slow=True)
         reason = self._reason_to_wait(attempt)
         if reason is not None:
             counts.held_back[reason] = counts.held_back.get(reason, 0) + 1
@@ -264,12 +264,11 @@ class _Race:
         now = self._loop.time()
         asked, following = self._mirrors[0], self._mirrors[self._decision.steps[self._steps][0]]
         host = following.host
-        assert attempt.after is not None
-        if self._policy.is_learned and not attempt.is_again and self._races.is_left_running():
+        if not attempt.is_again and self._races.is_left_running(self._decision):
             return "left running to learn from"
         if attempt.mirror.is_in_trouble(now) or following.is_in_trouble(now):
             return "the host is in trouble"
-        if attempt.mirror.record.is_slow_for_all(self._decision.slow):
+        if attempt.mirror.record.is_slow_for_all():
             return "the host is slow for all"
         if host.pace.waiting or not host.pace.may_send(now):
             return "the rate limit"
@@ -329,9 +328,10 @@ class _Race:
     def _observe(self, attempt: _Attempt, *, answered: bool) -> None:
         if attempt.sent is None:
             return
-        if answered and not attempt.is_slow and not attempt.is_again and attempt.after is not None:
-            attempt.mirror.record.note_speed(is_slow=False)
-        seen = Observation(self._races.clock(), self._loop.time() - attempt.sent, answered)
+        seconds = self._loop.time() - attempt.sent
+        if not attempt.is_slow:
+            attempt.mirror.record.note_speed(seconds)
+        seen = Observation(self._races.clock(), seconds, answered)
         attempt.mirror.record.add(seen, again=attempt.is_again)
 
     def _note_gain(self) -> None:

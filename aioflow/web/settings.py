@@ -14,7 +14,6 @@ from typing import Any
 from aioflow.config.configuration import Configuration, as_configuration
 from aioflow.config.sections import Section, at_least, more_than_nothing
 from aioflow.errors import InputError
-from aioflow.restart.policies import RESTART_EXPECTED, read_policy
 from aioflow.version import __version__
 from aioflow.web.http import FRAMING
 
@@ -191,6 +190,8 @@ def _header_text(text: str) -> str:
 
 
 def _restart(text: str) -> str:
+    from aioflow.restart.policies import RESTART_EXPECTED, read_policy  # few configurations have a rule
+
     try:
         return str(read_policy(text))
     except InputError:

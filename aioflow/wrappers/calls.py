@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from aioflow.authoring.context import Context, Release, RunInfo
-from aioflow.authoring.services import Scope, ServiceHost
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
 from aioflow.config.configuration import Configuration
 from aioflow.config.masking import MASK, mask
 from aioflow.config.secrets import Secret, Secrets
@@ -88,7 +88,7 @@ class WrapperSession:
         return cls(host.service(Traffic), settings, CookieStore() if settings.cookies else None, host)
 
     def secret(self, name: str) -> str:
-        """The value of a secret that a wrapper refers to; nobody needs one to replay a recording."""
+        """Return the value of a secret that a wrapper refers to. A replay needs none."""
         if self.settings.replay is not None:
             # What stands in is what the recording has in place of secrets: so requests equal recorded ones.
             return Secret(name, MASK).reveal()
@@ -98,12 +98,16 @@ class WrapperSession:
         """Compare a run that has ended well with those before it."""
         await self.watching.conclude()
 
+    def account(self) -> AccountEntry | None:
+        worse = self.watching.worse
+        return AccountEntry("health", {"worse": list(worse)}) if worse else None
+
     async def close(self) -> None:
         """The client belongs to the engine, and the rest needs no release."""
 
 
 def _keeps_health(settings: HttpSettings, host: ServiceHost, run: RunInfo) -> bool:
-    """Whether a run is compared with earlier ones, and leaves figures for later ones.
+    """Return whether a run is compared with earlier ones, and leaves figures for later ones.
 
     It is where it writes to a database anyway, and in what people run with the settings of their machine. A
     program that gives an engine none, or a few tables of its own, has to ask for it: a test must not leave
@@ -149,7 +153,7 @@ def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row
 
 
 class _Calls(ABC):
-    """What all calls have in common: the values of inputs, and what a null among them means."""
+    """The common part of all calls: the values of inputs, and the meaning of a null among them."""
 
     def __init__(
         self, wrapper: AnyWrapper, schema: Schema, session: WrapperSession, context: Context
@@ -289,7 +293,7 @@ class PageCalls(_Calls):
         return Release(f"its rows had left, the body being larger than http.hold_bytes ({limit})")
 
     def _note_cut(self, pages: Pages) -> None:
-        """A MAX_PAGES that the wrapper states says how much is meant; one that nobody stated loses rows."""
+        """Note a cut by MAX_PAGES. One that the wrapper states is meant; the default one loses rows."""
         self._context.count("pages cut")
         name = self._wrapper.name
         if pages.is_bounded:
@@ -390,7 +394,7 @@ class PythonCalls(_Calls):
         self._web = Web(session.fetch, self._request_settings, self._tally)
 
     def _arguments(self, row: Row) -> Values | None:
-        """What the function is called with; None when an input is null that must not be."""
+        """Return the arguments of the function, or None if an input is null that must not be."""
         values = self._values(row)
         for given, value in zip(self._wrapper.inputs, values, strict=True):
             if value is None and not given.optional:

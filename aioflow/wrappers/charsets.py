@@ -17,7 +17,7 @@ from aioflow.errors import SettingError, suggestion
 SEARCHED_BYTES = 1024  # of a page, for a <meta> that says its charset
 UTF8 = "utf-8"
 _FALLBACK = "cp1252"
-_C1 = "aioflow-c1"  # how bytes without a meaning are read: as control characters, like browsers do
+_C1 = "aioflow-c1"  # bytes without a meaning are read as control characters, as browsers do
 
 # Labels of one encoding, each for Python's codec that reads it.
 _LABELS = {
@@ -119,9 +119,9 @@ def check_charset(label: str) -> str:
 def detect(
     start: bytes, content_type: str = "", charset: str | None = None, *, markup: bool = True
 ) -> Charset:
-    """Return the charset of a page that begins so; `said_by` nobody where only its bytes can tell.
+    """Return the charset of a page that begins so. It is `said_by` nobody if only its bytes show it.
 
-    `charset` is what the wrapper says. With `markup` a <meta> or an XML declaration counts.
+    `charset` is that of the wrapper. With `markup` a <meta> or an XML declaration counts.
     """
     notes: list[str] = []
     if charset:

@@ -278,7 +278,7 @@ def problems(text: WrapperText, program: Program) -> list[Diagnostic]:
 
 
 def _answers_for_like(text: WrapperText, program: Program) -> bool:
-    """Whether a LIKE that leads nowhere or back is this wrapper's own mistake; each is reported once."""
+    """Return whether a LIKE that leads nowhere or back is this wrapper's own mistake, reported once."""
     way = [text.name.lower()]
     current = text
     while current.like is not None and len(way) <= LIKE_AT_MOST:
@@ -429,7 +429,7 @@ class RequestCheck:
 
 
 def _field_hint(directive: Directive, written: str | None = None) -> str:
-    """Who writes a keyword in small letters may mean a field."""
+    """Return a hint: a keyword in small letters may be meant as a field."""
     if not directive.small:
         return ""
     return f"; a field of this name stands in backticks: `{(written or directive.name).lower()}`"

@@ -162,7 +162,10 @@ def _replace(arguments: Arguments, document: DocumentKind) -> Step:
 
 
 def _replacement(pattern: Pattern, template: str) -> Callable[[Any], str]:
-    r"""What a match becomes: `\1` and `\g<name>` are groups. RE2's own expansion spoils what is not ASCII."""
+    r"""Return the function that makes the replacement of a match, in which `\1` and `\g<name>` are groups.
+
+    RE2's own expansion spoils characters that are not ASCII.
+    """
     pieces: list[tuple[str, int | str | None]] = []  # a text, and the group behind it
     place = 0
     for found in _GROUP_IN_TEMPLATE.finditer(template):

@@ -9,16 +9,18 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from aioflow.plan import PlanPart
 from aioflow.relation import Schema, Type, Value
-from aioflow.restart.policies import RestartPolicy
 from aioflow.source import Span
 
-# Where a field's value is looked for: in each item, in the page around the items, in the answer itself
+if TYPE_CHECKING:
+    from aioflow.restart.policies import RestartPolicy
+
+# The place of a field's value: in each item, in the page around the items, in the answer itself
 # (url, status, a header, the time), or nowhere because it is constant.
 Scope: TypeAlias = Literal["item", "page", "response", "constant"]
 
@@ -87,7 +89,7 @@ class Paging(msgspec.Struct, frozen=True):
     start: int = 1
     step: int = 1
     most_pages: int = 1000
-    is_bounded: bool = False  # whether the wrapper itself says how many pages it means
+    is_bounded: bool = False  # True if the wrapper itself limits the number of pages
 
 
 class RequestTemplate(PlanPart, frozen=True, eq=False):

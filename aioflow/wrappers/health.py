@@ -168,7 +168,7 @@ class HealthBaseline:
         return f"gave {found}, where every page of its {runs} had some"
 
     def _finds_nothing(self, rows: int, pages: int) -> bool:
-        """Whether pages have no row at all, of a wrapper that found some in every run."""
+        """Return whether pages have no row at all, of a wrapper that found some in every run."""
         if rows or not self._always_found:
             return False
         # Where rows are few, only a long history says that there always are some.
@@ -273,7 +273,7 @@ class WrapperWatch:
 
     @property
     def silence(self) -> str | None:
-        """That nothing was found, with words that help; None if something was."""
+        """Return the warning that nothing was found, with advice; None if something was."""
         tally = self.tally
         if not tally.pages or (tally.rows and tally.has_found):
             return None
@@ -315,6 +315,7 @@ class HealthWatch:
         self._run = run
         self._is_kept = is_kept
         self._watches: dict[str, WrapperWatch] = {}
+        self.worse: list[str] = []  # sentences about statements that found less than usual
         self._reading = asyncio.Lock()
         if is_kept and run.writes:
             # Opened before this: so it takes all writes as complete after this has staged its figures.
@@ -350,12 +351,12 @@ class HealthWatch:
             self._doubt_silence(watch, context)
             return
         if is_new:
-            self._host.warn(lack.text)
+            self._tell(lack.text)
         lacks_rows = bool(watch.tally.rows) or not outer
         context.mark(Marks(partial=(lack,) if lacks_rows else (), doubtful=(lack,) if outer else ()))
 
     def _doubt_silence(self, watch: WrapperWatch, context: Context) -> None:
-        """What never gave anything may lack everything: its silence is told when the run concludes."""
+        """Mark results as doubtful, if the wrapper never gave anything: everything may be missing."""
         is_known = watch.usual is not None and watch.usual.history
         if context.runs_once and not is_known and (silence := watch.silence) is not None:
             context.mark(partial(silence, watch.baseline))
@@ -382,14 +383,18 @@ class HealthWatch:
         is_new = watch.lack is None
         lack = watch.look(more_may_come=False, leads_on=False)
         if lack is not None and is_new:
-            self._host.warn(lack.text)
+            self._tell(lack.text)
         if not usual.history:
             return True
         run = self._figures(watch)
         lost, poorer = list(usual.lost_columns(run)), list(usual.poorer_columns(run))
         for words in (*lost, *poorer):
-            self._host.warn(f"{watch.where}: {watch.wrapper.name}: {words}")
+            self._tell(f"{watch.where}: {watch.wrapper.name}: {words}")
         return lack is None and not lost
+
+    def _tell(self, text: str) -> None:
+        self.worse.append(text)
+        self._host.warn(text)
 
     def _figures(self, watch: WrapperWatch) -> RunHealth:
         from aioflow.state.health import RunHealth
@@ -450,6 +455,6 @@ class HealthWatch:
         if self._is_kept:
             self._is_kept = False
             self._host.warn(
-                f"what wrappers find is not compared with earlier runs: {error} "
+                f"the figures of wrappers are not compared with earlier runs: {error} "
                 "([http] health = false does without)"
             )

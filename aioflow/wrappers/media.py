@@ -157,7 +157,7 @@ def medium_of(start: bytes, content_type: str = "", charset: str | None = None) 
 
 
 def is_undecided(start: bytes) -> bool:
-    """Whether a page that begins so may be of any kind yet; a line that is whole shows a text."""
+    """Return whether a page that begins so may be of any kind yet; a line that is whole shows a text."""
     if len(start) >= _TELLING_BYTES or start[:1] in _BEGINNINGS_OF_TEXT[:3]:
         return False
     return b"\n" not in start or not start.isascii()

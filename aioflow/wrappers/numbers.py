@@ -162,7 +162,7 @@ class _Reader:
 
 
 def _signs(text: str) -> str | None:
-    """What stands beside a number, with one blank for many; None when it is more than signs can be."""
+    """Return the text beside a number, with one blank for many; None if it is too long for signs."""
     if len(text) <= _MOST_SIGNS:
         return text
     signs = " ".join(text.split(maxsplit=_MOST_SIGNS))

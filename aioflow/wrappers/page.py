@@ -8,16 +8,16 @@ from aioflow.relation import Value
 from aioflow.web.urls import Base
 from aioflow.wrappers.readers.reader import PageHead
 
-# What servers say of pages that they know nothing of.
+# The types that servers send if they know nothing of a page.
 _SAY_NOTHING = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
 
 class Page:
     """One page on its way in.
 
-    `unreadable` counts, by field, what was found but could not be converted: the attribute is null, as
-    it is where nothing was found. `notes` are for people: what was odd about the page as a whole. `cuts` are
-    such notes of what a limit took away, so that rows may be missing. `rows` counts the rows so far.
+    `unreadable` counts, by field, the matches that could not be converted: the attribute is null, as it is
+    without a match. `notes` are for people, on oddities of the page as a whole. `cuts` are such notes on
+    limits that took something away, so that rows may be missing. `rows` counts the rows so far.
     `has_items` and `is_proven_empty` are known at its end.
     """
 

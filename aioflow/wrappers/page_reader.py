@@ -239,17 +239,17 @@ class PageReader:
             raise _unread(response, f"the page was not read: {error}") from error
         except RowsTooLargeError as error:
             most = f"{byte_text(memory // _ROWS_SHARE)}, an eighth of http.read_memory_bytes"
-            raise _unread(response, f"what was read of the page takes more than {most}") from error
+            raise _unread(response, f"the rows of the page take more than {most}") from error
         except MemoryError as error:
             most = f"http.read_memory_bytes ({byte_text(memory)})"
             raise _unread(response, f"reading the page takes more memory than {most}") from error
 
     def _seconds_for(self, size: int) -> float:
-        """How much of the processor's time a page of some size may take."""
+        """Return how much of the processor's time a page of some size may take."""
         return self._settings.read_seconds + size / READ_BYTES_A_SECOND
 
     def _seconds_left(self, response: Response) -> float:
-        """How long reading may take: together with the network, no longer than the whole request."""
+        """Return how long reading may take: together with the network, no longer than the whole request."""
         timing = response.timing
         return max(_LEAST_SECONDS, self._total_seconds - (timing.total_seconds - timing.waited_seconds))
 
@@ -280,7 +280,7 @@ def _unread(response: Response, what: str) -> Exception:
 
 
 def _size_bytes(response: Response) -> int | None:
-    """How large a body is that is still on its way, if its host tells."""
+    """Return how large a body is that is still on its way, if its host tells."""
     if isinstance(response.body, bytes):
         return len(response.body)
     said = response.headers.get("Content-Length", "")

@@ -28,7 +28,7 @@ from aioflow.wrappers.page import Page
 
 Matches: TypeAlias = Literal["first", "last", "all"]
 Source: TypeAlias = Literal["text", "markup"]
-# What a reader found (None: nothing; a list where it was asked for every match) and its page -> the value.
+# The matches of a reader (None: nothing; a list if every match was asked for) and its page -> the value.
 Convert: TypeAlias = Callable[[Value, Page], Value]
 
 
@@ -37,8 +37,8 @@ class Conversion:
 
     The reader looks at `matches` and `source` to know what to find: the first, the last or every match,
     given as a list; its text, or its source text (outer HTML, an XML element, JSON) for a document.
-    `convert` turns that into the value: None when nothing was found and there is no default. What was
-    found but cannot be read is None too, and noted in the page under the field's name. Where it
+    `convert` turns that into the value: None when nothing was found and there is no default. A match
+    that cannot be read is None too, and noted in the page under the field's name. Where it
     `only_counts` matches, it does not look at them.
     """
 

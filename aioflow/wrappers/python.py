@@ -143,9 +143,9 @@ def wrapper(
     """Register an async function, or async generator, as a wrapper that plans can name.
 
     It is called as `function(web, *inputs)` for each tuple: `inputs` ("city char, beds number") are taken
-    from the tuple by name; one that is null makes no call unless `optional` names it. It gives mappings with
+    from the tuple by name. A null makes no call unless `optional` names the input. It gives mappings with
     the attributes that `returns` declares: one, None, a list, or one after the other. Values of other types
-    than declared are read as such, "5" as a number; what cannot be is an error of that tuple.
+    than declared are converted, "5" to a number. A value that cannot be is an error of that tuple.
     """
 
     def register(decorated: _Function) -> _Function:

@@ -411,7 +411,7 @@ class Authority:
 
 
 def _ends_well(pieces: Sequence[str | Expression]) -> bool:
-    """Whether a host ends with a text, or with a value that is all of it, a port, or behind a point."""
+    """Return whether a host ends with a text, or with a value that is all of it, a port, or after a point."""
     last = pieces[-1]
     if isinstance(last, str) or last.operator == "." or len(pieces) == 1:
         return True

@@ -13,7 +13,7 @@ import aioflow as package
 from aioflow.cli.app import COMMANDS
 from aioflow.cli.commands.explain import _COLUMNS
 from tests.cli.conftest import PLANS, Ended
-from tests.cli.program import aioflow, environment
+from tests.cli.program import ROOT, aioflow, environment
 
 Command = Callable[..., Ended]
 
@@ -51,6 +51,28 @@ def test_help_imports_no_command(folder: Path) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "aioflow.cli.app" in loaded
     assert not [name for name in loaded if name.startswith("aioflow.cli.commands")]
+
+
+def test_checking_a_plan_of_wrappers_imports_no_service_and_nothing_for_slow_requests(folder: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "importtime",
+            "-m",
+            "aioflow",
+            "check",
+            str(ROOT / "plans/homeseekers/monitor.plan"),
+        ],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "aioflow.wrappers.language" in loaded
+    unused = ("aioflow.service", "aioflow.hidden", "aioflow.restart", "aioflow.web.client", "aiohttp")
+    assert not [name for name in loaded if name.startswith(unused)]
 
 
 def test_the_version_is_an_option_among_others_too(command: Command) -> None:

@@ -392,6 +392,43 @@ def test_the_times_of_a_task_are_shown_in_its_zone(task: Home) -> None:
     assert task("resume", "c").endswith("09:30:00+09:00\n")
 
 
+def test_a_task_keeps_the_zone_of_the_machine_where_it_was_added(
+    task: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    task("add", "count.plan", "0 8 * * *", "--name", "c", "-i", "n=1")
+    task("add", "count.plan", "every 1h", "--name", "i", "-i", "n=1")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert "at 8:00 (America/New_York)" in task("show", "c")
+    assert 'zone = "America/New_York"' in task("export", "c")
+    task("edit", "c", "--option", "zone=")
+    assert "at 8:00 (Asia/Tokyo)" in task("show", "c")
+    assert "(Asia/Tokyo)" in task("show", "i")  # an interval has the same times everywhere
+
+
+def test_the_history_of_a_task_that_was_removed_is_found_by_its_name(task: Home) -> None:
+    task("add", "count.plan", "--name", "c", "-i", "n=1")
+    task("run", "c")
+    task("remove", "c")
+    (run,) = task.json("history", "c")
+    assert [run] == task.json("history", run["task_id"]) == task.json("history")
+    assert "there is no task 'd'" in task("history", "d", code=2)
+
+
+def test_accounts_of_unknown_channels_are_refused(task: Home) -> None:
+    channel = "there is no channel 'emial'; did you mean 'email'?"
+    wrong = ("--option", "accounts.emial=main")
+    assert channel in task("add", "count.plan", "--name", "c", "-i", "n=1", *wrong, code=2)
+    task("add", "count.plan", "--name", "c", "-i", "n=1")
+    assert channel in task("edit", "c", *wrong, code=2)
+    assert "no channel 'database'" in task("edit", "c", "--option", "accounts.database=main", code=2)
+
+
+def test_a_name_among_the_options_is_the_name(task: Home) -> None:
+    task("add", "count.plan", "--option", "name=c", "-i", "n=1")
+    assert task("list").splitlines()[2].startswith("c ")
+
+
 def test_large_inputs_are_shortened_for_people_only(task: Home) -> None:
     rows = json.dumps([{"n": number} for number in range(500)])
     shown = task("add", "count.plan", "--name", "c", "-i", rows)

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from aioflow.demo.picture import run_picture
-from aioflow.demo.timeline import (
+from aioflow.demo.picture import (
     HOUSES,
     PAGES,
     WORKERS,
@@ -21,6 +20,7 @@ from aioflow.demo.timeline import (
     demo_modes,
     kind_of,
     lanes_of,
+    run_picture,
 )
 from aioflow.runtime.events import FiringEnded, FiringStarted
 from tests.clocks import PATIENCE_SECONDS

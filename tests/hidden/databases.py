@@ -202,9 +202,20 @@ def _problems(database: Database, algorithm: str, form: PlainForm, result: Extra
         yield f"the report counts {report.queries} queries, but there were {len(form.queries)}"
     if report.tuples != len(result.rows):
         yield f"the report counts {report.tuples} tuples, but there were {len(result.rows)}"
+    if not overfull and any(report.covered):
+        yield f"all was resolved, but covered are {report.covered}"
+    if sum(_is_covered(row, report.covered, database) for row in database.rows) != len(database.rows) - sum(
+        database.rows.count(row) for row in overfull
+    ):
+        yield f"{report.covered} does not cover all points but {overfull}"
     bound = report.bound(len(database.rows))
     if algorithm in BOUNDED and not overfull and report.queries > bound:
         yield f"{report.queries} queries, more than the bound of {bound}"
+
+
+def _is_covered(row: Row, covered: list[Mapping[str, Any]], database: Database) -> bool:
+    form = PlainForm([each.name for each in database.attributes], [row], 1)
+    return any(form.matching(query) for query in covered)
 
 
 def _point(database: Database, query: Mapping[str, Any]) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -39,14 +39,20 @@ def test_an_algorithm_for_menus_refuses_a_range(algorithm: str) -> None:
     assert _refused([PRICE, MAKE], algorithm=algorithm) == expected
 
 
-@pytest.mark.parametrize("k", [0, -1, True])
+@pytest.mark.parametrize("k", [0, -1, True, "5", 2.5])
 def test_a_k_below_one_is_refused(k: Any) -> None:
     expected = f"k is the number of tuples that an answer can have, so at least 1, not {k!r}"
     assert _refused([PRICE], k=k) == expected
 
 
-def test_a_crawl_without_workers_is_refused() -> None:
-    assert _refused([PRICE], workers=0) == "at least one worker is needed, not 0"
+@pytest.mark.parametrize("workers", [0, True, "4", 1.5])
+def test_a_crawl_without_workers_is_refused(workers: Any) -> None:
+    assert _refused([PRICE], workers=workers) == f"at least one worker is needed, not {workers!r}"
+
+
+def test_a_query_that_is_no_function_is_refused() -> None:
+    with pytest.raises(InputError, match="a query is an async function, not 'cars'"):
+        crawl("cars", [PRICE])  # type: ignore[arg-type]
 
 
 def test_a_form_without_attributes_is_refused() -> None:
@@ -61,6 +67,10 @@ def test_what_is_no_attribute_is_refused() -> None:
     assert _refused(["price"]) == "an attribute is Numeric or Categorical, not 'price'"
 
 
+def test_an_attribute_in_the_place_of_a_list_is_refused() -> None:
+    assert _refused(PRICE).startswith("attributes are a list, not Numeric(")  # type: ignore[arg-type]
+
+
 def test_an_empty_domain_is_refused() -> None:
     with pytest.raises(InputError, match="'make': the domain is empty"):
         Categorical("make", [])
@@ -69,6 +79,12 @@ def test_an_empty_domain_is_refused() -> None:
 def test_a_text_as_a_domain_is_refused() -> None:
     with pytest.raises(InputError, match="'make': the domain is a list of values, not a text"):
         Categorical("make", "BMW")
+
+
+@pytest.mark.parametrize("domain", [5, [["BMW"]]])
+def test_a_domain_of_what_cannot_be_a_value_is_refused(domain: Any) -> None:
+    with pytest.raises(InputError, match="'make': the domain is a list of values, not "):
+        Categorical("make", domain)
 
 
 def test_a_required_attribute_without_a_domain_is_refused() -> None:
@@ -104,9 +120,10 @@ def test_a_name_that_is_no_text_is_refused(name: Any) -> None:
         Numeric(name)
 
 
-@pytest.mark.parametrize("step", [0, -1])
-def test_a_step_that_goes_nowhere_is_refused(step: int) -> None:
-    assert "'price'" in _refused([Numeric("price", 1, 5, step)])
+@pytest.mark.parametrize("step", [0, -1, timedelta(), timedelta(-1), "a", None, True])
+def test_a_step_that_goes_nowhere_is_refused(step: Any) -> None:
+    with pytest.raises(InputError, match="'price': the step must be more than 0, not "):
+        Numeric("price", step=step)
 
 
 def test_an_end_off_the_grid_is_refused() -> None:
@@ -129,3 +146,9 @@ def test_ends_of_two_kinds_are_refused() -> None:
 )
 def test_a_dependency_that_makes_no_sense_is_refused(text: str, message: str) -> None:
     assert message in _refused([PRICE, MAKE], dependencies=[text])
+
+
+def test_a_text_in_the_place_of_dependencies_is_refused() -> None:
+    assert (
+        _refused([PRICE], dependencies="make = BMW") == "dependencies are a list of texts, not 'make = BMW'"
+    )

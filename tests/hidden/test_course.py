@@ -116,6 +116,19 @@ def test_a_crawl_that_was_closed_early_is_not_complete() -> None:
     assert run(report()) == (False, "the crawl has not ended")
 
 
+def test_a_crawl_that_was_closed_early_says_which_regions_it_covered() -> None:
+    async def covered() -> tuple[list[Any], str]:
+        form = PlainForm(["price"], ROWS, 10, seconds=0.1)
+        source = crawl(form, PRICE, k=10, algorithm="rank-shrink")
+        await anext(source)
+        await source.aclose()
+        return source.report.covered, source.report.statement()
+
+    regions, statement = run(covered())
+    assert regions == [{"price": (None, 3)}]
+    assert statement.endswith(", which cover (price <= 3); the crawl has not ended")
+
+
 def test_a_crawl_asks_nothing_before_its_first_tuple_is_wanted() -> None:
     async def asked() -> int:
         form = _form()

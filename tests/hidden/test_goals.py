@@ -7,6 +7,7 @@ import pytest
 from tests.hidden.goals import (
     ADULT_NUMERIC,
     DIAMONDS_NUMERIC,
+    MANY_WORKERS,
     NSF_MENUS,
     SHARES,
     Ranking,
@@ -40,7 +41,13 @@ def test_auto_is_not_fooled_by_a_server_that_ranks_diamonds_by_price() -> None:
     assert figure.ratio <= figure.goal
 
 
-@pytest.mark.parametrize("setting", [ADULT_NUMERIC, NSF_MENUS], ids=lambda each: each.title)
-def test_many_workers_send_hardly_more_queries_than_one(setting: Setting) -> None:
-    figure = with_workers(setting, K, seeds=1)
+def test_many_workers_are_not_fooled_by_a_server_that_ranks_diamonds_by_weight() -> None:
+    by_carat = next(each for each in rankings(DIAMONDS_NUMERIC) if str(each) == "carat_x100 falling")
+    figure = ranked(DIAMONDS_NUMERIC, K, by_carat, MANY_WORKERS)
+    assert figure.ratio <= figure.goal
+
+
+@pytest.mark.parametrize(("setting", "k"), [(ADULT_NUMERIC, 256), (ADULT_NUMERIC, K), (NSF_MENUS, K)])
+def test_many_workers_send_hardly_more_queries_than_one(setting: Setting, k: int) -> None:
+    figure = with_workers(setting, k, seeds=1 if k == K else 4)
     assert figure.ratio <= figure.goal

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from aioflow.errors import InputError
@@ -43,6 +45,29 @@ def test_k_is_found_out_although_the_source_never_says_that_there_are_more() -> 
 def test_a_total_tells_that_an_answer_overflows() -> None:
     result = extracted(_prices(tell=in_all), NUMBER, k=5)
     assert (result.bag, result.report.complete, result.report.total) == (Counter(PRICES), True, 50)
+
+
+@pytest.mark.parametrize("kind", [np.int64, float, Decimal])
+def test_a_total_may_be_a_number_of_any_kind(kind: Any) -> None:
+    result = extracted(_prices(tell=lambda found, _: kind(found)), NUMBER, k=5)
+    assert (result.bag, result.report.complete, result.report.total) == (Counter(PRICES), True, 50)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (([(1,)], "yes"), "True or False, their number, or None, not 'yes'"),
+        (([(1,)], 1.5), "True or False, their number, or None, not 1.5"),
+        ((None, False), "a query returns its tuples and whether there are more: .*'NoneType'"),
+        (([1], False), "a query returns its tuples and whether there are more: .*'int'"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_an_error(answer: Any, message: str) -> None:
+    async def query(_: Any) -> Any:
+        return answer
+
+    with pytest.raises(InputError, match=message):
+        extracted(query, NUMBER, k=5)
 
 
 def test_k_tuples_are_taken_for_an_overflow_where_the_source_does_not_say() -> None:

@@ -22,6 +22,10 @@ def test_random_databases_are_extracted_by_every_algorithm_within_its_bound(part
     assert problems == []
 
 
+def test_a_query_that_overflowed_long_ago_is_not_asked_again() -> None:
+    assert check_database(25_362).problems == []
+
+
 def test_random_databases_are_of_all_kinds() -> None:
     databases = [random_database(seed) for seed in range(DATABASES)]
     assert {

@@ -229,6 +229,12 @@ def test_one_sided_forms_are_complete_only_with_all_tuples() -> None:
         assert not result.report.complete or result.bag == Counter(form.rows), seed
 
 
+def test_one_sided_forms_that_do_not_change_show_no_changes() -> None:
+    for seed in range(RANDOM_FORMS):
+        _, result = _random_one_sided(seed)
+        assert result.report.changes == [], seed
+
+
 def test_one_sided_forms_are_asked_nothing_twice() -> None:
     for seed in range(RANDOM_FORMS):
         form, _ = _random_one_sided(seed)

@@ -18,7 +18,7 @@ from aioflow.config.masking import mask
 from aioflow.config.secrets import Secrets
 from aioflow.errors import InputError
 from aioflow.messages.accounts import fill_in_address
-from aioflow.messages.chat import apprise_calls
+from aioflow.messages.chat import channel as chat_channel
 from aioflow.messages.chat.apprise_child import parts_of
 from aioflow.messages.chat.channel import NotifyChannel
 from aioflow.messages.outbox.message import DeliveryError, Message
@@ -141,7 +141,7 @@ async def test_a_service_that_takes_too_long_is_given_up_with_its_process() -> N
 
 async def test_a_process_that_does_not_come_back_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
-    monkeypatch.setattr(apprise_calls, "_GRACE_SECONDS", -59.9)
+    monkeypatch.setattr(chat_channel, "_GRACE_SECONDS", -59.9)
     async with opened(total_seconds=60) as (gateway, channel, url):
         gateway.answer(Answer(until=asyncio.Event()))
         error = await failure(channel, message(url))
@@ -204,7 +204,7 @@ def test_what_is_missing_is_told_before_anything_is_sent(account: dict[str, Any]
 
 
 def test_without_apprise_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apprise_calls, "find_spec", lambda name: None)
+    monkeypatch.setattr(chat_channel, "find_spec", lambda name: None)
     (told,) = NotifyChannel({"notify": {"team": {"url": "ntfy://topic"}}}).problems(None)
     assert told == "notify needs an optional package: pip install 'aioflow[notify]'"
 

@@ -405,7 +405,7 @@ def test_a_cut_that_cannot_be_noted_is_told_and_counts_as_waiting(
         assert entry.lines == ("1 message waiting",)
         *others, warning = map(str, stream.statistics().warnings)
         assert re.fullmatch(
-            r"what became of 1 message could not be noted in the database; it is taken up again when its "
+            r"the outcome of 1 message could not be noted in the database; it is taken up again when its "
             r"lease has ended, at \d\d:\d\d:\d\d, by `aioflow outbox deliver` or a later run; "
             r"see `aioflow outbox list`",
             warning,

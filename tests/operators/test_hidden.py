@@ -161,6 +161,43 @@ def test_a_tuple_restricts_the_crawl_by_inputs_that_no_query_fills() -> None:
     )
 
 
+BY_REGION = """PLAN p { INPUT: regions (make, low number, high number) OUTPUT: found, report, failed
+  BODY { crawl_hidden ('cars', regions : found, report) {ERRORS: failed} } }"""
+
+
+def test_a_tuple_restricts_the_crawl_to_a_part_of_the_form() -> None:
+    shop = Shop(some_cars())
+    result = shop.run(FORM + BY_REGION, regions=[{"make": "BMW", "low": 500, "high": 2000}])
+    inside = Counter(car[:3] for car in shop.cars if car[1] == "BMW" and 500 <= car[2] <= 2000)
+    found = Counter((each["number"], each["make"], each["price"]) for each in result.outputs["found"])
+    assert (found, result.outputs["report"][0]["complete"]) == (inside, True)
+    asked = [dict(parse_qsl(query)) for query in shop.queries]
+    assert all(query["make"] == "BMW" and 500 <= int(query["low"]) <= 2000 for query in asked)
+
+
+def test_a_part_of_the_form_that_a_tuple_leaves_open_is_crawled_as_a_whole() -> None:
+    shop = Shop(some_cars())
+    result = shop.run(FORM + BY_REGION, regions=[{"make": None, "low": None, "high": 999}])
+    inside = Counter(car[:3] for car in shop.cars if car[2] <= 999)
+    found = Counter((each["number"], each["make"], each["price"]) for each in result.outputs["found"])
+    assert (found, result.outputs["report"][0]["complete"]) == (inside, True)
+
+
+def test_a_restriction_to_what_the_form_lacks_fails_its_tuple() -> None:
+    shop = Shop(some_cars())
+    regions = [{"make": "Fiat", "low": None, "high": None}, {"make": None, "low": 0.5, "high": None}]
+    result = shop.run(FORM + BY_REGION, regions=regions)
+    assert [len(result.outputs[name]) for name in ("found", "report", "failed")] == [0, 0, 2]
+    assert shop.queries == []
+
+
+def test_dependencies_on_other_values_do_not_disturb_a_restricted_crawl() -> None:
+    shop = Shop(some_cars())
+    form = FORM.replace("KEY: number", 'EXCLUDES: "make = Kia excludes make = Audi"')
+    result = shop.run(form + BY_REGION, regions=[{"make": "BMW", "low": None, "high": None}])
+    assert len(result.outputs["found"]) == sum(car[1] == "BMW" for car in shop.cars)
+
+
 def test_two_crawls_of_one_form_have_their_own_answers() -> None:
     shop = Shop(some_cars())
     shop.run(FORM + BY_TOWN, towns=[{"town": "Rome", "nick": "a"}])
@@ -266,6 +303,7 @@ def test_the_report_has_figures_of_the_crawl() -> None:
     )
     assert [report[name] for name in ("added", "changed", "removed")] == [None, None, None]
     assert (list(report["unresolved"]), list(report["changes"])) == ([], [])
+    assert [dict(each) for each in report["covered"]] == [{"query": "everything"}]
     (entry,) = (each for each in result.account.entries if each.name == "hidden")
     assert entry.lines == (f"cars: {report['statement']}",)
 
@@ -326,6 +364,40 @@ def test_a_source_that_changes_meanwhile_is_noticed() -> None:
 
 
 # --- ends ---------------------------------------------------------------------------------------
+
+
+def test_the_account_of_a_run_has_an_estimate_and_the_bound_before_the_crawl_ends() -> None:
+    shop = Shop(some_cars(2000), limit=40)
+    form = FORM.replace("LIMIT: 10\n  TOTAL: total", "LIMIT: 40; MORE: more")
+
+    async def line() -> str:
+        site = ScriptedSite(shop)
+        async with (
+            site.client(QUIET) as client,
+            Engine(services={Client: client}, configuration=QUIET) as engine,
+            engine.stream(loads(form + ALL), output="found") as rows,
+        ):
+            seen = 0
+            async for _ in rows:
+                seen += 1
+                if seen == 1000:
+                    break
+            entry = next(each for each in rows.account().entries if each.name == "hidden")
+            return entry.lines[0]
+
+    shown = re.fullmatch(
+        r"cars: ([\d,]+) tuples of about ([\d,]+) \(([\d,]+) to ([\d,]+)\), (\d+) % resolved, "
+        r"(\d+) queries of about (\d+), at most ([\d,]+) by theorem 1",
+        run(line()),
+    )
+    assert shown
+    found, about, low, high, share, queries, expected, bound = (
+        int(each.replace(",", "")) for each in shown.groups()
+    )
+    assert found <= low <= about <= high
+    assert (0 < share < 100, queries < expected < bound) == (True, True)
+    # 20 n / k for the range, 5 for the menu, and the first query; of the estimated n.
+    assert bound == pytest.approx(20 * about / 40 + 6, abs=2)
 
 
 def test_a_reader_that_leaves_early_stops_the_queries() -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import email
 import email.policy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
 
+from aioflow import Engine
+from aioflow.authoring.operator import load_operators
 from aioflow.service.actions import LocalActions
+from aioflow.testing.scripted import client_over
+from aioflow.web import Client
+from aioflow.web.http import Request, Response
 from tests.service.world import START, Work, World, world
 
 __all__ = ["world"]
@@ -193,5 +199,129 @@ def test_messages_that_cannot_leave_are_an_alert(world: World, mailed: Path) -> 
             await asyncio.sleep(3 * 3600)
             kinds = {alert.kind for alert in await actions.list_alerts()}
             assert kinds == {"failing", "outbox"}
+
+    world.run(test)
+
+
+def test_messages_that_cannot_leave_stay_an_alert_while_services_come_and_go(world: World) -> None:
+    """A service that begins, or one that works beside, does not take them for delivered."""
+    world.more = {"email": {"default": {"url": "smtp://127.0.0.1:9", "from": "aioflow@example.org"}}}
+    world.settings |= {"outbox_stuck_seconds": 3600, "alert_email": ["owner@example.org"]}
+
+    async def began(actions: LocalActions) -> list[datetime]:
+        return [alert.since for alert in await actions.list_alerts() if alert.kind == "outbox"]
+
+    async def test(actions: LocalActions) -> None:
+        await actions.add_task(world.task("a", "every 10m", alert_after_failures=1, fails=True))
+        async with world.serving():
+            await asyncio.sleep(2 * 3600)
+            before = await began(actions)
+        assert len(before) == 1
+        for _ in range(2):
+            async with world.serving(), world.serving():
+                await asyncio.sleep(600)
+                assert await began(actions) == before
+
+    world.run(test)
+
+
+def test_messages_that_were_given_up_are_an_alert_until_somebody_looks_after_them(world: World) -> None:
+    world.more = {
+        "email": {"default": {"url": "smtp://127.0.0.1:9", "from": "aioflow@example.org"}},
+        "outbox": {"most_attempts": 2},
+    }
+    world.settings |= {"alert_email": ["owner@example.org"]}
+
+    async def test(actions: LocalActions) -> None:
+        await actions.add_task(world.task("a", "every 10m", alert_after_failures=1, fails=True))
+        async with world.serving():
+            await asyncio.sleep(900)
+            (message,) = [each.message for each in await actions.list_alerts() if each.kind == "outbox"]
+            assert "given up after 2 attempts" in message
+
+    world.run(test)
+
+
+def test_receivers_without_an_account_are_warned_of_at_the_start_and_keep_none_from_others(
+    world: World, mailed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.settings |= {"alert_notify": "team", "alert_phone": ["+4915112345678"], "disk_free_bytes": 10**18}
+
+    async def test(actions: LocalActions) -> None:
+        async with world.serving():
+            found = [each for each in caplog.messages if each.startswith("alerts cannot be sent: ")]
+            assert ["notify" in each or "phone" in each for each in found] == [True, True]
+            await asyncio.sleep(100)
+        assert len(mails(mailed)) == 1
+
+    world.run(test)
+
+
+WATCHED = """
+WRAPPER list (shop char)
+{
+  GET: "http://shop.example/{shop}"
+  EACH: "li"
+  title: "b"
+}
+
+PLAN watch
+{
+  INPUT: shops (shop char)
+  BODY
+  {
+    wrapper ("list", shops : found)
+    diff (found, "titles" : added, changed, removed) {KEY: "title"}
+  }
+}
+"""
+
+
+class EmptyingShop:
+    """A page with ten items, or without any."""
+
+    items = 10
+
+    async def fetch(self, request: Request) -> Response:
+        headers = CIMultiDictProxy(CIMultiDict({"Content-Type": "text/html"}))
+        body = "".join(f"<li><b>item {number}</b></li>" for number in range(self.items))
+        return Response(request.url, 200, headers, f"<ul>{body}</ul>".encode(), ())
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_source_that_brings_nothing_and_changes_that_are_held_back_are_alerts_until_they_end(
+    world: World, mailed: Path
+) -> None:
+    shop = EmptyingShop()
+    world.plan.write_text(WATCHED)
+
+    async def test(actions: LocalActions) -> None:
+        inputs = {"shops": [{"shop": "a"}]}
+        definition = {"name": "a", "plan": str(world.plan), "schedule": "every 10m", "inputs": inputs}
+        await actions.add_task(definition)
+        configuration = world.configuration()
+        client = client_over(shop, configuration)
+        services = {Client: client}
+        engine = Engine(
+            configuration=configuration, registry=load_operators(), services=services, clock=world.now
+        )
+        async with world.serving(world.service(engine=engine)):
+            await asyncio.sleep(6 * 600 + 100)
+            assert mails(mailed) == []
+            shop.items = 0
+            await asyncio.sleep(600)
+            assert {alert.kind for alert in await actions.list_alerts()} == {"health", "suspect"}
+            ((_, text),) = mails(mailed)
+            assert "changes are held back because they may not be true: titles: 10 of 10 rows" in text
+            assert "list gave no rows on 1 page, where its last 6 runs had about 10 a page" in text
+            shop.items = 10
+            await asyncio.sleep(2 * 3600)
+            _, (_, text) = mails(mailed)
+            assert "all clear: its sources bring the usual rows again" in text
+            assert "all clear: nothing is held back any more" in text
+        assert await actions.list_alerts() == []
+        await client.close()
 
     world.run(test)

@@ -231,7 +231,9 @@ def test_a_tree_that_takes_too_much_memory_is_given_up() -> None:
 
 def test_rows_that_take_too_much_memory_are_given_up() -> None:
     declaration = f'text: "p" replace "x" "{"y" * 2000}"'
-    with pytest.raises(RunError, match=r"takes more than 32 MiB, an eighth of http\.read_memory_bytes"):
+    with pytest.raises(
+        RunError, match=r"the rows of the page take more than 32 MiB, an eighth of http\.read_memory_bytes"
+    ):
         read(declaration, f"<p>{'x' * 20_000}</p>", "html", read_memory_bytes=256 << 20, **PATIENT)
 
 

@@ -114,7 +114,7 @@ def bench_report(
 def bench_compare(
     before: Annotated[str, typer.Argument(metavar="A.json", help="Results of the earlier run.")],
     after: Annotated[str, typer.Argument(metavar="B.json", help="Results of the later run.")],
-    all: Annotated[bool, typer.Option("--all", help="Also what shows no change.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also figures without a change.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Compare quick with full runs, and different machines.")
     ] = False,

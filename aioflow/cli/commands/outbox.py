@@ -64,7 +64,7 @@ outbox = typer.Typer(
 def outbox_list(
     plan_path: PlanOfDatabase = None,
     db: DatabaseName = None,
-    all: Annotated[bool, typer.Option("--all", help="Also what was sent or dropped.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also messages that were sent or dropped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each message.")] = False,
 ) -> None:
     """List messages that wait, are just being delivered, or could not be delivered (dead), and digests that

@@ -139,7 +139,7 @@ def run(
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """What the command line says about one run."""
+    """The options of one run, as the command line gives them."""
 
     plan_path: str
     plan: str | None = None
@@ -195,7 +195,7 @@ def output_names(program: Program) -> list[str]:
 
 
 def _emits(program: Program) -> bool:
-    """Whether rows may come under names that are no outputs of the plan."""
+    """Return whether rows may come under names that are no outputs of the plan."""
     return any(statement.operator.lower() == "emit" for plan in program for statement in plan.statements)
 
 
@@ -361,7 +361,7 @@ async def _write_rows(stream: RunStream, presentation: Presentation, writer: Bac
 def progress_of(
     stream: RunStream, program: Program, engine: Engine, log: CommandLog, *, shown: bool = True
 ) -> Iterator[ProgressDisplay | None]:
-    """A live display on stderr if somebody looks; lines of the log go above it."""
+    """A live display on stderr, if that is a terminal. Lines of the log go above it."""
     if not shown or not os.isatty(2) or os.environ.get("TERM") == "dumb":
         yield None
         return
@@ -384,7 +384,7 @@ def progress_of(
 
 
 def _warn(stream: RunStream, *, notes: bool) -> None:
-    """What the run has to say beside its output."""
+    """Print the warnings and notes of the run, beside its output."""
     statistics = stream.statistics()
     for message in statistics.warnings:
         print_message("warning", message)

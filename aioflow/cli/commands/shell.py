@@ -74,7 +74,7 @@ class WrapperDraft:
 
     @property
     def has_page(self) -> bool:
-        """Whether there is a page around the items: not where the lines of a file are."""
+        """Return whether there is a page around the items: not where the lines of a file are."""
         return not _LINES.match(self.reader)
 
     def entries(self, page: FetchedPage) -> list[str]:
@@ -196,7 +196,7 @@ class Shell:
     # --- trying ---------------------------------------------------------------------------------
 
     def try_selector(self, selector: str) -> Iterator[str]:
-        """What a selector matches: in each item if there is an iterating element, else in the page."""
+        """Yield the matches of a selector: in each item if items are selected, else in the page."""
         in_page = selector.startswith("page ") or self.draft.each is None
         selector = write_string(selector.removeprefix("page ").strip())
         # `all` passes over what is empty; whether a selector is right is seen by what it matches.
@@ -330,7 +330,7 @@ class Shell:
 
 @dataclass(frozen=True)
 class Matched:
-    """What a selector matches in one place: the values, and the count with those that are empty."""
+    """The matches of a selector in one place: the values, and their number with the empty ones."""
 
     values: Sequence[Value]
     count: int
@@ -497,14 +497,14 @@ def completer(shell: Shell) -> Callable[[str, int], str | None]:
 
 
 def _follows_bracket() -> bool:
-    """Whether the word that is to be completed is the name of an attribute: `li[da`."""
+    """Return whether the word that is to be completed is the name of an attribute: `li[da`."""
     import readline
 
     return readline.get_line_buffer()[: readline.get_begidx()].endswith("[")
 
 
 def completions(text: str, words: list[str], *, in_brackets: bool = False) -> Iterator[str]:
-    """What a word that has been begun may become; `in_brackets` of CSS it is an attribute."""
+    """Return the completions of a word. `in_brackets` of CSS it is an attribute."""
     if in_brackets:
         yield from (word[1:] for word in words if word.startswith(f"@{text}") and word != f"@{text}")
         return

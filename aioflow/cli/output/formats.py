@@ -1,6 +1,6 @@
-"""How rows look on their way out: in a file format of the library, or a table for people.
+"""The form of rows on their way out: a file format of the library, or a table for people.
 
-Rows as a table on a terminal, while they stream: the first rows decide how wide the columns are.
+A table is written while rows stream. The first rows decide the widths of its columns.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 REQUESTS: Final = "aioflow.web.requests"
 STATEMENTS: Final = "aioflow.log"
 MESSAGES: Final = "aioflow.messages"
-# What the command itself tells on stderr anyway; it is for the file.
+# The command itself prints these on stderr anyway; the log is for the file.
 COMMAND: Final = "aioflow.cli"
 _TOLD_ANYWAY: Final = (COMMAND, "aioflow.engine.warnings")
 

@@ -44,7 +44,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--results", type=int, default=default.results, help="houses in Irvine up to $550,000 (default 72)")
     add("--per-page", type=int, default=default.per_page, help="houses on a result page (default 6)")
     add("--seed", type=int, default=default.seed, help="of everything on the site (default 1)")
-    add("--until-input-ends", action="store_true", help="end with the standard input, so with who started it")
+    add(
+        "--until-input-ends",
+        action="store_true",
+        help="end with the standard input, so with the program that started it",
+    )
     return parser
 
 

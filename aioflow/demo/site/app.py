@@ -249,7 +249,7 @@ def _failure() -> web.StreamResponse:
 
 
 def _whole(text: str | None) -> int | None:
-    """The whole number that somebody typed, whatever stands around it."""
+    """Return the whole number in a text, without the characters around it."""
     found = re.search(r"\d+", (text or "").replace(",", ""))
     return int(found[0]) if found else None
 

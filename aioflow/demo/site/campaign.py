@@ -58,7 +58,7 @@ PLACES = (
 
 @dataclass(frozen=True)
 class Contribution:
-    """Money that somebody gave to a candidate."""
+    """Money that a person gave to a candidate."""
 
     name: str
     city: str
@@ -71,7 +71,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """Who lives where a zip code is."""
+    """The people of a zip code."""
 
     zip: str
     place: str
@@ -84,7 +84,7 @@ class Neighborhood:
 
 @dataclass(frozen=True)
 class Crime:
-    """How safe a zip code is: 1 is safest, 10 is not; the nation's average is 5."""
+    """The crime of a zip code: 1 is safest, and the nation's average is 5."""
 
     zip: str
     place: str
@@ -96,7 +96,7 @@ class Crime:
 
 
 class Campaign:
-    """What the three sources know."""
+    """The data of the three sources."""
 
     def __init__(self, seed: int = 1) -> None:
         self._seed = seed
@@ -159,7 +159,7 @@ _LARGEST = 25
 
 @dataclass(frozen=True)
 class _Source:
-    """Whose page it is."""
+    """The owner of a page."""
 
     look: str
     name: str
@@ -197,7 +197,7 @@ def _page(source: _Source, title: str, body: Markup) -> Markup:
 
 
 def contributions_page(campaign: Campaign) -> Markup:
-    """What there is to download, and some of it."""
+    """Return the page of downloads, with some of their rows."""
     largest = sorted(campaign.contributions, key=lambda each: (each.amount, each.day), reverse=True)
     rows = (
         f'<tr><td>{candidate}</td><td class="amount">{count:,}</td><td class="amount">$ {total:,}</td></tr>'
@@ -260,7 +260,7 @@ def contributions_summary(campaign: Campaign) -> str:
 
 
 def neighborhood_page(campaign: Campaign, zip_code: str) -> Markup:
-    """Who lives there; a page that says so where nobody knows."""
+    """Return the page on the people of a zip code, also of one without data."""
     form = fill("zip_form.html", action=_YAHOO.home, zip=zip_code)
     if not zip_code:
         return _page(_YAHOO, "Look up a neighborhood", form)
@@ -286,7 +286,7 @@ def neighborhood_page(campaign: Campaign, zip_code: str) -> Markup:
 
 
 def crime_page(campaign: Campaign, zip_code: str) -> tuple[int, Markup]:
-    """How safe it is, with the status of the answer: 404 where nobody knows."""
+    """Return the page on crime, and the status of the answer: 404 for a zip code without data."""
     form = fill("zip_form.html", action=_CRIME.home, zip=zip_code)
     if not zip_code:
         return 200, _page(_CRIME, "Look up a zip code", form)

@@ -20,7 +20,7 @@ _LOREM = (
 
 
 def farm_links(page: int, seed: int = 1) -> list[int]:
-    """The pages that a page links to: some that nobody linked to before, and some anywhere."""
+    """Return the pages that a page links to: some that are new, and some anywhere."""
     # Two children each make a tree over all pages; its shape leaves a crawler enough to do at any time.
     tree = [child for child in (2 * page + 1, 2 * page + 2) if child < PAGES]
     start = page * 2_654_435_761 + seed * 40_503

@@ -258,7 +258,7 @@ def _lines(dice: Random, start: int, end: int) -> list[int]:
 
 
 def price_curve(house: House) -> Markup:
-    """What the house cost over the years."""
+    """Return the prices of the house over the years."""
     changes = sorted(house.history, key=lambda change: change.day)
     first, last = changes[0].day.toordinal(), changes[-1].day.toordinal()
     lowest = min(change.price for change in changes)

@@ -30,7 +30,7 @@ _KINDS: Sequence[Kind] = ("single family home", "townhouse", "condominium")
 
 @dataclass(frozen=True)
 class Agent:
-    """Who sells a house."""
+    """The seller of a house."""
 
     name: str
     firm: str
@@ -48,7 +48,7 @@ class School:
 
 @dataclass(frozen=True)
 class PriceChange:
-    """What a house was offered or sold for on a day."""
+    """The price of a house on a day, offered or sold."""
 
     day: date
     event: str
@@ -102,7 +102,7 @@ class House:
 
 @dataclass(frozen=True)
 class Search:
-    """What somebody looks for; None is anything."""
+    """The criteria of a search; None is anything."""
 
     city: str | None = None
     state: str | None = None
@@ -306,7 +306,7 @@ def sitemap(catalogue: Catalogue, site: str) -> str:
 
 
 def feed(catalogue: Catalogue, site: str) -> str:
-    """What came to the market last, as Atom."""
+    """Return the houses that came to the market last, as Atom."""
     entries = (_entry(house, site) for house in catalogue.newest(_FEED_HOUSES))
     return "\n".join(
         [

@@ -59,7 +59,7 @@ def front(house: House, *, at_dusk: bool = False) -> Markup:
 
 
 def garden(house: House) -> Markup:
-    """What is behind the house."""
+    """Draw the garden at the back of the house."""
     dice = Random(f"garden {house.number}")
     light = dice.choice(_DAYS)
     shapes = _backdrop(dice, light, f"garden{house.number}")

@@ -13,7 +13,7 @@ DEFAULT_PORT = 8640
 
 @dataclass(frozen=True)
 class Latency:
-    """How long an answer takes: always the same, or lognormal around a median."""
+    """The time of an answer: always the same, or lognormal around a median."""
 
     median_seconds: float = 0.0
     sigma: float = 0.0
@@ -41,7 +41,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Switches:
-    """What the command line can set."""
+    """The settings of the command line."""
 
     latency: Latency = Latency()
     error_rate: float = 0.0
@@ -52,7 +52,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of one request."""
+    """The outcome of one request."""
 
     latency_seconds: float
     fails: bool
@@ -74,7 +74,7 @@ class Fates:
 
 
 def fate_of(switches: Switches, path: str, attempt: int) -> Fate:
-    """What becomes of the first, second, … request for a path."""
+    """Return the outcome of the first, second, … request for a path."""
     dice = Random(f"{switches.seed} {path} {attempt}")
     fails = dice.random() < switches.error_rate
     return Fate(switches.latency.draw(dice), fails)

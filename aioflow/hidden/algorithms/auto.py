@@ -27,7 +27,7 @@ class Auto:
     async def begin(self) -> None:
         answer = await self._crawler.ask_unless_known(self._root)
         if not answer.overflows:
-            await self._crawler.resolved(answer)
+            await self._crawler.resolved(self._root, answer)
         elif self._crawler.space.free_ranges(self._root):
             await self._sweep(self._root, answer)
         elif self._crawler.space.free_lists(self._root):

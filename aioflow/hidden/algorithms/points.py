@@ -45,6 +45,7 @@ class _OneSides:
             if part is not None and found is not None:
                 await self._crawler.answered_by(self._region, found, but=self._resolved)
                 self._resolved.append(part)
+                self._crawler.report.resolved.append(part)
         names = " and ".join(self._space.axes[place].name for place in self._space.one_sided)
         reason = f"only one side of {names} can be asked for, and nearer tuples hide those beyond it"
         self._crawler.unresolved(self._region, "one-sided", reason, self._first, but=self._resolved)

@@ -36,7 +36,7 @@ class Shrink:
         if answer.overflows:
             await self.divide(region, answer)
         else:
-            await self._crawler.resolved(answer)
+            await self._crawler.resolved(region, answer)
 
     async def divide(self, region: Region, answer: QueryAnswer) -> None:
         """Visit the parts of a region that overflows."""

@@ -8,11 +8,12 @@ then is a sample that says where to cut.
 Ranked answers are poor samples, and a hostile density fools every guess. So a sweep has a budget of queries
 by the tuples found; when it is spent, rank-shrink goes on with the rest. The cost stays within a constant
 of that of rank-shrink: at most FREE + PER_K times n/k queries a sweep before it, and one sweep a value that
-overflows, of which each attribute has at most n/k.
+overflows, of which each attribute has at most n/k. The parts of a long sweep share its budget.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
@@ -34,10 +35,25 @@ FREE_SHARE, FREE_AT_MOST = (
 )  # of n/k, since a longer sweep finds more places where the density changes
 _TIGHTEST = 0.75  # of an interval that overflows: the longest part that is tried next
 _CHANGE_AT_MOST = 4.0  # of the density from one interval to the next
-# Each sweep that is divided among workers wastes about a query: as many as this share of all.
+# Workers sweep parts of a range at once. Each part wastes about a query, and there are as many as this share
+# of all queries, whatever the number of workers: so any number of them sends the same queries.
 _WASTE = 0.04
+_PARTS_AT_MOST = 15
+_SWEPT_AT_LEAST = 8  # tuples of the sample, after which it tells how many parts there should be
 _MARGIN, _MARGIN_AT_MOST = 0.02, 0.2  # one more each time that known tuples have become too many
 _NEIGHBOURS = 8  # tuples of the sample that tell the density at a place
+
+
+class _Budget:
+    """The queries of a sweep, or of all its parts, and the tuples found."""
+
+    def __init__(self) -> None:
+        self.free: float = FREE
+        self.queries = 0
+        self.found = 0
+
+    def is_spent(self, k: int) -> bool:
+        return self.queries > self.free + PER_K * self.found / k
 
 
 class Sweep:
@@ -52,6 +68,7 @@ class Sweep:
         at_value: AtValue,
         shrink: Shrink,
         density: float | None = None,
+        budget: _Budget | None = None,
     ) -> None:
         self._crawler = crawler
         self._shrink = shrink
@@ -62,32 +79,32 @@ class Sweep:
         self._low, self._high = crawler.space.extent(region, place)
         self._density = density  # tuples a value, as far as is known
         self._first_sample = sample  # which is spread over the whole region
-        self._free: float = FREE
+        self._is_divided = budget is not None  # or a part
+        self._swept: list[int] = []  # tuples of the first sample up to the end of each interval
+        self._budget = _Budget() if budget is None else budget
         self._known = crawler.known.values(region, place)
         self._margin = 0.0  # of k, for tuples that may have been added since they became known
         self._share = 1.0  # of the tuples of the region that lie in the first interval
         self._in_row = 0  # queries in a row that overflowed
         self._next: list[int] = []  # ends of intervals that an overflow asks for
-        self._queries = 0
-        self._found = 0
 
     async def step(self) -> None:
         """Ask for the next interval, and add the step after it."""
         space = self._crawler.space
-        if self._queries > self._free + PER_K * self._found / self._k:
+        if self._budget.is_spent(self._k):
             rest = space.between(self._region, self._place, self._low, self._high)
             await self._shrink.visit(rest)
             return
         end = self._choose_end()
         part = space.between(self._region, self._place, self._low, end)
         answer = await self._crawler.ask_unless_known(part)
-        self._queries += not answer.is_known
+        self._budget.queries += not answer.is_known
         if answer.overflows:
             await self._narrow(part, end, answer)
             return
-        await self._crawler.resolved(answer)
+        await self._crawler.resolved(part, answer)
         self._in_row = 0
-        self._found += len(answer)
+        self._budget.found += len(answer)
         if end != self._high and end is not None:
             self._learn(len(answer), end)
             self._go_on(end)
@@ -136,10 +153,14 @@ class Sweep:
         density = max(found, 0.5) / max(end + 1 - self._start, 1)
         if self._density is None:
             self._density = density
-            self._begin_in_earnest(found / self._share, end)
+            if not self._is_divided:
+                tuples = found / self._share
+                self._budget.free = max(FREE, min(FREE_AT_MOST, FREE_SHARE * tuples / self._k))
         else:
             most, least = self._density * _CHANGE_AT_MOST, self._density / _CHANGE_AT_MOST
             self._density = min(max(density, least), most)
+        if not self._is_divided and not self._known:
+            self._divide(end)
 
     def _go_on(self, end: int) -> None:
         if self._high is None or end < self._high:
@@ -149,7 +170,7 @@ class Sweep:
     async def _narrow(self, part: Region, end: int | None, answer: QueryAnswer) -> None:
         """Go on with a shorter interval after one that overflows."""
         if end is not None and self._low == end:
-            self._found += len(answer)
+            self._budget.found += len(answer)
             self._crawler.add(partial(self._at_value, part, answer))
             if end != self._high:
                 self._in_row = 0
@@ -188,18 +209,20 @@ class Sweep:
         guess = max(self._density * max(last + 1 - self._start, 1), 1.15 * self._k)
         return min(_TIGHTEST / 2.0 ** (self._in_row - 1), FILL * self._k / guess)
 
-    # --- several workers ----------------------------------------------------------------------------
+    # --- parts --------------------------------------------------------------------------------------
 
-    def _begin_in_earnest(self, tuples: float, end: int) -> None:
-        """Set the budget for the probable number of tuples, and divide the work."""
-        self._free = max(FREE, min(FREE_AT_MOST, FREE_SHARE * tuples / self._k))
-        if not self._known:
-            self._divide(tuples, end)
-
-    def _divide(self, tuples: float, end: int) -> None:
-        """Have other workers sweep parts of the rest, if it is long enough to be worth a query for each."""
+    def _divide(self, end: int) -> None:
+        """Have parts of the rest swept too, if it is long enough to be worth a query for each."""
+        swept = bisect_right(self._first_sample, end)
+        self._swept.append(swept)
+        # If the answer was ranked, its tuples are not spread like those found, and tell nothing.
+        is_fair = 4 * self._swept[(len(self._swept) - 1) // 2] >= swept
+        if swept < _SWEPT_AT_LEAST or not is_fair:
+            return
+        self._is_divided = True
+        tuples = self._budget.found * len(self._first_sample) / swept
         sample = [value for value in self._first_sample if value > end]
-        most = min(self._crawler.workers, int(tuples / (FILL * self._k) * _WASTE), len(sample) // 2)
+        most = min(_PARTS_AT_MOST, int(tuples / (FILL * self._k) * _WASTE), len(sample) // 2)
         cuts = sorted({sample[len(sample) * number // most] for number in range(1, most)} - set(sample[:1]))
         if not cuts:
             return
@@ -211,6 +234,7 @@ class Sweep:
             sweep = Sweep(
                 *(self._crawler, part, self._place, here, self._at_value, self._shrink),
                 density=_density_at_start(here, cut, weight),
+                budget=self._budget,
             )
             self._crawler.add(sweep.step)
         self._high = cuts[0] - 1

@@ -37,7 +37,7 @@ class TreeSearch:
         if answer.overflows:
             await self.expand(region, answer)
         else:
-            await self._crawler.resolved(answer)
+            await self._crawler.resolved(region, answer)
 
     async def expand(self, region: Region, answer: QueryAnswer) -> None:
         """Search the parts of a region that overflows."""
@@ -57,6 +57,7 @@ class TreeSearch:
                 return
             found = crawler.known.overflowing(part, crawler.report.k) or await crawler.ask(part, keep=True)
             if not found.overflows:
+                crawler.report.resolved.append(child)
                 await crawler.answered_by(child, found)
                 return
             if part == child:
@@ -88,7 +89,7 @@ class SliceCover:
         if any(space.list_axis(place).is_learnt for place in self._order):
             answer = await self._crawler.ask(self._root)  # it shows the first values
             if not answer.overflows:
-                await self._crawler.resolved(answer)
+                await self._crawler.resolved(self._root, answer)
                 return
         slices = [
             space.at(self._root, place, number)

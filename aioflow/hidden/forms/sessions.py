@@ -20,6 +20,7 @@ from aioflow.hidden.forms.answer_store import AnswerStore, StoredCrawl
 from aioflow.hidden.forms.circles import circle_around
 from aioflow.hidden.forms.definition import FormField
 from aioflow.hidden.forms.resolution import AskedForm, numeric_of
+from aioflow.hidden.forms.restriction import excludes_within, restricted
 from aioflow.hidden.report import CrawlReport
 from aioflow.plan import PlanPart
 from aioflow.relation import Row, Schema, Value
@@ -88,7 +89,7 @@ def _figures(name: str, report: CrawlReport) -> dict[str, Any]:
 
 
 def _line(name: str, report: CrawlReport) -> str:
-    """Return `homes: 1,200 tuples of about 5,000 (4,700 to 5,400), 24 % resolved, 20 queries of about 83`."""
+    """Return `a: 9 tuples of about 50 (40 to 60), 18 % resolved, 5 queries of about 28, at most 99 ...`."""
     if report.is_finished:
         return f"{name}: {report.statement()}"
     size = report.estimate()
@@ -99,8 +100,10 @@ def _line(name: str, report: CrawlReport) -> str:
             parts[0] += f" ({size.low:,.0f} to {size.high:,.0f})"
         parts.append(f"{100 * size.share:.0f} % resolved")
     queries = count_text(report.queries, "query", "queries")
-    expected = f" of about {report.queries / size.share:,.0f}" if size.share else ""
-    return ", ".join([*parts, queries + expected])
+    if not size.share:
+        return ", ".join([*parts, queries])
+    expected = f"{queries} of about {report.queries / size.share:,.0f}"
+    return ", ".join([*parts, expected, f"at most {report.bound():,} by theorem 1"])
 
 
 class FormCrawl:
@@ -111,10 +114,11 @@ class FormCrawl:
         self._form = asked.form
         self._context = context
         self._given = dict(zip(schema.names, row, strict=True))
+        self._fields = [restricted(field, self._given) for field in self._form.fields]
         self._answers = context.service(StoredAnswers)
         names = asked.wrapper.schema.names
         self._of_tuple = [names.index(name) for name in asked.schema.names]
-        self._places = [asked.schema.names.index(field.name) for field in self._form.fields]
+        self._places = [asked.schema.names.index(field.name) for field in self._fields]
         self._inputs = Schema(tuple(given.name for given in asked.wrapper.inputs))
         self._fixed = {
             name: self._given.get(name) for name in self._inputs.names if name not in asked.form_inputs
@@ -139,9 +143,11 @@ class FormCrawl:
         source = repr(wrapper) if isinstance(wrapper, PlanPart) else wrapper.name
         fields = [
             [each.name, each.kind, *each.inputs, str(each.low), str(each.high), str(each.step)]
-            for each in self._form.fields
+            for each in self._fields
         ]
-        fixed = {name: encode_json(value) for name, value in self._fixed.items()}
+        asked = {name for field in self._form.fields for name in field.inputs}
+        by_tuple = {name: value for name, value in self._given.items() if name in asked and value is not None}
+        fixed = {name: encode_json(value) for name, value in (self._fixed | by_tuple).items()}
         parts = [form.name, source, fields, list(self._asked.schema.names), fixed, form.limit, form.algorithm]
         text = json.dumps([*parts, form.total, form.more, repr(form.near)], sort_keys=True)
         return blake2b(text.encode(), digest_size=16).hexdigest()
@@ -174,7 +180,7 @@ class FormCrawl:
 
     async def _crawl(self) -> Crawl:
         assert self._stored is not None
-        attributes = [await self._attribute(field) for field in self._form.fields]
+        attributes = [await self._attribute(field) for field in self._fields]
         known = [self._library_row(decode_row(text), text) for text in self._stored.known]
         return crawl(
             self._query,
@@ -182,7 +188,7 @@ class FormCrawl:
             k=self._form.limit,
             algorithm=self._form.algorithm,
             workers=self._context.workers,
-            dependencies=self._form.excludes,
+            dependencies=excludes_within(self._form.excludes, self._fields),
             known=known,
         )
 
@@ -196,7 +202,7 @@ class FormCrawl:
         if field.kind != "menu":
             return numeric_of(field)
         values: Sequence[Any] | None = field.values or None
-        if field.name in self._asked.menus:
+        if field.menu_of is not None:
             values = await self._menu(field)
         return Categorical(field.name, values, field.required)
 
@@ -250,7 +256,7 @@ class FormCrawl:
             sides = self._sides(query)
             place = (near.latitude, near.longitude, near.radius)
             values |= zip(place, circle_around(sides[0], sides[1], near.unit), strict=True)
-        for field in self._form.fields[0 if near is None else 2 :]:
+        for field in self._fields[0 if near is None else 2 :]:
             wanted = query.get(field.name)
             ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
             if field.kind == "range":
@@ -265,7 +271,7 @@ class FormCrawl:
 
     def _sides(self, query: Mapping[str, Any]) -> list[tuple[Any, Any]]:
         """Return the sides of a region of the map."""
-        fields = self._form.fields[:2]
+        fields = self._fields[:2]
         ends = [query.get(field.name, (None, None)) for field in fields]
         return [
             (field.low if low is None else low, field.high if high is None else high)

@@ -26,7 +26,7 @@ _UNCERTAIN = (502, 504)
 
 @dataclass
 class ChildCall:
-    """What is to be sent. `done` parts of it have been delivered before; `split` lets long texts be split."""
+    """A message to send. `done` parts of it have been delivered before; `split` lets long texts be split."""
 
     url: str = field(repr=False)
     body: str
@@ -40,7 +40,7 @@ class ChildCall:
 
 @dataclass
 class ChildAnswer:
-    """What became of it; `error` is None when all of it was delivered, and `done` counts delivered parts."""
+    """The outcome. `error` is None if all of it was delivered, and `done` counts delivered parts."""
 
     said: str = ""
     error: str | None = None
@@ -150,7 +150,7 @@ class Witness(logging.Handler):
         requests.Session.send = witnessed  # type: ignore[method-assign,assignment]
 
     def reason(self) -> str:
-        """What was logged, on one line, and why a request failed, which is not."""
+        """Return the log on one line, and the reason of a failed request, which is not logged."""
         text = " ".join("; ".join(dict.fromkeys(self.warnings)).split())[:_REASON_CHARACTERS]
         problem = self.exchanges[-1].problem if self.exchanges else ""
         return f"{text} ({problem})" if text and problem else text or problem
@@ -174,7 +174,7 @@ class Witness(logging.Handler):
 
 
 def _problem(error: Exception) -> str:
-    """What went wrong; the text of the error itself repeats the URL, so only what the system said of it."""
+    """Return the system's text of an error. The text of the error itself repeats the URL."""
     found: BaseException | None = error
     while found is not None and not (isinstance(found, OSError) and found.strerror):
         found = found.__cause__ or found.__context__
@@ -182,7 +182,7 @@ def _problem(error: Exception) -> str:
 
 
 def _never_left(error: Exception) -> bool:
-    """Whether a request failed before anything of it was sent."""
+    """Return whether a request failed before anything of it was sent."""
     import requests
     from urllib3.exceptions import NewConnectionError
 

@@ -16,7 +16,7 @@ _PASSWORD = re.compile(r"://[^/@\s]*:[^/@:\s]+@")
 
 @dataclass(frozen=True)
 class NotifySettings:
-    """Whom `notify` tells: each URL gets its own message, delivered and retried by itself.
+    """The recipients of `notify`: each URL gets its own message, delivered and retried by itself.
 
     A URL with a token or password in it is a secret: `url = "secret:TEAM_CHAT"`, or only those parts of it.
     """

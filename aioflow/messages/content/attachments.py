@@ -27,11 +27,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class TooLargeError(AioflowError):
-    """What is to be attached is larger than messages may be."""
+    """The attachments are larger than messages may be."""
 
 
 class ValueEncoding(msgspec.Struct, frozen=True):
-    """How values are written: as the text of a cell, and as JSON."""
+    """The forms of values: as the text of a cell, and as JSON."""
 
     cell: Callable[[Value], str]
     json: Callable[[Value], str]

@@ -47,7 +47,7 @@ _MOST_FORMAT_CHARACTERS = 100
 
 
 class LoopBudget:
-    """How many turns all loops of one rendering may take together."""
+    """The number of turns that all loops of one rendering may take together."""
 
     def __init__(self) -> None:
         self._left = _MOST_STEPS
@@ -264,7 +264,7 @@ def _check_size(size: int) -> None:
 
 
 class _Counted:
-    """What a loop goes through; its length is known when that of the whole is."""
+    """The items of a loop. Their number is known when that of the whole is."""
 
     def __init__(self, whole: Any, budget: LoopBudget) -> None:
         self._whole, self._budget = whole, budget
@@ -335,7 +335,7 @@ def _plural(value: Any, one: str, many: str | None = None) -> str:
 
 
 def _finalize(value: Any) -> Any:
-    """What is written of a value: for null nothing, dates and numbers as everywhere in a message."""
+    """Return the text of a value: "" for null, dates and numbers as everywhere in a message."""
     if isinstance(value, str | Markup | Undefined | RowView | RowsView | ListView):
         return value
     if isinstance(value, list | tuple):

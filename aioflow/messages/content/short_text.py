@@ -35,7 +35,7 @@ _BLANKS = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 
 
 class ShortText(msgspec.Struct, frozen=True):
-    """How tuples are told: by a template, or else line by line, for phones without the names of attributes.
+    """The text of tuples: by a template, or else line by line, for phones without the names of attributes.
 
     What is too long for a phone is cut as a whole, and nothing is added that its alphabet does not have.
     """
@@ -166,7 +166,7 @@ def _excerpt(schema: Schema, rows: RowBuffer, most_rows: int) -> Excerpt:
 
 
 class Notices:
-    """What `notify` says: the same to each URL of an account, in a message of its own."""
+    """The messages of `notify`: one for each URL of an account, all with the same text."""
 
     def __init__(
         self, settings: NotifySettings, title: Template | None, body: BodyTemplate | None, *, each: bool
@@ -233,7 +233,7 @@ class PhoneNumbers(msgspec.Struct, frozen=True):
 
 
 class TextMessages:
-    """What `phone` says: to each number, in a message of its own, or several where it is long."""
+    """The messages of `phone`: one for each number, or several if the text is long."""
 
     def __init__(
         self, account: str, settings: PhoneSettings, to: PhoneNumbers, body: BodyTemplate | None

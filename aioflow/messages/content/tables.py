@@ -33,7 +33,7 @@ _LEAST_SHARED = 0.2
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a message shows of an attribute: its value, and the one before if it has changed."""
+    """An attribute in a message: its value, and the one before if it has changed."""
 
     name: str
     value: Value
@@ -42,7 +42,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown_changes(schema: Schema) -> Callable[[Row], list[Shown]] | None:
-    """How a changed tuple is shown, each attribute once; None for tuples without old values."""
+    """Return the attributes of a changed tuple, each once, or None for tuples without old values."""
     old = {name.removeprefix(OLD): name for name in schema.names if name.startswith(OLD)}
     old = {name: before for name, before in old.items() if name in schema}
     if not old or CHANGES not in schema:
@@ -116,7 +116,7 @@ def _runs(old: list[str], new: list[str]) -> Iterator[tuple[Literal["same", "old
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words two texts begin with alike."""
+    """Return how many words two texts begin with alike."""
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place
@@ -165,7 +165,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
     @property
     def more(self) -> str:
-        """What is said of the rows that are not shown."""
+        """Return the line about the rows that are not shown."""
         left = self.count - len(self.rows)
         if not left:
             return ""
@@ -181,7 +181,7 @@ def _shown(excerpts: Sequence[Excerpt]) -> Sequence[Excerpt]:
 
 
 def _origin(excerpts: Sequence[Excerpt]) -> str:
-    """Where a message comes from, for whoever wonders."""
+    """Return the origin of a message, for its readers."""
     first, count = excerpts[0], sum(excerpt.count for excerpt in excerpts)
     told = [] if first.is_tuple else [count_text(count, "row")]
     return ", ".join([*told, *([f"sent by the plan {first.plan}"] if first.plan else [])])
@@ -225,7 +225,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _numeric(rows: Iterable[Row], width: int) -> list[bool]:
-    """Which columns hold numbers only, and some."""
+    """Return which columns hold numbers only, and some."""
     columns = list(zip(*rows, strict=True)) or [()] * width
     present = [[value for value in column if value is not None] for column in columns]
     return [bool(column) and all(map(_is_number, column)) for column in present]
@@ -314,7 +314,7 @@ def _changed_text(shown: Shown) -> str:
 
 
 def _is_long(shown: Shown) -> bool:
-    """Whether a change is told word by word."""
+    """Return whether a change is told word by word."""
     texts = shown.before, shown.value
     if not all(isinstance(text, str) and " " in text.strip() for text in texts):
         return False
@@ -370,7 +370,7 @@ def _html_section(excerpt: Excerpt) -> str:
 
 
 def _is_wide(excerpt: Excerpt) -> bool:
-    """Whether a table would be wider than the screen of a telephone."""
+    """Return whether a table would be wider than the screen of a telephone."""
     if not excerpt.rows or shown_changes(excerpt.schema) is not None:
         return False
     rows = [excerpt.schema.names, *excerpt.rows]

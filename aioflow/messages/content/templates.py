@@ -191,7 +191,7 @@ def safe_links(text: str) -> str:
 
 
 def _uses(node: nodes.Node) -> Iterator[tuple[str, str]]:
-    """What is asked of variables: the name of one, and an attribute."""
+    """Yield the uses of variables: the name of one, and an attribute."""
     from jinja2 import nodes
 
     for dotted in node.find_all(nodes.Getattr):

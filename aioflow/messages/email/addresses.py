@@ -158,7 +158,7 @@ class _FromData(msgspec.Struct, frozen=True):
 
 
 class Recipients(msgspec.Struct, frozen=True):
-    """A setting that says whom a message goes to: addresses, and `{attribute}` for some in each tuple."""
+    """The recipients of a message, as a setting: addresses, and `{attribute}` for some in each tuple."""
 
     kind_name: ClassVar[str] = "an address, or a list of them"
 

@@ -35,8 +35,8 @@ from aioflow.messages.outbox.message import (
 from aioflow.relation import Relation
 from aioflow.state.crash_points import moment
 
-_WRITTEN = moment("maildir-written", "a message lies in tmp of a Maildir, where nobody reads it")
-_MOVED = moment("maildir-moved", "a message lies in new of a Maildir, and nobody has noted it yet")
+_WRITTEN = moment("maildir-written", "a message lies in tmp of a Maildir, which mail programs do not read")
+_MOVED = moment("maildir-moved", "a message lies in new of a Maildir, and that is not noted yet")
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -92,7 +92,7 @@ def _sync(folder: Path) -> None:
 
 
 class DeliveryProgress(msgspec.Struct, frozen=True):
-    """Who has a message, and who was refused for good; kept with the message between attempts."""
+    """The recipients that have a message, and those refused for good; kept with it between attempts."""
 
     sent: tuple[str, ...] = ()
     refused: Mapping[str, str] = msgspec.field(default_factory=dict)  # what the server said
@@ -102,11 +102,11 @@ class DeliveryProgress(msgspec.Struct, frozen=True):
         kept = message.progress
         sent, refused = kept.get("sent", []), kept.get("refused", {})
         if not isinstance(sent, list) or not isinstance(refused, dict):
-            raise ContentError("it is no longer known who has it already")
+            raise ContentError("the list of its recipients so far is damaged")
         return cls(tuple(sent), dict(refused))
 
     def due(self, recipients: Sequence[str]) -> list[str]:
-        """Who is to be tried now: when only refused ones are left, somebody wants them tried again."""
+        """Return the recipients to try now. If only refused ones are left, they are to be tried again."""
         missing = [each for each in recipients if each not in self.sent]
         return [each for each in missing if each not in self.refused] or missing
 
@@ -128,13 +128,13 @@ class EmailChannel:
         self._dialogues: dict[str, Dialogue] = {}
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing in the configuration before this account (None: the default) can be used."""
+        """Return the settings that are missing before this account (None: the default) can be used."""
         return self._accounts.problems(account)
 
     def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:
         """Return the content of a sample mail."""
         if to is None:
-            raise InputError(f"say to whom email.{account} is to send, with --to somebody@example.org")
+            raise InputError(f"name a recipient for the sample of email.{account}, with --to me@example.org")
         sender, recipient = str(self._accounts.find(account).sender), str(read_mailbox(to))
         return [{"from": sender, "to": [recipient], "subject": SAMPLE_TITLE, "text": SAMPLE_TEXT}]
 

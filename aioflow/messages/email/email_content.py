@@ -212,7 +212,7 @@ Kept: TypeAlias = tuple[Schema, RowBuffer]
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What is attached of a relation, named so."""
+    """A file that is made of a relation and attached, and its name."""
 
     stem: str
     schema: Schema

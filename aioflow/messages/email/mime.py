@@ -93,7 +93,7 @@ class Mail(msgspec.Struct, frozen=True):
 
     @property
     def needs_utf8(self) -> bool:
-        """Whether an address is not ASCII: only servers with SMTPUTF8 can take such a mail."""
+        """Return whether an address is not ASCII: only servers with SMTPUTF8 can take such a mail."""
         shown = (self.sender, *self.to, *self.cc, *self.bcc, *((self.reply_to,) if self.reply_to else ()))
         return not all(each.address.isascii() for each in shown)
 

@@ -38,7 +38,7 @@ NOTHING_CONFIGURED = (
 
 @dataclass(frozen=True)
 class EmailSettings:
-    """An account: where mail is handed over, in whose name, and to whom it may go when data say so."""
+    """An account: its mail server, its sender, and the recipients that data may name."""
 
     url: str = ""
     from_: str = ""

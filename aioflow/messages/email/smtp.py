@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _CONNECTED = moment("smtp-connected", "a mail server has greeted us")
 _HELLO = moment("smtp-hello", "a mail server has answered EHLO")
 _ENCRYPTED = moment("smtp-encrypted", "the connection to a mail server has become TLS")
-_LOGGED_IN = moment("smtp-logged-in", "a mail server knows who we are")
+_LOGGED_IN = moment("smtp-logged-in", "a mail server has accepted the login")
 _MAIL = moment("smtp-mail", "a mail server has taken the sender of a message")
 _RCPT = moment("smtp-recipients", "a mail server has answered for every recipient of a message")
 _DATA = moment("smtp-data", "a mail server waits for the text of a message")
 _DOT = moment("smtp-dot", "a message went out with its final dot, and was not answered")
-_TAKEN = moment("smtp-taken", "a mail server has taken a message, and nobody has noted it yet")
+_TAKEN = moment("smtp-taken", "a mail server has taken a message, and that is not noted yet")
 
 # A server may do much before it answers a whole message, and giving up means that it comes twice (RFC 5321
 # has ten minutes there, and five or less for all else).
@@ -49,7 +49,7 @@ _LINE_WITH_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 class SmtpReply(msgspec.Struct, frozen=True):
-    """What a server said."""
+    """The reply of a server."""
 
     code: int
     text: str = ""
@@ -63,7 +63,7 @@ class SmtpReply(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """From whom, to whom; and whether the addresses need SMTPUTF8."""
+    """The sender, the recipients, and whether their addresses need SMTPUTF8."""
 
     sender: str
     recipients: Sequence[str]
@@ -71,7 +71,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class SmtpOutcome(msgspec.Struct):
-    """Who has the message now, and what the server said of the others."""
+    """The recipients that have the message now, and the server's replies about the others."""
 
     taken: list[str] = msgspec.field(default_factory=list)
     others: dict[str, SmtpReply] = msgspec.field(default_factory=dict)
@@ -245,7 +245,7 @@ class Dialogue:
         return outcome
 
     async def _message(self, outcome: SmtpOutcome, data: bytes) -> None:
-        """Send the text; whom it did not reach after all is moved from the taken to the others."""
+        """Send the text. Recipients that it did not reach after all move from the taken to the others."""
         answer = await self._command("DATA")
         if answer.code == _GO_ON:
             _DATA()
@@ -295,7 +295,7 @@ class Dialogue:
         return await self._answered(f"to {verb}", self._client.execute_command(*words, timeout=None))
 
     async def _answered(self, asked: str, answer: Awaitable[SMTPResponse]) -> SmtpReply:
-        """What the server says, whichever it is; a DeliveryError when it says nothing."""
+        """Return any reply of the server. Raise a DeliveryError if there is none."""
         from aiosmtplib import SMTPException, SMTPResponseException
 
         seconds = self._settings.timeout_seconds
@@ -347,7 +347,7 @@ def _answer(response: SMTPResponse | object) -> SmtpReply:
 
 
 def _clean(text: str) -> str:
-    """What somebody else wrote, as it may be shown and stored."""
+    """Return a text of the other side in a form that may be shown and stored."""
     line = " ".join(text.encode(errors="replace").decode().split())
     line = "".join(character if character.isprintable() else "?" for character in mask(line))
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[: _SHOWN_CHARACTERS - 1]}…"

@@ -36,7 +36,7 @@ _MOST_DOUBLINGS = 60
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is to be noted of a message: it waits for `seconds` more, or it is dead."""
+    """The verdict on a message: it waits for `seconds` more, or it is dead."""
 
     dead: bool
     reason: str
@@ -52,7 +52,7 @@ def judge(
     *,
     is_whole: bool = True,
 ) -> Verdict:
-    """What follows from a failed attempt, the last of `message.attempts`.
+    """Return the verdict on a failed attempt, the last of `message.attempts`.
 
     One that was cut short before the receiver could have the message is not `is_whole`. It kills no message,
     however many there were: nobody knows whether the receiver would have taken it.
@@ -78,9 +78,9 @@ def wait_seconds(
     random: Callable[[], float],
     retry_after_seconds: float | None = None,
 ) -> float:
-    """How long to wait after so many attempts: twice as long each time, less up to half of it by chance.
+    """Return the wait after so many attempts: twice as long each time, less up to half of it by chance.
 
-    What the receiver asked for is the least, up to an hour.
+    It is at least as long as the receiver asked for, up to an hour.
     """
     doubled = settings.retry_base_seconds * 2.0 ** min(max(attempts - 1, 0), _MOST_DOUBLINGS)
     wait = min(doubled, settings.retry_most_seconds) * (1 - random() / 2)
@@ -95,15 +95,15 @@ def shown(text: str) -> str:
 
 
 _LOG = logging.getLogger("aioflow.messages")
-# Whoever cancels does not wait long.
+# A caller that cancels does not wait long.
 _LAST_NOTE_SECONDS = 2.0
 
 _CALLED = moment("message handed over", "the channel has delivered the message or failed, nothing is noted")
-_NOTED = moment("message noted", "what became of the message is durable")
+_NOTED = moment("message noted", "the outcome of the message is durable")
 
 
 class DeliveryOutcome(msgspec.Struct, frozen=True):
-    """What became of a message, as the table is told."""
+    """The outcome of an attempt, as the table gets it."""
 
     state: Literal["sent", "waiting", "dead", "quiet"]  # quiet: it was not tried, and is put off
     due: datetime
@@ -114,7 +114,7 @@ class DeliveryOutcome(msgspec.Struct, frozen=True):
 
 
 class DeliveryContext(msgspec.Struct, frozen=True):
-    """What all attempts of one courier share; `owner` is its name in leases."""
+    """The things that all attempts of one courier share. `owner` is its name in leases."""
 
     table: OutboxTable
     settings: OutboxSettings
@@ -145,7 +145,7 @@ class Attempt:
         self._is_cut_short = False
 
     async def make(self, channel: Channel) -> DeliveryOutcome | None:
-        """Deliver, and note what became of it; None when it could not be noted."""
+        """Deliver, and note the outcome. Return None if it could not be noted."""
         try:
             message = await self._context.table.read(self._key, self._context.owner)
         except DamageError as error:
@@ -282,7 +282,7 @@ class Attempt:
             what = "was delivered, and may be again, with the same key"
         else:
             what = "was not delivered, and will be tried again"
-        return f"message {self._key} {what}: what became of it could not be noted: {error}"
+        return f"message {self._key} {what}: its outcome could not be noted: {error}"
 
     async def _mark(self, outcome: DeliveryOutcome) -> bool:
         if outcome.state == "sent":

@@ -1,4 +1,4 @@
-"""The courier claims messages of an outbox, hands them to channels and notes what became of them.
+"""The courier claims messages of an outbox, hands them to channels and notes the outcomes.
 
 Any number of couriers may work on one outbox, in any number of processes. A claim is a lease: when a courier
 dies while it delivers, another one takes the message over, unless it must not be sent twice. Leases go by the
@@ -27,9 +27,9 @@ from aioflow.messages.outbox.attempt import Attempt, DeliveryContext, DeliveryOu
 from aioflow.messages.outbox.composing import DigestComposer
 from aioflow.messages.outbox.digest_table import DigestTable, GatheringDigest, gathering
 from aioflow.messages.outbox.message import Channel, Cutoff
-from aioflow.messages.outbox.rows import Held, OutboxAccount, Waiting, moment_of
+from aioflow.messages.outbox.rows import Held, OutboxAccount, StuckMessages, Waiting, moment_of
 from aioflow.messages.outbox.settings import OUTBOX, OutboxSettings
-from aioflow.messages.outbox.table import OutboxTable, time_ahead
+from aioflow.messages.outbox.table import OutboxTable, stuck_in_table, time_ahead
 from aioflow.runtime.shielded import run_shielded
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
@@ -56,12 +56,12 @@ _LEAVING_SECONDS = 1.0
 # For deliveries under way, when somebody interrupts: most receivers answer in that time.
 GRACE_SECONDS = 2.0
 
-_CLAIMING = moment("message claiming", "a message is due, nobody has claimed it")
+_CLAIMING = moment("message claiming", "a message is due, and not claimed yet")
 _CLAIMED = moment("message claimed", "the lease is durable, the channel has not been called")
 
 
 class Report(msgspec.Struct):
-    """What a courier has done."""
+    """The work of a courier."""
 
     sent: int = 0
     failed: int = 0  # attempts after which there will be another
@@ -79,12 +79,12 @@ class Report(msgspec.Struct):
 
     @property
     def unnoted_count(self) -> int:
-        """How many messages there are of which nobody could note what became of them."""
+        """Return the number of messages with an outcome that could not be noted."""
         return sum(each.count for each in self.unnoted)
 
     @property
     def unnoted_text(self) -> str:
-        """`what became of 1 message could not be noted in the database; …`; nothing when all was noted."""
+        """Return `the outcome of 1 message could not be noted in the database; …`, or "" for none."""
         if not self.unnoted:
             return ""
         ends = [each.until for each in self.unnoted if each.until is not None]
@@ -93,7 +93,7 @@ class Report(msgspec.Struct):
             ("it is", "its lease has") if self.unnoted_count == 1 else ("they are", "their leases have")
         )
         return (
-            f"what became of {count_text(self.unnoted_count, 'message')} could not be noted in the database; "
+            f"the outcome of {count_text(self.unnoted_count, 'message')} could not be noted in the database; "
             f"{they} taken up again when {their} ended{at} by `aioflow outbox deliver` or a later run"
         )
 
@@ -251,7 +251,7 @@ class Courier:
             raise self._defect
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
-        """Have somebody deliver for every account that has something due."""
+        """Start a delivery for every account with messages that are due."""
         if self._looks_again:
             await self._set_clock()
         now = self._now()
@@ -301,7 +301,7 @@ class Courier:
         self.report.dead, self._table.damaged = self.report.dead + self._table.damaged, 0
 
     def _pause(self) -> float | None:
-        """How long until there may be something to start; None when there is nothing more to wait for."""
+        """Return the seconds until a delivery may start; None if there is nothing more to wait for."""
         left = self._until - asyncio.get_running_loop().time()
         if self._busy or self._looks_again:
             return min(_LOOK_SECONDS, left)
@@ -377,7 +377,7 @@ class Courier:
     # --- one message --------------------------------------------------------------------------------
 
     async def _deliver_one(self, account: OutboxAccount, key: str) -> bool:
-        """Claim and deliver a message; False when somebody else was faster."""
+        """Claim and deliver a message. Return False if another courier was faster."""
         attempt = Attempt(self._context, key)
         self._again.pop(key, None)
         try:
@@ -509,6 +509,19 @@ async def deliver_due(
         return Report()
     async with opened_courier(databases, address, configuration, warn, clock=clock) as courier:
         return await run_shielded(courier.deliver(seconds), courier.interrupt)
+
+
+async def stuck_messages(connection: Connection) -> list[StuckMessages]:
+    """Return the messages and digests of a database that could not leave, and those that were given up."""
+    for table in (TABLE, DIGESTS):
+        if await connection.columns(table) is None:
+            return []
+    digests = [
+        StuckMessages(1, each.created, False, each.last_error)
+        for each in await gathering(connection)
+        if each.last_error is not None
+    ]
+    return [*await stuck_in_table(connection), *digests]
 
 
 async def _has_outbox(databases: Databases, address: Address, warn: Callable[[str], None]) -> bool:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast, get_args
 
 import msgspec
 
+from aioflow.errors import SettingError
 from aioflow.messages.outbox.message import Delivery, Message
+from aioflow.messages.timing import read_quiet
 from aioflow.relation import Row
 from aioflow.state.system_tables import from_stamp
 
@@ -27,7 +30,7 @@ class DamageError(ValueError):
 
 
 class OutboxAccount(msgspec.Struct, frozen=True):
-    """Where messages go to: a channel's account; one without a name is the default."""
+    """The account of a channel that messages go to. One without a name is the default."""
 
     channel: str
     account: str
@@ -53,8 +56,17 @@ class Held(msgspec.Struct, frozen=True):
     until: datetime | None
 
 
+class StuckMessages(msgspec.Struct, frozen=True):
+    """Messages that could not leave since a moment, or that were given up, and the reason."""
+
+    count: int
+    since: datetime | None
+    is_dead: bool
+    reason: str | None
+
+
 class OutboxEntry(msgspec.Struct, frozen=True):
-    """A message with what became of it so far. Of one that is damaged it has as much as can be read."""
+    """A message with its outcome so far. Of one that is damaged it has as much as can be read."""
 
     message: Message
     state: str
@@ -122,7 +134,7 @@ def _short(value: object) -> str:
 
 
 def entry_of(row: Row) -> OutboxEntry:
-    """Return a message with what became of it, however damaged the row is."""
+    """Return a message with its outcome, however damaged the row is."""
     state, due, leased_by, leased_until, last_error, answer, sent_at = row[_MESSAGE_COLUMNS:]
     error = text_of_cell(last_error)
     try:
@@ -151,6 +163,14 @@ def waiting_of(row: Row) -> Waiting:
         moment_of(due),
         text_of_cell(reason),
     )
+
+
+def stuck_of(row: Row) -> StuckMessages:
+    state, quiet, count, created, reason = row
+    since = moment_of(created)
+    with suppress(SettingError):
+        since = since if quiet is None or since is None else read_quiet(quiet).end_after(since)
+    return StuckMessages(count, since, state == "dead", text_of_cell(reason))
 
 
 def held_of(row: Row) -> Held:

@@ -375,7 +375,7 @@ class Outbox:
 
 
 def report_warnings(report: Report, address: Address, now: datetime) -> list[str]:
-    """What a run tells of messages that it could not deliver."""
+    """Return the warnings about messages that the run could not deliver."""
     database = "" if address.name == DEFAULT else f" --db {address.name}"
     look = f"see `aioflow outbox list{database}`"
     count = sum(waiting.count for waiting in report.waiting)

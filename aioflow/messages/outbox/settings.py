@@ -9,15 +9,15 @@ from aioflow.config.sections import Section, at_least, more_than_nothing
 
 @dataclass(frozen=True)
 class OutboxSettings:
-    """How messages leave an outbox."""
+    """The settings `[outbox]`: the delivery of messages, and the size of digests."""
 
-    deliver_seconds: float = 30.0  # that a run goes on delivering after its commit; 0 leaves it to others
+    deliver_seconds: float = 30.0  # of delivery by a run after its commit; 0 leaves it to other processes
     lease_seconds: float = 300.0  # after which a process that is delivering a message is taken to be dead
     most_attempts: int = 30  # before a message becomes a dead letter; about a day with the times below
     retry_base_seconds: float = 5.0
     retry_most_seconds: float = 3600.0
-    keep_days: float = 30.0  # for what was sent or dropped
-    digest_rows: int = 10_000  # that a digest gathers before it is composed early
+    keep_days: float = 30.0  # for messages that were sent or dropped
+    digest_rows: int = 10_000  # in a digest before it is composed early
     digest_bytes: int = 8 * 1024 * 1024  # of such rows, as they are stored
 
     @property

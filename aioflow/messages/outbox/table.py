@@ -20,10 +20,12 @@ from aioflow.messages.outbox.rows import (
     Held,
     OutboxAccount,
     OutboxEntry,
+    StuckMessages,
     Waiting,
     entry_of,
     held_of,
     message_of,
+    stuck_of,
     waiting_of,
 )
 from aioflow.relation import Row, Schema
@@ -123,12 +125,12 @@ class OutboxTable:
     async def claim(
         self, key: str, owner: str, now: datetime, until: datetime, *, everything: bool = False
     ) -> bool:
-        """Take a message that is due for oneself until then; whether it was still to be had."""
+        """Take a lease on a message that is due, until then. Return whether it was still free."""
         due = _due(now, everything)
         return await self._changes(_TAKEN, f"key = {{}} AND {_DUE}", owner, stamp(until), key, *due)
 
     async def give_notice(self, key: str, now: datetime, until: datetime) -> bool:
-        """Tell the owner of a lease that has ended to note the outcome until then; whether there is one."""
+        """Ask the owner of a lease that has ended to note the outcome. Return whether there is one."""
         return await self._changes(
             "leased_until = {}", f"key = {{}} AND {_LOST}", stamp(until), key, *_due(now)
         )
@@ -372,6 +374,16 @@ async def time_ahead(connection: Connection) -> timedelta:
     return ahead if abs(ahead.total_seconds()) > _CLOCKS_AGREE_SECONDS else timedelta()
 
 
+async def stuck_in_table(connection: Connection) -> list[StuckMessages]:
+    """Return the messages that were tried, or could not be, and wait; and those that were given up."""
+    rows = await connection.fetch(
+        f"SELECT state, quiet, count(*), min(created), max(last_error) FROM {OUTBOX} "
+        "WHERE state = 'dead' OR (state IN ('waiting', 'sending') AND last_error IS NOT NULL) "
+        "GROUP BY state, quiet ORDER BY min(created)"
+    )
+    return [stuck_of(row) for row in rows]
+
+
 def as_json(content: Mapping[str, Any]) -> str:
     """Plain values as a text that every database can hold, whatever characters are in it."""
     return json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -384,7 +396,7 @@ def _due(now: datetime, everything: bool = False) -> tuple[str, str]:
 
 
 def _progress(progress: Mapping[str, Any]) -> str:
-    # What a channel thinks of is no reason to lose the outcome of an attempt.
+    # A value that a channel invents is no reason to lose the outcome of an attempt.
     return json.dumps(progress, default=str, separators=(",", ":"))
 
 

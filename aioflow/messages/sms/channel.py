@@ -12,9 +12,8 @@ from aioflow.config.configuration import as_configuration
 from aioflow.config.secrets import Secrets
 from aioflow.errors import AioflowError, InputError
 from aioflow.messages.accounts import choose, fill_in_address
-from aioflow.messages.chat.apprise_calls import AppriseCalls, check_installed
 from aioflow.messages.chat.apprise_child import ChildCall
-from aioflow.messages.chat.channel import answered, unknown_secrets
+from aioflow.messages.chat.channel import AppriseCalls, answered, check_installed, unknown_secrets
 from aioflow.messages.chat.settings import has_password
 from aioflow.messages.outbox.contributions import kept_rows
 from aioflow.messages.outbox.message import ComposedContents, DeliveryError, Message, text_of
@@ -54,7 +53,7 @@ class PhoneAccounts:
         return chosen, settings
 
     def problems(self, account: str | None) -> list[str]:
-        """What keeps an account from being used, as far as that can be told without asking the gateway."""
+        """Return the obstacles to the use of an account, as far as they show without asking the gateway."""
         try:
             name, settings = self.find(account)
         except InputError as error:
@@ -103,7 +102,7 @@ class PhoneChannel:
         self._calls = AppriseCalls()
 
     def problems(self, account: str | None) -> list[str]:
-        """What is missing before this account can be used."""
+        """Return the settings that are missing before this account can be used."""
         return self._accounts.problems(account)
 
     def samples(self, account: str, to: str | None) -> list[dict[str, Any]]:

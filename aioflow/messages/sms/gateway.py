@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _SENDING = moment("gateway-request", "the request with a text message is about to be sent to a gateway")
-_ANSWERED = moment("gateway-answered", "a gateway has answered, and nobody has noted it yet")
+_ANSWERED = moment("gateway-answered", "a gateway has answered, and that is not noted yet")
 
 _PLACEHOLDER = re.compile(r"\{(to|text|key)\}")
 _ANSWER_BYTES = 16 * 1024
@@ -38,7 +38,7 @@ _UNCERTAIN = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
 
 
 class Text(msgspec.Struct, frozen=True):
-    """What is sent: the number, the text, and the key that every copy carries."""
+    """A text message: the number, the text, and the key that every copy carries."""
 
     to: str
     text: str
@@ -207,7 +207,7 @@ class Gateway:
 
 
 class _Progress(msgspec.Struct):
-    """How far an exchange came."""
+    """The progress of an exchange."""
 
     is_sent: bool = False
 
@@ -217,7 +217,7 @@ async def _note_sent(session: Any, context: Any, parameters: Any) -> None:
 
 
 async def _beginning(response: ClientResponse) -> str:
-    """What a gateway says, on one line; its status counts, even if nothing more can be read."""
+    """Return the beginning of a gateway's answer. Its status counts, even if the rest cannot be read."""
     from aiohttp import ClientError
 
     if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -231,7 +231,7 @@ async def _beginning(response: ClientResponse) -> str:
 
 
 def shown(text: str) -> str:
-    """What somebody else said, as it may be shown: short, on one line, without controls or secrets."""
+    """Return a text of the other side as it may be shown: short, on one line, without controls or secrets."""
     line = " ".join(mask(text).split())
     line = "".join(character if character.isprintable() else "�" for character in line)
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"

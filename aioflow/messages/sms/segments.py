@@ -51,7 +51,7 @@ def encoding_of(text: str) -> Encoding:
 
 
 def places(text: str, encoding: Encoding) -> int:
-    """How many places of a segment a text takes."""
+    """Return how many places of a segment a text takes."""
     if encoding == "GSM-7":
         return sum(_PLACES[character] for character in text)
     return sum(2 if character > "\uffff" else 1 for character in text)
@@ -120,7 +120,7 @@ def _beginning(text: str, most_segments: int, mark: str = "") -> str:
 
 
 def _pieces(text: str, encoding: Encoding, most: int) -> Iterator[str]:
-    """What should not be divided, and where it is longer than a segment, its characters."""
+    """Yield the pieces that should not be divided, and the characters of those longer than a segment."""
     for cluster in _clusters(text):
         if places(cluster, encoding) <= most:
             yield cluster
@@ -129,7 +129,7 @@ def _pieces(text: str, encoding: Encoding, most: int) -> Iterator[str]:
 
 
 def _clusters(text: str) -> Iterator[str]:
-    """What readers see as one character each, near enough to Unicode's UAX 29."""
+    """Yield the characters as readers see them, near enough to Unicode's UAX 29."""
     start, flags = 0, 0
     for place in range(1, len(text)):
         before, character = text[place - 1], text[place]
@@ -148,7 +148,7 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _extends(character: str) -> bool:
-    """Whether a character is drawn with the one before it."""
+    """Return whether a character is drawn with the one before it."""
     return character > "\u02ff" and (
         character == _JOINER
         or unicodedata.category(character) in ("Mn", "Me", "Mc")

@@ -160,7 +160,7 @@ class Difference:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether its methods may read or write on disk."""
+        """Return whether its methods may read or write on disk."""
         return self.write.is_on_disk or any(structure.is_on_disk for structure in self._structures)
 
     def arrange(self) -> None:

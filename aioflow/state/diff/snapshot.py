@@ -248,7 +248,7 @@ def _told() -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise DiskFullError(
-            f"what a table holds did not fit into the folder for temporary files: {error}; make room there, "
+            f"the rows of a table did not fit into the folder for temporary files: {error}; make room there, "
             "or name another by TMPDIR"
         ) from error
 
@@ -257,7 +257,7 @@ _LONGEST_SHOWN = 80
 
 
 class StoredRows(msgspec.Struct, frozen=True):
-    """How rows of a table are read: the relation's attributes, other columns of the table, the row's id.
+    """The reading of rows of a table: the relation's attributes, other columns of the table, the row's id.
 
     `columns` is None while there is no such table. Attributes without a column are read as null.
     """

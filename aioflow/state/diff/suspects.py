@@ -24,7 +24,7 @@ from aioflow.state.system_tables import HELD, SUSPECTS, from_stamp, stamp
 from aioflow.values.quantities import count_text
 from aioflow.wholeness import Reason
 
-# What a person has said of a suspect: nothing, that it is true, or that it is to be applied without a word.
+# A person's decision on a suspect: none, that it is true, or that it is to be applied without a message.
 Confirmation: TypeAlias = Literal["", "tell", "quiet"]
 
 # In place of a number of runs: the key of a row that seems new. Below it, of one that a person has taken
@@ -206,7 +206,7 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
     suspect = await read_suspect(connection, table)
     if suspect is None or not suspect.holds_anything:
         return None
-    # An incomplete baseline is accepted as it is: what comes from now on is new.
+    # An incomplete baseline is accepted as it is: rows that come from now on are new.
     confirmed = replace(
         suspect,
         confirmed="quiet" if quietly else "tell",
@@ -214,7 +214,7 @@ async def confirm_suspect(connection: Connection, table: str, *, quietly: bool =
         incomplete=False,
     )
     await write_suspect(connection, confirmed)
-    # What a wrapper found is then the new usual: otherwise no run would be whole again.
+    # The figures of the wrapper are then the new usual ones: otherwise no run would be whole again.
     for baseline in {reason.baseline for reason in suspect.reasons if reason.baseline is not None}:
         await accept_baseline(connection, baseline)
     return confirmed

@@ -78,7 +78,7 @@ class DiffWrite:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether rows that are staged, or keys of those held back, are on disk."""
+        """Return whether rows that are staged, or keys of those held back, are on disk."""
         return any(structure.is_on_disk for structure in (*self._buffers, self._held_keys))
 
     @property

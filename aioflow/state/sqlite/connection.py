@@ -161,7 +161,7 @@ class SqliteConnection:
             )
 
     def _check_open(self, database: sqlite3.Connection) -> None:
-        """What comes after a failure that undid the transaction must not be committed all alone."""
+        """Refuse statements after a failure that undid the transaction: they must not be committed alone."""
         if not database.in_transaction:
             raise DatabaseError(
                 f"{self._shown}: the database has undone the whole transaction after a failure in it"

@@ -47,14 +47,14 @@ class WrapperEntry(msgspec.Struct):
 
 
 def is_key(token: Token) -> bool:
-    """Whether a token can name a field: a name, or anything in backticks or quotes."""
+    """Return whether a token can name a field: a name, or anything in backticks or quotes."""
     if token.type == CONSTANT:
         return isinstance(token.value, str) or token.text.isalpha()
     return token.type in (NAME, BACKTICKED)
 
 
 def is_quoted(token: Token) -> bool:
-    """Whether a name stands in backticks or quotes, and may so be anything."""
+    """Return whether a name stands in backticks or quotes, and may so be anything."""
     return token.type == BACKTICKED or (token.type == CONSTANT and isinstance(token.value, str))
 
 
@@ -91,7 +91,7 @@ def report_bad(tokens: list[Token], mistakes: Mistakes) -> None:
 
 
 def _joins(tokens: list[Token], token: Token) -> bool:
-    """Whether a name follows a point that follows a name, without a gap."""
+    """Return whether a name follows a point that follows a name, without a gap."""
     return (
         len(tokens) > 1
         and token.type == NAME
@@ -255,7 +255,7 @@ class Line:
         return True
 
     def is_word(self, *words: str) -> bool:
-        """Whether the next token is one of these words, in any case."""
+        """Return whether the next token is one of these words, in any case."""
         return not self.at_end and self.token.type == NAME and self.token.text.lower() in words
 
     def expect(self, expected: str) -> NoReturn:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from aioflow.errors import InputError, suggestion
 from aioflow.language.mistakes import Mistakes
 from aioflow.language.scanner import CONSTANT, NAME, Token, show
-from aioflow.restart.policies import RESTART_EXPECTED, RestartPolicy, read_policy
 from aioflow.source import Span
 from aioflow.wrappers.definition import Field
 from aioflow.wrappers.language.cutting import Line, UnexpectedError, WrapperEntry, name_of, values_of
@@ -25,6 +24,9 @@ from aioflow.wrappers.language.wrapper_text import (
     ReaderOption,
     RequestLine,
 )
+
+if TYPE_CHECKING:
+    from aioflow.restart.policies import RestartPolicy
 
 _KINDS = ("next", "number", "offset", "cursor")
 NEXT_PAGE = "PAGING"
@@ -99,7 +101,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 def is_secret(text: str) -> bool:
-    """Whether a text is a reference to a secret, and nothing else."""
+    """Return whether a text is a reference to a secret, and nothing else."""
     return SECRET.fullmatch(text) is not None
 
 
@@ -334,7 +336,7 @@ class DirectiveReader:
         return whole_number(line, 1)
 
     def _signs(self, line: Line) -> tuple[int | str, ...]:
-        """What tells that there are no items: statuses, and selectors."""
+        """Return the signs of a page without items: statuses, and selectors."""
         signs: list[int | str] = []
         while not signs or line.accept(","):
             token, value = line.constant("a status or a selector in quotes")
@@ -357,6 +359,8 @@ class DirectiveReader:
 
     def _policy(self, line: Line) -> RestartPolicy:
         """A rule for slow requests, as words or as a text in quotes."""
+        from aioflow.restart.policies import RESTART_EXPECTED, read_policy  # few wrappers have one
+
         if line.at_end:
             line.expect("auto, off, seconds or a percentile")
         first = last = line.take()

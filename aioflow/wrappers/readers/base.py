@@ -185,8 +185,8 @@ def compile_extraction(extraction: Extraction, select: Callable[[Field], S], tra
     """Return all selectors and words of an extraction.
 
     `select` compiles the selector of a field; the iterating element is given to it as a field named EACH.
-    A SettingError names the field in `setting`, one of an embedded relation as `outer.inner`; what is in
-    EMPTY is named so.
+    A SettingError names the field in `setting`: one of an embedded relation as `outer.inner`, a selector
+    of EMPTY as `EMPTY`.
     """
     each = None
     if extraction.each is not None:
@@ -339,7 +339,7 @@ class CompiledExtractor(Generic[S]):
     """
 
     is_incremental = False
-    # What pages say they are; a page in which nothing is found and that says something else is noted.
+    # The media types of a reader. A page of another type in which nothing is found is noted.
     content_types: tuple[str, ...] | None = None
 
     def __init__(self, extraction: Extraction, compiled: Compiled[S]) -> None:

@@ -278,7 +278,7 @@ class ColumnFinder:
         return self.taker(slot)(node)
 
     def taker(self, slot: Slot[CsvColumn]) -> Take:
-        """What `find` finds, for one field."""
+        """Return the function that takes the value of one field, as `find` does."""
         places, own = self.places, slot.place
 
         def take(node: Any) -> Value:

@@ -44,7 +44,7 @@ class PageDecoder(Protocol):
 
 
 class PieceReading(PageFindings, Generic[S]):
-    """One page on its way in. What a subclass knows is how to take items out of its text.
+    """One page on its way in. A subclass takes items out of its text.
 
     `takers` has for each field of the item, by its place, a function that finds what the Finder would;
     fields without one are left to the Finder.

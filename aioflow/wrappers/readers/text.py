@@ -204,7 +204,7 @@ class TextSelector:
         return value
 
     def is_in(self, block: Block) -> bool:
-        """Whether there is a match; a text that is too long for the pattern has none."""
+        """Return whether there is a match; a text that is too long for the pattern has none."""
         if self.pattern is None:
             return False
         weigh(self.pattern.steps(block.text))
@@ -357,7 +357,7 @@ class TextReading(PageFindings):
 
     @property
     def notes(self) -> list[str]:
-        """What was odd about the page, for people."""
+        """Return notes about the page, for people."""
         charset = self._decoder.charset
         return [charset.note] if charset is not None and charset.note else []
 

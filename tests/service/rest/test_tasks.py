@@ -169,6 +169,22 @@ async def test_a_run_under_way_is_watched_and_cancelled(tmp_path: Path) -> None:
         assert (await service.ask("GET", f"/api/runs/{run['run_id']}/progress"))[0] == 404
 
 
+async def test_the_trace_of_a_run_is_json_for_viewers_of_traces(tmp_path: Path) -> None:
+    async with served(tmp_path) as service:
+        await service.post("/api/tasks", {"task": task("waiting", "waiting.plan")})
+        await service.post("/api/tasks/waiting/run")
+        await Gate.reached.wait()
+        (run,) = (await service.get("/api/runs?state=running"))["runs"]
+        path = f"/api/runs/{run['run_id']}/trace"
+        assert (await service.ask("GET", path))[0] == 404
+        with service.service.events.subscribed() as subscription:
+            Gate.opened.set()
+            async with asyncio.timeout(30):
+                while not any(each.data.get("state") for each in await subscription.next_batch()):
+                    pass
+        assert {each["name"] for each in (await service.get(path))["traceEvents"]} >= {"process_name"}
+
+
 async def test_the_version_that_a_task_runs_is_compared_with_the_disk(tmp_path: Path) -> None:
     async with served(tmp_path) as service:
         used = service.plans / "used.plan"

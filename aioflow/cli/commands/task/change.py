@@ -71,7 +71,7 @@ def task_add(
     content = {key: value for key, value in content.items() if value is not None}
     from aioflow.service.task import default_name
 
-    content["name"] = name or default_name(plan_path, content.get("inputs", {}))
+    content["name"] = name or content.get("name") or default_name(plan_path, content.get("inputs", {}))
     warn_of(schedule)
     added = with_actions(home, lambda actions: actions.add_task(content, paused=paused, replace=replace))
     if json:

@@ -421,7 +421,7 @@ def _place_of(value: Value, excerpt: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Health:
-    """How many values of a field there are, and how many are null or empty or could not be read."""
+    """The number of values of a field, and of those that are null or empty or could not be read."""
 
     field: str
     type: str

@@ -12,7 +12,7 @@ from aioflow.service.actions import RunView
 from aioflow.service.alerts import Alert
 from aioflow.service.errors import NotFoundError
 from aioflow.service.rest.content import RunPage, RunsQuery, run_page
-from aioflow.service.rest.declarations import JSON_LINES, RestCall, RouteTable
+from aioflow.service.rest.declarations import JSON, RestCall, RouteTable
 from aioflow.service.rest.progress import RunProgress
 from aioflow.service.store.services import KnownService
 
@@ -83,11 +83,13 @@ async def show_run_sample(call: RestCall[None, None]) -> RunSample:
     return RunSample([msgspec.convert(json.loads(line), SampledRow) for line in text.splitlines()])
 
 
-@TABLE.add("GET", "/api/runs/{id}/trace", content=JSON_LINES, refusals=(404,))
+@TABLE.add("GET", "/api/runs/{id}/trace", refusals=(404,))
 async def show_run_trace(call: RestCall[None, None]) -> web.Response:
-    """Return the trace of a run that has ended, as JSON lines."""
+    """Return the trace of a run that has ended, for ui.perfetto.dev."""
     found = await _run(call)
-    return web.Response(text=found.trace, content_type=JSON_LINES)
+    if not found.trace:
+        raise NotFoundError("this run has no trace: it has not ended, or its trace is not kept any more")
+    return web.Response(text=found.trace, content_type=JSON)
 
 
 @TABLE.add("GET", "/api/runs/{id}/progress", refusals=(404,))

@@ -77,7 +77,7 @@ class Selector(msgspec.Struct, frozen=True):
 
     @property
     def looks_beside(self) -> bool:
-        """Whether it begins with a combinator that leads to siblings of the item."""
+        """Return whether it begins with a combinator that leads to siblings of the item."""
         return self.is_relative and self.css.removeprefix(f"[{ITEM}] ")[0] in "+~"
 
     @property
@@ -117,7 +117,7 @@ def parse_each(text: str) -> Selector:
 
 
 def _compile(css: str) -> None:
-    """What was found to be well formed must be so to Lexbor as well."""
+    """Have Lexbor compile a selector that was found to be well formed: it may know less."""
     from selectolax.lexbor import SelectolaxError
 
     try:

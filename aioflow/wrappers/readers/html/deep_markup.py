@@ -32,7 +32,7 @@ _TAGS_AND_RAW = re.compile(b"|".join((_COMMENT, _RAW, _TAG)), re.DOTALL)
 
 
 class _Kind(IntEnum):
-    """What can be said of an element by its name."""
+    """The properties of an element that follow from its name."""
 
     FLAT = 0  # has no inside, or is closed by the next of its kind: cannot be nested without another
     CELL = 1
@@ -85,7 +85,7 @@ def tags_about(body: bytes) -> int:
 
 
 def has_long_tag(body: bytes) -> bool:
-    """Whether something that may be a tag is so long that its attributes take the parser seconds."""
+    """Return whether something that may be a tag is so long that its attributes take the parser seconds."""
     if len(body) <= _LONG_TAG_BYTES:
         return False
     long = (piece for piece in body.split(b">") if len(piece) > _LONG_TAG_BYTES)
@@ -145,7 +145,7 @@ class _Flattening:
             self._walk(_TAGS, found.start(), found.end())
 
     def _is_foreign(self) -> bool:
-        """Whether the parser is in SVG or MathML, where other rules hold."""
+        """Return whether the parser is in SVG or MathML, where other rules hold."""
         counts = self._counts
         return bool(counts[b"svg"] or counts[b"math"]) and not any(counts[name] for name in _HTML_INSIDE)
 

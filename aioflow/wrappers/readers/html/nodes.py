@@ -131,7 +131,7 @@ def _attribute(name: str) -> NodeValue:
 
 
 def value_taker(selector: Selector, conversion: Conversion) -> NodeValue:
-    """What a field takes of the element that it selects."""
+    """Return the function that takes a field's value from the element that it selects."""
     if selector.attribute is not None:
         return _attribute(selector.attribute)
     if conversion.only_counts:
@@ -159,7 +159,7 @@ def every(selector: Selector, node: LexborNode, *, in_page: bool) -> list[Lexbor
 
 
 def _relative(selector: Selector, node: LexborNode) -> list[LexborNode]:
-    """What is found from the item on: in it, or beside it."""
+    """Return the matches from the item on: in it, or beside it."""
     start = node.parent if selector.looks_beside else node
     attributes = node.attrs
     attributes[ITEM] = ""
@@ -250,7 +250,7 @@ def _step(node: LexborNode) -> str:
 
 
 def _place_among_siblings(node: LexborNode, tag: str) -> tuple[int, bool]:
-    """Which of its kind it is, and whether it is the only one."""
+    """Return which of its kind it is, and whether it is the only one."""
     number, before, after = 1, node.prev, node.next
     while before is not None:
         number += before.tag == tag
@@ -296,14 +296,14 @@ class SelectorCost:
         return cls(steep) if steep else None
 
     def tags(self, body: bytes) -> int:
-        """How many tags a page has at most, 0 if there are so few that it cannot be too deep."""
+        """Return how many tags a page has at most, 0 if there are so few that it cannot be too deep."""
         if len(body) < 3 * self._few_tags:
             return 0
         tags = body.count(b"<")
         return tags if tags > self._few_tags else 0
 
     def is_exceeded_by(self, root: LexborNode, tags: int) -> bool:
-        """Whether an element that a selector could mean is too deep in a page of so many tags."""
+        """Return whether an element that a selector could mean is too deep in a page of so many tags."""
         fitting = (deeper for most_tags, deeper in self._deeper if tags <= most_tags)
         return find_first(next(fitting, self._deeper[-1][1]), root) is not None
 

@@ -177,7 +177,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         return self._steepness is not None and self._is_too_deep(body, self._steepness)
 
     def _is_too_deep(self, body: bytes, steepness: SelectorCost) -> bool:
-        """Whether selecting in a page may take long because of its depth. The tree is kept for reading."""
+        """Return whether the depth of a page makes selecting slow. The tree is kept for reading."""
         tags = steepness.tags(body)
         if not tags:
             return False
@@ -196,7 +196,7 @@ class HtmlExtractor(CompiledExtractor[Taken]):
         else:
             flat = flattened(body)
             if flat is not None:
-                note = f"nested more than {DEEPEST} levels deep; what is deeper was flattened"
+                note = f"nested more than {DEEPEST} levels deep; deeper elements were flattened"
                 page.notes.append(note)
                 page.cuts.append(note)
                 body = flat
@@ -238,7 +238,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _base_of(parser: LexborHTMLParser, body: bytes) -> str | None:
-    """What the <base> in the page's head says, if it has one."""
+    """Return the address in the <base> of the page's head, if it has one."""
     end = body.find(b"</head")
     if b"<base" not in body[: end if end >= 0 else None].lower() or parser.head is None:
         return None

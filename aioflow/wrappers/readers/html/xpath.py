@@ -69,12 +69,12 @@ class HtmlTree:
             depths[node.mem_id] = 1 if above is None else 1 + depths.get(above.mem_id, 0)
 
     def is_steep(self, paths: Iterable[XmlPath], body: bytes) -> bool:
-        """Whether one of the paths may take too long in a page for the event loop."""
+        """Return whether one of the paths may take too long in a page for the event loop."""
         nodes = body.count(b"<") + body.count(b"=")
         return any(is_steep(nodes, path.degree) for path in paths)
 
     def find(self, path: XmlPath, node: LexborNode) -> Any:
-        """What a path leads to from a node: elements and texts, or a value."""
+        """Return the result of a path from a node: elements and texts, or a value."""
         if self._root is not None:
             root, self._root = self._root, None
             self._build(root)

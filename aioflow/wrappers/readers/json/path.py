@@ -65,7 +65,7 @@ class JsonPath(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_singular(self) -> bool:
-        """Whether it leads to one value at most."""
+        """Return whether it leads to one value at most."""
         return self.steps is not None and ANY not in self.steps
 
     @cached_property
@@ -138,7 +138,7 @@ def _children(value: Any, step: PathStep) -> Iterator[tuple[str | int, Any]]:
 
 
 def is_steep(values: int, degree: int) -> bool:
-    """Whether a path of some degree may take too long for the event loop in a page of so many values."""
+    """Return whether a path of such a degree may block the event loop in a page of so many values."""
     return bool(degree and values**degree > _MOST_STEPS)
 
 

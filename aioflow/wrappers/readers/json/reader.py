@@ -103,7 +103,7 @@ class JsonExtractor(CompiledExtractor[JsonPath]):
 
 
 def _values_about(body: bytes) -> int:
-    """How many values a page has at most."""
+    """Return how many values a page has at most."""
     return 1 + sum(map(body.count, (b",", b":", b"[", b"{")))
 
 
@@ -112,7 +112,7 @@ def _select(field: Field) -> JsonPath:
 
 
 def _page_paths(layout: RowLayout[JsonPath]) -> Iterator[JsonPath]:
-    """What is looked for in the page around the items."""
+    """Yield the paths that are looked for in the page around the items."""
     for slot in layout.slots:
         if slot.field.scope == "page":
             yield slot.selector

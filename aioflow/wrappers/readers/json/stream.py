@@ -222,7 +222,7 @@ class ValueStream:
             self._state = "after"
 
     def _skip(self) -> bool:
-        """Pass over a container that nobody wants, if all of it is there."""
+        """Pass over a container that is not needed, if all of it is there."""
         if not self._may_skip:
             return False
         try:
@@ -339,7 +339,7 @@ class ValueStream:
         return without_surrogates(value) if self._has_surrogates else value
 
     def _undecodable(self, error: Exception, is_bare: bool) -> Exception:
-        """Whether a value goes on or is wrong can be told once its end has been seen."""
+        """Return the mistake in a value, or a request to wait until its end has been seen."""
         if not is_bare and not self._is_complete:
             self._waits_for = "quote" if self._text[self._at] == '"' else "bracket"
             return _Waiting()

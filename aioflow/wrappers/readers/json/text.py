@@ -115,7 +115,7 @@ class TooDeepError(BadJsonError):
 
 
 def reason_of(error: Exception, text: str, offset: int) -> tuple[str, int]:
-    """What an exception of the decoder, called at `offset`, says, and where."""
+    """Return the reason and the place of an exception of the decoder, called at `offset`."""
     if isinstance(error, RecursionError):
         return f"nested more than {DEPTH_LIMIT} levels deep", offset
     if isinstance(error, StopIteration):
@@ -131,7 +131,7 @@ def reason_of(error: Exception, text: str, offset: int) -> tuple[str, int]:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether there may be halves of surrogate pairs among the escapes."""
+    """Return whether there may be halves of surrogate pairs among the escapes."""
     return _SURROGATE.search(text) is not None
 
 

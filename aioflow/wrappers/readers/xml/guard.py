@@ -95,7 +95,7 @@ class SafeParser:
             raise BadXmlError(reason, *error.position) from None
 
     def _past_prolog(self, text: str) -> str:
-        """What the parser may see: nothing before the root element is known to begin."""
+        """Return the text that the parser may see: none before the root element is known to begin."""
         # A declaration is to be the first thing in a text; what stands before it does no harm.
         prolog = (self._prolog + text).lstrip("\ufeff \t\r\n") if self._prolog is not None else text
         self._prolog = prolog
@@ -141,7 +141,7 @@ def _no_element(prolog: str) -> str:
 
 
 def _plain(message: str) -> str:
-    """What libxml2 says, in words for people who do not program it."""
+    """Return the reason of libxml2, in words for people who do not program it."""
     message = re.sub(r",? line \d+, column \d+$", "", message.strip()).strip()
     for sign, meaning in _MEANINGS.items():
         if sign in message:

@@ -75,7 +75,7 @@ class XmlPath(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def find(self) -> Callable[[Any], Any]:
-        """What the path leads to from an element: a list of nodes, or a value."""
+        """Return the result of the path from an element: a list of nodes, or a value."""
         if self.attribute is not None:
             name = self.attribute
             return lambda element: [] if (value := element.get(name)) is None else [value]
@@ -246,7 +246,7 @@ _MOST_STEPS = 100_000
 
 
 def _has_scalar(tokens: list[_Token], place: int) -> bool:
-    """Whether one side of a comparison is a single value: a constant, an attribute, or that of a function."""
+    """Return whether one side of a comparison is one value: a constant, an attribute or a result."""
     before, after = tokens[place - 1] if place else None, tokens[place + 1 : place + 2]
     if before is not None and (before.kind in ("text", "number") or _is_call(tokens, place - 1)):
         return True
@@ -259,7 +259,7 @@ def _has_scalar(tokens: list[_Token], place: int) -> bool:
 
 
 def _is_call(tokens: list[_Token], end: int) -> bool:
-    """Whether the call of a function ends here."""
+    """Return whether the call of a function ends here."""
     depth = 0
     for place in range(end, -1, -1):
         depth += (tokens[place].text == ")") - (tokens[place].text == "(")
@@ -284,12 +284,12 @@ _TEXT_FUNCTIONS = frozenset(_FUNCTIONS) - {
 
 
 def is_steep(nodes: int, degree: int) -> bool:
-    """Whether a path of some degree may take too long for the event loop in a page of so many nodes."""
+    """Return whether a path of such a degree may block the event loop in a page of so many nodes."""
     return bool(nodes**degree > _MOST_STEPS)
 
 
 def _has_root(tokens: list[_Token]) -> bool:
-    """Whether a path in it starts at the root: a slash where an operand begins."""
+    """Return whether a path in it starts at the root: a slash where an operand begins."""
     befores = (None, *tokens)
     return any(
         token.kind == "sign" and token.text in ("/", "//") and _begins_operand(before)

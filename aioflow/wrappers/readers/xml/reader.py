@@ -186,7 +186,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
 
 
 def _stays_inside(layout: RowLayout[XmlPath]) -> bool:
-    """Whether nothing outside of an item is looked at for it."""
+    """Return whether nothing outside of an item is looked at for it."""
     return all(
         slot.selector.is_inner and (slot.nested is None or _stays_inside(slot.nested)) for slot in layout.item
     )
@@ -352,7 +352,7 @@ class WholeXmlReading(XmlReading):
 
 
 def _base_of(root: Any) -> Callable[[], str | None]:
-    """What the links of a page are relative to, by its own word."""
+    """Return the base of the page's links that the page itself declares."""
     base: str | None = root.get(_BASE)
     return lambda: base
 
