@@ -47,6 +47,16 @@ class Diagnostic(msgspec.Struct, frozen=True):
     severity: Literal["error", "warning"] = "error"
 
     @property
+    def line(self) -> int:
+        """The line of the mistake, counted from 1; 0 if it has no place."""
+        return self.span.line if self.span else 0
+
+    @property
+    def column(self) -> int:
+        """The column of the mistake, counted from 1; 0 if it has no place."""
+        return self.span.column if self.span else 0
+
+    @property
     def shown_message(self) -> str:
         """The message with credentials masked, since it may quote one from its line."""
         return mask_quoted(self.message, self.span.source.line(self.span.line) if self.span else "")

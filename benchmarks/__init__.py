@@ -38,4 +38,5 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "hidden_workers",
     "hidden_again",
     "hidden_cost",
+    "grammars",
 ]

@@ -29,6 +29,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "us": ("faster", "slower"),
     "rows/s": ("slower", "faster"),
     "pages/s": ("slower", "faster"),
+    "characters/s": ("slower", "faster"),
     "MB": ("smaller", "larger"),
     "bytes": ("smaller", "larger"),
 }

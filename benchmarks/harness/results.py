@@ -15,7 +15,20 @@ FORMAT = 1
 
 # `power` is an exponent of growth: time that grows linearly with tuples has power 1.
 Unit: TypeAlias = Literal[
-    "x", "s", "ms", "us", "MB", "bytes", "rows", "rows/s", "pages/s", "requests", "queries", "tuples", "power"
+    "x",
+    "s",
+    "ms",
+    "us",
+    "MB",
+    "bytes",
+    "rows",
+    "rows/s",
+    "pages/s",
+    "characters/s",
+    "requests",
+    "queries",
+    "tuples",
+    "power",
 ]
 # Simulations run on the virtual clock, and are never mixed with times of the real clock.
 Origin: TypeAlias = Literal["measured", "simulated"]
