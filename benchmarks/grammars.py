@@ -152,6 +152,8 @@ def _measure_growth(bench: Bench) -> None:
     lengths = [len(page.text) * times for times in sizes]
     drawn = curve(bench, "matching", lengths, [f"{times} x {NEWSLETTER}" for times in sizes])
     claim_growth(bench, "the time of matching with the length of the page", drawn)
+    half, most = (f"{times} x {NEWSLETTER}" for times in sizes[-2:])
+    bench.claim_ratio("time for a page of twice the length", most, half, at_most(2.2))
     bench.plot("Time over the length of the page", "characters", "ms", [drawn])
 
 
