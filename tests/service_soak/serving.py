@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import sqlite3
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from aioflow import Engine
@@ -111,7 +112,8 @@ class SoakReport:
     """The figures of a soak. Memory is measured after a garbage collection.
 
     `memory` is that of the process, with all that libraries such as SQLite hold; `traced` is that of Python's
-    objects alone.
+    objects alone. `in_use` is the part of malloc's memory that somebody holds. If only `memory` grows, the
+    rest is free memory that malloc keeps: some moments needed more than any before them.
     """
 
     hours: float
@@ -121,6 +123,7 @@ class SoakReport:
     faults: int = 0
     messages: int = 0
     memory: list[tuple[float, int]] = field(default_factory=list)  # by virtual hour
+    in_use: list[tuple[float, int]] = field(default_factory=list)  # where malloc is that of glibc
     blocks: list[tuple[float, int]] = field(default_factory=list)  # of Python's allocator
     traced: list[tuple[float, int]] = field(default_factory=list)
     growth: list[str] = field(default_factory=list)  # the lines of code that hold most of the growth
@@ -235,6 +238,8 @@ class Soak:
     def _measure(self, hour: float) -> None:
         gc.collect()
         self.report.memory.append((hour, _resident_bytes()))
+        if (in_use := _bytes_in_use()) is not None:
+            self.report.in_use.append((hour, in_use))
         self.report.blocks.append((hour, sys.getallocatedblocks()))
         if self._is_traced:
             self.report.traced.append((hour, tracemalloc.get_traced_memory()[0]))
@@ -299,3 +304,25 @@ def _open_files() -> int:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class _MallocFigures(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def _bytes_in_use() -> int | None:
+    """Return the bytes that malloc has handed out, in all arenas and mappings; None if it does not tell."""
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return None
+    ask.restype = _MallocFigures
+    figures = ask()
+    return int(figures.uordblks + figures.hblkhd)
