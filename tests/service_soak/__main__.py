@@ -32,7 +32,8 @@ def main() -> int:
         )
     print(report)
     for what, by_hour, unit in (
-        ("MB resident", report.memory, 1e6),
+        ("MB that it can write to", report.memory, 1e6),
+        ("MB resident", report.resident, 1e6),
         ("MB of malloc in use", report.in_use, 1e6),
         ("thousand blocks", report.blocks, 1e3),
     ):

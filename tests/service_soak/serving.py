@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -111,9 +112,11 @@ class FaultySite:
 class SoakReport:
     """The figures of a soak. Memory is measured after a garbage collection.
 
-    `memory` is that of the process, with all that libraries such as SQLite hold; `traced` is that of Python's
-    objects alone. `in_use` is the part of malloc's memory that somebody holds. If only `memory` grows, the
-    rest is free memory that malloc keeps: some moments needed more than any before them.
+    `memory` is all that the process can write to, with what libraries such as SQLite hold, in memory or
+    swapped out. `resident` is what the system keeps in memory for it: the code that is read from files is a
+    part of that, and comes and goes as other programs need memory. `traced` is that of Python's objects
+    alone. `in_use` is the part of malloc's memory that somebody holds. If only `memory` grows, the rest is
+    free memory that malloc keeps: some moments needed more than any before them.
     """
 
     hours: float
@@ -123,6 +126,7 @@ class SoakReport:
     faults: int = 0
     messages: int = 0
     memory: list[tuple[float, int]] = field(default_factory=list)  # by virtual hour
+    resident: list[tuple[float, int]] = field(default_factory=list)
     in_use: list[tuple[float, int]] = field(default_factory=list)  # where malloc is that of glibc
     blocks: list[tuple[float, int]] = field(default_factory=list)  # of Python's allocator
     traced: list[tuple[float, int]] = field(default_factory=list)
@@ -237,7 +241,8 @@ class Soak:
 
     def _measure(self, hour: float) -> None:
         gc.collect()
-        self.report.memory.append((hour, _resident_bytes()))
+        self.report.memory.append((hour, _writable_bytes()))
+        self.report.resident.append((hour, _resident_bytes()))
         if (in_use := _bytes_in_use()) is not None:
             self.report.in_use.append((hour, in_use))
         self.report.blocks.append((hour, sys.getallocatedblocks()))
@@ -304,6 +309,20 @@ def _open_files() -> int:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+_MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ (\S+)")
+
+
+def _writable_bytes() -> int:
+    """Return the bytes in memory, or swapped out, of the mappings that the process can write to."""
+    kilobytes, is_writable = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := _MAPPING.match(line):
+            is_writable = "w" in found[1]
+        elif is_writable and line.startswith(("Rss:", "Swap:")):
+            kilobytes += int(line.split()[1])
+    return kilobytes * 1024
 
 
 class _MallocFigures(ctypes.Structure):
