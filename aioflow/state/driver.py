@@ -57,6 +57,7 @@ class Dialect(msgspec.Struct, frozen=True):
     row_id_type: str = "bigint"
     row_id_value: str = "{}"
     row_id_spare: tuple[str, ...] = ("rowid", "oid")  # other names for it, if a column hides the first
+    row_ids_grow: bool = True  # if it is a number, and that of a new row is the greatest
     # True if a write transaction keeps all other writers out by itself.
     locks_database: bool = True
     # True if one column can hold dates, and times with and without a zone, and tell them apart.

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from aioflow.state.crash_points import moment
-from aioflow.state.driver import Address, Connection, Driver
+from aioflow.state.driver import Address, Connection, Dialect, Driver
 from aioflow.state.errors import (
     BusyError,
     DamagedError,
@@ -293,8 +293,13 @@ _VERSION_3 = (
     "all_seen text NOT NULL, forgotten text NOT NULL, PRIMARY KEY (table_name, task_id))",
 )
 
+_VERSION_4 = (
+    # Without it each run reads all earlier ones of its baseline, which lie all over the table.
+    "CREATE INDEX aioflow_health_ended ON aioflow_health (baseline, ended)",
+)
+
 OWN_TABLES = Tables(
-    (_VERSION_1, _VERSION_2, _VERSION_3),
+    (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4),
     {
         RUNS: ("run_id", "plan", "started", "committed"),
         OUTBOX: (
@@ -384,9 +389,25 @@ async def note_run(
         f"DELETE FROM {RUNS} WHERE committed < {connection.dialect.placeholders(1)}",
         (stamp(committed - timedelta(days=KEPT_RUN_DAYS)),),
     )
-    await connection.run(
-        f"DELETE FROM {RUNS} WHERE committed <= "
-        f"(SELECT committed FROM {RUNS} ORDER BY committed DESC LIMIT 1 OFFSET {KEPT_RUNS})"
+    await connection.run(_without_the_latest(connection.dialect))
+
+
+def _without_the_latest(dialect: Dialect) -> str:
+    """Return the statement that deletes all runs but the latest.
+
+    Row ids that grow tell which those are. Without them the latest are counted, which reads all of them.
+    """
+    if not dialect.row_ids_grow:
+        return (
+            f"DELETE FROM {RUNS} WHERE committed <= "
+            f"(SELECT committed FROM {RUNS} ORDER BY committed DESC LIMIT 1 OFFSET {KEPT_RUNS})"
+        )
+    row_id = dialect.row_id
+    last = f"(SELECT max({row_id}) - {KEPT_RUNS} FROM {RUNS})"
+    # A run that commits as it streams keeps its row, and may have committed since the others began.
+    return (
+        f"DELETE FROM {RUNS} WHERE {row_id} <= {last} AND committed < "
+        f"(SELECT committed FROM {RUNS} WHERE {row_id} > {last} ORDER BY {row_id} LIMIT 1)"
     )
 
 

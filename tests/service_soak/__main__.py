@@ -31,7 +31,12 @@ def main() -> int:
             each_hours=share,
         )
     print(report)
-    for what, by_hour, unit in (("MB resident", report.memory, 1e6), ("thousand blocks", report.blocks, 1e3)):
+    for what, by_hour, unit in (
+        ("MB that it can write to", report.memory, 1e6),
+        ("MB resident", report.resident, 1e6),
+        ("MB of malloc in use", report.in_use, 1e6),
+        ("thousand blocks", report.blocks, 1e3),
+    ):
         print(f"{what}, by hour: " + ", ".join(f"{at:g}: {number / unit:.2f}" for at, number in by_hour))
     for line in report.growth:
         print(f"grown: {line}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from aioflow import Engine
@@ -110,8 +112,11 @@ class FaultySite:
 class SoakReport:
     """The figures of a soak. Memory is measured after a garbage collection.
 
-    `memory` is that of the process, with all that libraries such as SQLite hold; `traced` is that of Python's
-    objects alone.
+    `memory` is all that the process can write to, with what libraries such as SQLite hold, in memory or
+    swapped out. `resident` is what the system keeps in memory for it: the code that is read from files is a
+    part of that, and comes and goes as other programs need memory. `traced` is that of Python's objects
+    alone. `in_use` is the part of malloc's memory that somebody holds. If only `memory` grows, the rest is
+    free memory that malloc keeps: some moments needed more than any before them.
     """
 
     hours: float
@@ -121,6 +126,8 @@ class SoakReport:
     faults: int = 0
     messages: int = 0
     memory: list[tuple[float, int]] = field(default_factory=list)  # by virtual hour
+    resident: list[tuple[float, int]] = field(default_factory=list)
+    in_use: list[tuple[float, int]] = field(default_factory=list)  # where malloc is that of glibc
     blocks: list[tuple[float, int]] = field(default_factory=list)  # of Python's allocator
     traced: list[tuple[float, int]] = field(default_factory=list)
     growth: list[str] = field(default_factory=list)  # the lines of code that hold most of the growth
@@ -234,7 +241,10 @@ class Soak:
 
     def _measure(self, hour: float) -> None:
         gc.collect()
-        self.report.memory.append((hour, _resident_bytes()))
+        self.report.memory.append((hour, _writable_bytes()))
+        self.report.resident.append((hour, _resident_bytes()))
+        if (in_use := _bytes_in_use()) is not None:
+            self.report.in_use.append((hour, in_use))
         self.report.blocks.append((hour, sys.getallocatedblocks()))
         if self._is_traced:
             self.report.traced.append((hour, tracemalloc.get_traced_memory()[0]))
@@ -299,3 +309,39 @@ def _open_files() -> int:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+_MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ (\S+)")
+
+
+def _writable_bytes() -> int:
+    """Return the bytes in memory, or swapped out, of the mappings that the process can write to."""
+    kilobytes, is_writable = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := _MAPPING.match(line):
+            is_writable = "w" in found[1]
+        elif is_writable and line.startswith(("Rss:", "Swap:")):
+            kilobytes += int(line.split()[1])
+    return kilobytes * 1024
+
+
+class _MallocFigures(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def _bytes_in_use() -> int | None:
+    """Return the bytes that malloc has handed out, in all arenas and mappings; None if it does not tell."""
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return None
+    ask.restype = _MallocFigures
+    figures = ask()
+    return int(figures.uordblks + figures.hblkhd)

@@ -224,6 +224,21 @@ async def test_the_last_commit_of_a_run_is_known_and_old_runs_are_let_go_of(
         assert await connection.fetch("SELECT run_id FROM aioflow_runs") == [("new",)]
 
 
+async def test_a_run_that_still_commits_is_kept_although_many_began_after_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioflow.state.system_tables.KEPT_RUNS", 3)
+    async with place.connection() as connection:
+        await place.prepare(connection)
+        for number in range(6):
+            hour = NOON + timedelta(hours=number)
+            await note_run(connection, "stream", "plan", NOON, hour)
+            await note_run(connection, f"run {number}", "plan", hour, hour + timedelta(minutes=1))
+        kept = [run_id for (run_id,) in await connection.fetch("SELECT run_id FROM aioflow_runs")]
+        assert {"stream", "run 4", "run 5"} <= set(kept)
+        assert not {"run 0", "run 1", "run 2"} & set(kept)
+
+
 @settings(deadline=None)
 @given(st.lists(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))])), min_size=2))
 def test_stamps_order_as_their_moments_do_and_are_read_back(moments: list[datetime]) -> None:

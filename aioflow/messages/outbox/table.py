@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar, get_args
 
 from aioflow.messages.outbox.message import Message, State
@@ -66,6 +67,17 @@ _NOTICED = "key = {} AND state = 'sending' AND leased_until = {}"
 _MINE = "key = {} AND leased_by = {} AND state IN ('sending', 'dead')"
 # A message that waits for the end of its quiet hours only.
 _QUIET = "state = 'waiting' AND quiet IS NOT NULL AND last_error IS NULL AND due > {}"
+_STATES = sorted(get_args(State))
+# What lies between the states that there are: the index finds that, and `NOT IN` would read all messages.
+_UNKNOWN = " OR ".join(
+    [
+        f"state < '{_STATES[0]}'",
+        *(f"(state > '{lower}' AND state < '{upper}')" for lower, upper in pairwise(_STATES)),
+        f"state > '{_STATES[-1]}'",
+    ]
+)
+# Without `coalesce` SQLite would read all messages in these states, rather than the oldest.
+_OLD = "sent_at < {} AND coalesce(state, '') IN ('sent', 'dropped')"
 _KEYS_AT_ONCE = 32
 _CLOCKS_AGREE_SECONDS = 2.0
 
@@ -202,13 +214,10 @@ class OutboxTable:
 
     async def bury_unknown(self) -> int:
         """Give up messages that are in no state that there is."""
-        known = ", ".join(f"'{state}'" for state in get_args(State))
-        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE state NOT IN ({known}) LIMIT 1"):
+        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {_UNKNOWN} LIMIT 1"):
             return 0
         error = f"{DAMAGED}: it was in no state that there is"
-        return await self._change(
-            f"state = 'dead', last_error = {{}}, {_FREE}", f"state NOT IN ({known})", error
-        )
+        return await self._change(f"state = 'dead', last_error = {{}}, {_FREE}", _UNKNOWN, error)
 
     async def _bury_damaged(self, column: str, values: set[Any], now: datetime) -> None:
         """Give up messages that have something else than a text in a column by which messages are found.
@@ -271,10 +280,9 @@ class OutboxTable:
 
     async def prune(self, before: datetime) -> int:
         """Let go of what was sent or dropped long ago."""
-        condition = "sent_at < {} AND state IN ('sent', 'dropped')"
-        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {condition} LIMIT 1", stamp(before)):
+        if not await self._fetch(f"SELECT 1 FROM {OUTBOX} WHERE {_OLD} LIMIT 1", stamp(before)):
             return 0
-        return await self._run(f"DELETE FROM {OUTBOX} WHERE {condition}", stamp(before))
+        return await self._run(f"DELETE FROM {OUTBOX} WHERE {_OLD}", stamp(before))
 
     # --- for people -----------------------------------------------------------------------------
 

@@ -193,6 +193,7 @@ DIALECT = Dialect(
     row_id_shown="ctid::text as ctid",
     row_id_type="text",
     row_id_value="{}::text::tid",
+    row_ids_grow=False,
     locks_database=False,
     mixes_dates=False,
 )
