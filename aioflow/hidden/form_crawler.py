@@ -159,11 +159,12 @@ class FormCrawler:
     async def _asked(self, region: Region) -> QueryAnswer:
         if self.knowledge.excludes(region):
             return QueryAnswer((), (), overflows=False)
+        query = self.space.query(region)
+        answer = await self._query(query)
+        # One that a quota refused was not asked, and is not counted.
         if region not in self._sent:
             self._sent.add(region)
             self.report.queries += 1
-        query = self.space.query(region)
-        answer = await self._query(query)
         try:
             found, more = answer
             rows = [tuple(row) for row in found]
