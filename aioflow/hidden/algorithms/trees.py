@@ -31,10 +31,12 @@ class TreeSearch:
         self._slices = slices
         self._at_leaf = at_leaf
         self._spent = dict.fromkeys(order, 0)
+        self._overflowing: set[Region] = set()  # slices, as regions in them overflow
 
     async def visit(self, region: Region) -> None:
         answer = await self._crawler.ask_unless_known(region)
         if answer.overflows:
+            self._overflowing.update(self._slices_around(region))
             await self.expand(region, answer)
         else:
             await self._crawler.resolved(region, answer)
@@ -52,7 +54,7 @@ class TreeSearch:
         child = space.at(region, place, number)
         if self._slices != "never":
             part = space.at(self._root, place, number)
-            if part != child and self._is_cheaper_without(part, place):
+            if part != child and (part in self._overflowing or self._is_cheaper_without(part, place)):
                 await self.visit(child)
                 return
             found = crawler.known.overflowing(part, crawler.report.k) or await crawler.ask(part, keep=True)
@@ -64,6 +66,12 @@ class TreeSearch:
                 await self.expand(child, found)
                 return
         await self.visit(child)
+
+    def _slices_around(self, region: Region) -> list[Region]:
+        """Return the slices that a region lies in. Where a slice is always asked first, none is needed."""
+        space = self._crawler.space
+        values = [(place, value) for place in self._order if isinstance(value := region[place], int)]
+        return [space.at(self._root, *each) for each in values] if self._slices == "frugal" else []
 
     def _is_cheaper_without(self, part: Region, place: int) -> bool:
         if self._slices != "frugal" or self._crawler.kept(part) is not None:
