@@ -14,7 +14,7 @@ from aioflow.hidden.coverage import joined
 from aioflow.hidden.space import Region, Space
 from aioflow.values.quantities import count_text
 
-Kind: TypeAlias = Literal["point", "undecided", "one-sided", "no value"]
+Kind: TypeAlias = Literal["point", "undecided", "one-sided", "no value", "endless"]
 _SHOWN_AT_MOST = 3
 Z = 1.96  # of a 95 % interval
 
@@ -80,7 +80,8 @@ class CrawlReport:
         if self.changes:
             reasons.append(f"the source changed while it was crawled: {self.changes[0].reason}")
         if self.unresolved:
-            first = self.unresolved[0]
+            endless = (each for each in self.unresolved if each.kind == "endless")
+            first = next(endless, self.unresolved[0])
             more = f" (and {len(self.unresolved) - 1} further regions)" if len(self.unresolved) > 1 else ""
             reasons.append(f"{self._space.shown(first.query)}: {first.reason}{more}")
         return "; ".join(reasons)

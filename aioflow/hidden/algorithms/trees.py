@@ -47,6 +47,8 @@ class TreeSearch:
         if place is None:
             await self._at_leaf(self._crawler, region, answer)
             return
+        if self._crawler.ends_endless(region, answer, place):
+            return
         self._crawler.expand(place, lambda number: partial(self._child, region, place, number))
 
     async def _child(self, region: Region, place: int, number: int) -> None:
