@@ -81,6 +81,7 @@ class FormCrawler:
         self._has_steps = asyncio.Event()
         self._sent: set[Region] = set()
         self._kept: dict[Region, QueryAnswer] = {}
+        self._whole_slices: set[Region] = set()  # whose tuples were not kept
         self._recent: dict[Region, QueryAnswer] = {}  # that overflowed: a fallback may come to them again
         self._under_way: dict[Region, asyncio.Future[QueryAnswer]] = {}
         self._sample: Counter[Any] = Counter()
@@ -138,16 +139,31 @@ class FormCrawler:
             del self._under_way[region]
         future.set_result(answer)
         if answer.overflows and not keep:  # a slice has tuples of regions that were passed on before
-            self._note_shown(answer)
-        if keep and self._keeps_answers:
-            # Of one that overflows and can be divided, only that fact is of use later.
-            is_bit = answer.overflows and self.space.free_lists(region)
-            self._kept[region] = QueryAnswer((), (), overflows=True) if is_bit else answer
-        elif answer.overflows:
+            self._note_shown(answer if self._keeps_answers else self._seen_only_now(answer))
+        if keep:
+            self._keep(region, answer)
+        elif answer.overflows and self._keeps_answers:
             self._recent[region] = answer
             if len(self._recent) > max(_RECENT_AT_LEAST, _RECENT_TUPLES // max(len(answer), 1)):
                 del self._recent[next(iter(self._recent))]
         return answer
+
+    def _keep(self, region: Region, answer: QueryAnswer) -> None:
+        """Keep the answer to a slice, or only whether it overflows."""
+        if answer.overflows and self.space.free_lists(region):
+            # Of one that overflows and can be divided, only that fact is of use later.
+            self._kept[region] = QueryAnswer((), (), overflows=True)
+        elif self._keeps_answers or not (answer.overflows or len(answer)):
+            self._kept[region] = answer
+        elif not answer.overflows:
+            self._whole_slices.add(region)
+
+    def _seen_only_now(self, answer: QueryAnswer) -> QueryAnswer:
+        """Return the tuples of an answer that no resolved region may hold, if answers are not kept."""
+        if self.space.one_sided:
+            return answer
+        pairs = [pair for pair in zip(answer.codes, answer.rows, strict=True) if None in pair[0]]
+        return replace(answer, codes=[codes for codes, _ in pairs], rows=[row for _, row in pairs])
 
     def _note_shown(self, answer: QueryAnswer) -> None:
         """Remember the tuples of an answer until a region passes them on."""
@@ -166,9 +182,14 @@ class FormCrawler:
         k = max(self.report.k or 1, 1)
         return k if self._is_told else max(k - 1, 1)
 
-    def kept(self, region: Region) -> QueryAnswer | None:
-        """Return the answer to a query that was kept, or None."""
-        return self._kept.get(region)
+    def slice_overflows(self, region: Region) -> bool | None:
+        """Return whether a slice is known to overflow; None if it was not asked."""
+        known = self._kept.get(region)
+        return known.overflows if known is not None else False if self.is_forgotten(region) else None
+
+    def is_forgotten(self, region: Region) -> bool:
+        """Return whether a slice was whole and its answer was not kept."""
+        return region in self._whole_slices
 
     async def _asked(self, region: Region) -> QueryAnswer:
         if self.knowledge.excludes(region):
@@ -176,7 +197,9 @@ class FormCrawler:
         query = self.space.query(region)
         answer = await self._query(query)
         # One that a quota refused was not asked, and is not counted.
-        if region not in self._sent:
+        if region in self._sent:
+            self.report.repeated += 1
+        else:
             self._sent.add(region)
             self.report.queries += 1
         try:

@@ -53,7 +53,8 @@ class CrawlReport:
         self.algorithm = algorithm
         self.explanation: list[str] = []  # why `auto` did what it did
         self.k = k
-        self.queries = 0
+        self.queries = 0  # different ones that were answered
+        self.repeated = 0  # queries that were asked again, since their answers were not kept
         self.tuples = 0
         self.unresolved: list[Unresolved] = []
         self.changes: list[SourceChange] = []
@@ -118,7 +119,8 @@ class CrawlReport:
 
     def statement(self) -> str:
         """Return the completeness of the result in words."""
-        queries = f"{self.tuples:,} tuples by {self.queries:,} queries"
+        again = f" and {self.repeated:,} repeated ones" if self.repeated else ""
+        queries = f"{self.tuples:,} tuples by {self.queries:,} queries{again}"
         if self.complete:
             return f"complete: {queries}; every region of the form was resolved"
         return f"incomplete: {queries}, which cover {self._covered_in_words()}; {self.reason}"

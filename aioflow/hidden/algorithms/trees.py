@@ -56,7 +56,7 @@ class TreeSearch:
         child = space.at(region, place, number)
         if self._slices != "never":
             part = space.at(self._root, place, number)
-            if part != child and (part in self._overflowing or self._is_cheaper_without(part, place)):
+            if part != child and self._is_better_without(part, place):
                 await self.visit(child)
                 return
             found = crawler.known.overflowing(part, crawler.report.k) or await crawler.ask(part, keep=True)
@@ -75,8 +75,11 @@ class TreeSearch:
         values = [(place, value) for place in self._order if isinstance(value := region[place], int)]
         return [space.at(self._root, *each) for each in values] if self._slices == "frugal" else []
 
-    def _is_cheaper_without(self, part: Region, place: int) -> bool:
-        if self._slices != "frugal" or self._crawler.kept(part) is not None:
+    def _is_better_without(self, part: Region, place: int) -> bool:
+        """Return whether a region is asked without its slice."""
+        if part in self._overflowing or self._crawler.is_forgotten(part):
+            return True
+        if self._slices != "frugal" or self._crawler.slice_overflows(part) is not None:
             return False
         if self._spent[place] >= len(self._crawler.space.list_axis(place)):
             return False
