@@ -1,11 +1,11 @@
-"""The part of a space that resolved regions cover: neighbours are joined, so that few regions describe it."""
+"""Many regions of a space: neighbours are joined, and the regions around a tuple are found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
-from aioflow.hidden.space import Predicate, Region, Space
+from aioflow.hidden.space import Codes, Predicate, Region, Space
 
 
 def joined(space: Space, regions: Iterable[Region]) -> list[Region]:
@@ -54,3 +54,19 @@ def _joined_extents(space: Space, place: int, predicates: list[Predicate]) -> li
         axis.predicate(None if low == -inf else int(low), None if high == inf else int(high))
         for low, high in found
     ]
+
+
+class RegionIndex:
+    """The regions that a tuple may lie in, by the attributes of which they have one value."""
+
+    def __init__(self, space: Space, regions: Sequence[Region]) -> None:
+        self._numbers: dict[tuple[int, ...], dict[Codes, list[int]]] = {}
+        for number, region in enumerate(regions):
+            exact = space.exact(region)
+            by_values = self._numbers.setdefault(tuple(exact), {})
+            by_values.setdefault(tuple(exact.values()), []).append(number)
+
+    def around(self, codes: Codes) -> Iterator[int]:
+        """Yield the numbers of the regions that have the values of a tuple, where they have one value."""
+        for places, by_values in self._numbers.items():
+            yield from by_values.get(tuple(codes[place] for place in places), ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -46,8 +47,7 @@ class Crawl(AsyncIterator[tuple[Any, ...]]):
             keeps_answers=keep,
         )
         self._workers = workers
-        self._waiting: list[tuple[Any, ...]] = []
-        self._position = 0
+        self._waiting: deque[tuple[Any, ...]] = deque()
         self._changed = asyncio.Event()  # for the reader
         self._has_room = asyncio.Event()  # for the workers
         self._has_room.set()
@@ -58,8 +58,7 @@ class Crawl(AsyncIterator[tuple[Any, ...]]):
         return self
 
     async def __anext__(self) -> tuple[Any, ...]:
-        while self._position == len(self._waiting):
-            self._waiting, self._position = [], 0
+        while not self._waiting:
             self._has_room.set()
             if self._is_closed:
                 raise StopAsyncIteration
@@ -70,18 +69,17 @@ class Crawl(AsyncIterator[tuple[Any, ...]]):
                 raise StopAsyncIteration
             self._changed.clear()
             await self._changed.wait()
-        self._position += 1
-        return self._waiting[self._position - 1]
+        return self._waiting.popleft()
 
     @property
     def has_waiting(self) -> bool:
         """True if the next tuple is there already."""
-        return self._position < len(self._waiting)
+        return bool(self._waiting)
 
     async def aclose(self) -> None:
         """End the crawl and its queries."""
         self._is_closed = True
-        self._waiting, self._position = [], 0
+        self._waiting.clear()
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
@@ -101,7 +99,7 @@ class Crawl(AsyncIterator[tuple[Any, ...]]):
         if len(self._known):
             self._found += rows
         self._changed.set()
-        if len(self._waiting) - self._position > _WAITING_AT_MOST:
+        if len(self._waiting) > _WAITING_AT_MOST:
             self._has_room.clear()
             await self._has_room.wait()
 
@@ -158,8 +156,11 @@ def crawl(
 
     `workers` queries are under way at once. `dependencies` such as `make = BMW excludes body = truck` spare
     queries that cannot find anything. `known` are the tuples of an earlier crawl: where nothing has changed,
-    fewer queries are needed, and the report lists what was added and removed. Resolved slices of menus are
-    kept in memory, unless `keep` is false: then they are asked again when they are needed.
+    fewer queries are needed, and the report lists what was added and removed.
+
+    Answers are kept in memory where a query can be spared by them. If `keep` is false, none is, but for the
+    tuples of the first answer and of unresolved regions, and a region a query: then more queries are needed,
+    of which the report counts the `repeated` ones apart, and changes of the source are not noticed.
     """
     if not callable(query):
         raise InputError(f"a query is an async function, not {query!r}")

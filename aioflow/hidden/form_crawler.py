@@ -15,10 +15,19 @@ import msgspec
 from msgspec.structs import replace
 
 from aioflow.errors import InputError
+from aioflow.hidden.coverage import RegionIndex
 from aioflow.hidden.knowledge import Knowledge
 from aioflow.hidden.known import Known
 from aioflow.hidden.report import CrawlReport, Kind, SourceChange, Unresolved
-from aioflow.hidden.space import Codes, QueryAnswer, Region, Space, counted, identity
+from aioflow.hidden.space import (
+    Codes,
+    QueryAnswer,
+    RangeAxis,
+    Region,
+    Space,
+    counted,
+    identity,
+)
 
 # Conditions by attribute -> tuples in the order of attributes, and whether there are more: yes, no, how many
 # there are in all, or None if the source does not say.
@@ -28,6 +37,9 @@ _SAME_WARNINGS_AT_MOST = 20
 # Answers that overflowed, which a fallback may need again: as many as a sweep has queries to spare, and more
 # of them if they have few tuples.
 _RECENT_AT_LEAST, _RECENT_TUPLES = 48, 16_384
+# A source that says at every query that there are more would be asked for ever. It is believed for as many
+# points in a row of which it shows nothing, or queries of which none was answered with all tuples.
+_EMPTY_POINTS_AT_MOST, _OVERFLOWS_AT_MOST = 100, 10_000
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -62,11 +74,14 @@ class FormCrawler:
         self._k = report.k
         self._longest = 0
         self._is_told = True  # whether answers say that there are more
+        self._whole = 0  # answers that have all tuples of their query
+        self._empty_points = 0  # in a row, of which the source says that there are more than none
         self._steps: list[Step] = []
         self._idle = 0
         self._has_steps = asyncio.Event()
         self._sent: set[Region] = set()
         self._kept: dict[Region, QueryAnswer] = {}
+        self._whole_slices: set[Region] = set()  # whose tuples were not kept
         self._recent: dict[Region, QueryAnswer] = {}  # that overflowed: a fallback may come to them again
         self._under_way: dict[Region, asyncio.Future[QueryAnswer]] = {}
         self._sample: Counter[Any] = Counter()
@@ -124,16 +139,31 @@ class FormCrawler:
             del self._under_way[region]
         future.set_result(answer)
         if answer.overflows and not keep:  # a slice has tuples of regions that were passed on before
-            self._note_shown(answer)
-        if keep and self._keeps_answers:
-            # Of one that overflows and can be divided, only that fact is of use later.
-            is_bit = answer.overflows and self.space.free_lists(region)
-            self._kept[region] = QueryAnswer((), (), overflows=True) if is_bit else answer
-        elif answer.overflows:
+            self._note_shown(answer if self._keeps_answers else self._seen_only_now(answer))
+        if keep:
+            self._keep(region, answer)
+        elif answer.overflows and self._keeps_answers:
             self._recent[region] = answer
             if len(self._recent) > max(_RECENT_AT_LEAST, _RECENT_TUPLES // max(len(answer), 1)):
                 del self._recent[next(iter(self._recent))]
         return answer
+
+    def _keep(self, region: Region, answer: QueryAnswer) -> None:
+        """Keep the answer to a slice, or only whether it overflows."""
+        if answer.overflows and self.space.free_lists(region):
+            # Of one that overflows and can be divided, only that fact is of use later.
+            self._kept[region] = QueryAnswer((), (), overflows=True)
+        elif self._keeps_answers or not (answer.overflows or len(answer)):
+            self._kept[region] = answer
+        elif not answer.overflows:
+            self._whole_slices.add(region)
+
+    def _seen_only_now(self, answer: QueryAnswer) -> QueryAnswer:
+        """Return the tuples of an answer that no resolved region may hold, if answers are not kept."""
+        if self.space.one_sided:
+            return answer
+        pairs = [pair for pair in zip(answer.codes, answer.rows, strict=True) if None in pair[0]]
+        return replace(answer, codes=[codes for codes, _ in pairs], rows=[row for _, row in pairs])
 
     def _note_shown(self, answer: QueryAnswer) -> None:
         """Remember the tuples of an answer until a region passes them on."""
@@ -152,24 +182,35 @@ class FormCrawler:
         k = max(self.report.k or 1, 1)
         return k if self._is_told else max(k - 1, 1)
 
-    def kept(self, region: Region) -> QueryAnswer | None:
-        """Return the answer to a query that was kept, or None."""
-        return self._kept.get(region)
+    def slice_overflows(self, region: Region) -> bool | None:
+        """Return whether a slice is known to overflow; None if it was not asked."""
+        known = self._kept.get(region)
+        return known.overflows if known is not None else False if self.is_forgotten(region) else None
+
+    def is_forgotten(self, region: Region) -> bool:
+        """Return whether a slice was whole and its answer was not kept."""
+        return region in self._whole_slices
 
     async def _asked(self, region: Region) -> QueryAnswer:
         if self.knowledge.excludes(region):
             return QueryAnswer((), (), overflows=False)
-        if region not in self._sent:
-            self._sent.add(region)
-            self.report.queries += 1
         query = self.space.query(region)
         answer = await self._query(query)
+        # One that a quota refused was not asked, and is not counted.
+        if region in self._sent:
+            self.report.repeated += 1
+        else:
+            self._sent.add(region)
+            self.report.queries += 1
         try:
-            found, more = answer
-            rows = [tuple(row) for row in found]
+            shown, more = answer
+            rows = [tuple(row) for row in shown]
         except (TypeError, ValueError) as error:
             raise InputError(f"a query returns its tuples and whether there are more: {error}") from error
-        return self._read(region, query, rows, more)
+        found = self._read(region, query, rows, more)
+        if not found.overflows:
+            self._whole, self._empty_points = self._whole + 1, 0
+        return found
 
     def _read(
         self, region: Region, query: dict[str, Any], rows: list[tuple[Any, ...]], more: bool | int | None
@@ -254,9 +295,32 @@ class FormCrawler:
     ) -> None:
         """Note a region that may hold more tuples than answers have shown; they are passed on at the end."""
         self._note_shown(answer)
+        self._empty_points += not len(answer)
         query = self.space.point(region) if kind in ("point", "undecided") else self.space.query(region)
         self.report.unresolved.append(Unresolved(query, kind, reason))
         self._unresolved.append((region, tuple(but)))
+
+    def ends_endless(self, region: Region, answer: QueryAnswer, place: int) -> bool:
+        """Return whether a region that overflows is not worth dividing by an attribute; then it is noted.
+
+        A source that tells the truth has more tuples there than answers have, so the result is incomplete.
+        """
+        says = "the source says that there are more tuples"
+        axis = self.space.axes[place]
+        if isinstance(axis, RangeAxis) and not len(answer) and axis.is_far_out(region[place]):
+            reason = f"{says}, beyond 64 bits and all values that it has shown, and shows none"
+        elif not len(answer) and self._empty_points >= _EMPTY_POINTS_AT_MOST:
+            reason = f"{says} and shows none, as at {_EMPTY_POINTS_AT_MOST} points before"
+        elif isinstance(axis, RangeAxis) and axis.is_vast(region[place]) and self._always_overflows:
+            reason = f"{says} at each of {_OVERFLOWS_AT_MOST:,} queries, so there is no end"
+        else:
+            return False
+        self.unresolved(region, "endless", reason, answer)
+        return True
+
+    @property
+    def _always_overflows(self) -> bool:
+        return not self._whole and self.report.queries >= _OVERFLOWS_AT_MOST
 
     def _lies_in(self, codes: Codes, region: Region, but: Sequence[Region]) -> bool:
         return self.space.holds(region, codes) and not any(self.space.holds(each, codes) for each in but)
@@ -293,11 +357,13 @@ class FormCrawler:
         """After the last step: account for tuples that answers have shown and no region has passed on."""
         left, self._shown = self._shown, {}
         regions, known = self._unresolved, Counter[int]()
+        index = RegionIndex(self.space, [each for each, _ in regions])
         passed_on = [part for _, parts in regions for part in parts]  # before later queries showed them again
         for shown in left.values():
             if any(self.space.holds(part, shown.codes) for part in passed_on):
                 continue
-            region = next((n for n, each in enumerate(regions) if self._lies_in(shown.codes, *each)), None)
+            around = index.around(shown.codes)
+            region = next((n for n in around if self._lies_in(shown.codes, *regions[n])), None)
             if region is not None:
                 known[region] += shown.times
             elif not any(shown.codes[place] is None for place in self._divided):

@@ -14,7 +14,7 @@ from aioflow.hidden.coverage import joined
 from aioflow.hidden.space import Region, Space
 from aioflow.values.quantities import count_text
 
-Kind: TypeAlias = Literal["point", "undecided", "one-sided", "no value"]
+Kind: TypeAlias = Literal["point", "undecided", "one-sided", "no value", "endless"]
 _SHOWN_AT_MOST = 3
 Z = 1.96  # of a 95 % interval
 
@@ -53,7 +53,8 @@ class CrawlReport:
         self.algorithm = algorithm
         self.explanation: list[str] = []  # why `auto` did what it did
         self.k = k
-        self.queries = 0
+        self.queries = 0  # different ones that were answered
+        self.repeated = 0  # queries that were asked again, since their answers were not kept
         self.tuples = 0
         self.unresolved: list[Unresolved] = []
         self.changes: list[SourceChange] = []
@@ -80,7 +81,8 @@ class CrawlReport:
         if self.changes:
             reasons.append(f"the source changed while it was crawled: {self.changes[0].reason}")
         if self.unresolved:
-            first = self.unresolved[0]
+            endless = (each for each in self.unresolved if each.kind == "endless")
+            first = next(endless, self.unresolved[0])
             more = f" (and {len(self.unresolved) - 1} further regions)" if len(self.unresolved) > 1 else ""
             reasons.append(f"{self._space.shown(first.query)}: {first.reason}{more}")
         return "; ".join(reasons)
@@ -117,7 +119,8 @@ class CrawlReport:
 
     def statement(self) -> str:
         """Return the completeness of the result in words."""
-        queries = f"{self.tuples:,} tuples by {self.queries:,} queries"
+        again = f" and {self.repeated:,} repeated ones" if self.repeated else ""
+        queries = f"{self.tuples:,} tuples by {self.queries:,} queries{again}"
         if self.complete:
             return f"complete: {queries}; every region of the form was resolved"
         return f"incomplete: {queries}, which cover {self._covered_in_words()}; {self.reason}"

@@ -21,6 +21,7 @@ Predicate: TypeAlias = Extent | int | None
 Region: TypeAlias = tuple[Predicate, ...]
 Codes: TypeAlias = tuple[int | None, ...]
 _VALUES_AT_MOST = 10_000_000
+_FAR_OUT, _VAST = 2**63, 2**32
 
 
 class RangeAxis:
@@ -35,6 +36,7 @@ class RangeAxis:
         self._scale: Scale | None = scale_for(attribute) if is_bound else None
         self.low = self._end(attribute.low)
         self.high = self._end(attribute.high)
+        self.least_shown = self.most_shown = 0  # of the values in answers
         if is_bound:
             self._bound_by_scale()
 
@@ -57,7 +59,18 @@ class RangeAxis:
         number = self._scale.encode(value)
         if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
             raise ValueError(f"it lies outside of {self.attribute.low} to {self.attribute.high}")
+        if number > self.most_shown:
+            self.most_shown = number
+        elif number < self.least_shown:
+            self.least_shown = number
         return number
+
+    def is_far_out(self, predicate: Predicate) -> bool:
+        """Return whether an open end begins beyond all values in answers, and beyond 64 bits."""
+        low, high = self.extent(predicate)
+        if low is not None and high is None:
+            return low > max(self.most_shown, _FAR_OUT)
+        return low is None and high is not None and high < min(self.least_shown, -_FAR_OUT)
 
     def _learn_scale(self, value: Any) -> None:
         try:
@@ -72,6 +85,11 @@ class RangeAxis:
         first, last = self._scale.ends
         self.low = first if self.low is None else self.low
         self.high = last if self.high is None else self.high
+
+    def is_vast(self, predicate: Predicate) -> bool:
+        """Return whether a range has no end, or more values than could be asked for one by one."""
+        low, high = self.extent(predicate)
+        return low is None or high is None or high - low >= _VAST
 
     def decode(self, number: int | None) -> Any:
         if number is None:
@@ -194,6 +212,15 @@ class Space:
         return [
             (place, self.axes[place].holds, each) for place, each in enumerate(region) if each is not None
         ]
+
+    def exact(self, region: Region) -> dict[int, int]:
+        """Return the values of the attributes of which a region has one, by their places."""
+        found = {place: each for place in self.lists if isinstance(each := region[place], int)}
+        for place in self.ranges:
+            low, high = self.extent(region, place)
+            if low is not None and low == high:
+                found[place] = low
+        return found
 
     def point(self, region: Region) -> dict[str, Any]:
         """Return the values of a region that is a point."""

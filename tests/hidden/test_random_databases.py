@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from tests.hidden.crawls import extracted
 from tests.hidden.databases import check_database, random_database
-from tests.hidden.plain_forms import Tell, in_all, nothing, whether_more
+from tests.hidden.plain_forms import PlainForm, Row, Tell, in_all, nothing, whether_more
 
 DATABASES, PARTS = 320, 8
 
@@ -24,6 +26,45 @@ def test_random_databases_are_extracted_by_every_algorithm_within_its_bound(part
 
 def test_a_query_that_overflowed_long_ago_is_not_asked_again() -> None:
     assert check_database(25_362).problems == []
+
+
+class Recorded:
+    """A form that notes queries which had to overflow, as one did that lies within them."""
+
+    def __init__(self, form: PlainForm) -> None:
+        self._form = form
+        self._overflowing: list[dict[str, Any]] = []
+        self.needless: list[dict[str, Any]] = []
+
+    async def __call__(self, query: dict[str, Any]) -> tuple[list[Row], bool | int | None]:
+        if any(_contains(query, each) for each in self._overflowing):
+            self.needless.append(query)
+        rows, more = await self._form(query)
+        if len(self._form.matching(query)) > len(rows):
+            self._overflowing.append(query)
+        return rows, more
+
+
+def _contains(query: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    return all(name in part and _is_within(part[name], wanted) for name, wanted in query.items())
+
+
+def _is_within(part: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, tuple):
+        return bool(part == wanted)
+    (low, high), (least, most) = part, wanted
+    is_above = least is None or (low is not None and low >= least)
+    return is_above and (most is None or (high is not None and high <= most))
+
+
+# The databases of the second list are those in which every way to such a query is known to occur.
+@pytest.mark.parametrize("seeds", [range(120), (163, 191, 426)])
+def test_auto_asks_nothing_that_is_known_to_overflow(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        database = random_database(seed)
+        form = Recorded(database.form())
+        extracted(form, database.attributes, k=database.k)
+        assert form.needless == [], seed
 
 
 def test_random_databases_are_of_all_kinds() -> None:

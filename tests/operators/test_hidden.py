@@ -576,6 +576,15 @@ def test_a_quota_ends_the_crawl_of_a_day_and_the_next_goes_on(workers: int, tmp_
     assert days.now > 12 * DAY
 
 
+@pytest.mark.parametrize("workers", [1, 15])
+def test_queries_that_the_quota_refused_are_not_reported(workers: int, tmp_path: Path) -> None:
+    shop = Shop(some_cars())
+    form = FORM.replace("KEY: number", "QUOTA: 20; ALGORITHM: hybrid")
+    result = Days(shop, loads(form + ALL), tmp_path / "hidden.sqlite").run(workers)
+    (report,) = result.outputs["report"]
+    assert (report["queries"], len(shop.queries)) == (20, 20)
+
+
 def test_a_query_that_failed_counts_for_the_quota(tmp_path: Path) -> None:
     shop = Shop(some_cars())
     shop.before = broken(at=5)

@@ -105,9 +105,9 @@ class OrderChoice:
             k = self._k
             values = {value for value, n in counts.items() if value is not None and (n + 0.5) * weight > k}
             for value in range(size):
-                known = self._crawler.kept(self._crawler.space.at(self._root, place, value))
-                if known is not None:
-                    (values.add if known.overflows else values.discard)(value)
+                overflows = self._crawler.slice_overflows(self._crawler.space.at(self._root, place, value))
+                if overflows is not None:
+                    (values.add if overflows else values.discard)(value)
             found[place] = values
         return found
 

@@ -19,6 +19,9 @@ async def end_at_point(crawler: FormCrawler, region: Region, answer: QueryAnswer
     elif answer.is_undecided:
         reason = f"it has {len(answer)} tuples, as many as an answer can have, and perhaps more"
         crawler.unresolved(region, "undecided", reason, answer)
+    elif not len(answer):
+        reason = "the source says that there are more tuples than it shows, and shows none"
+        crawler.unresolved(region, "point", reason, answer)
     else:
         number = f"{answer.total}" if answer.total is not None else f"more than {len(answer)}"
         reason = f"{number} identical tuples, of which an answer has {len(answer)}"

@@ -46,6 +46,8 @@ class Shrink:
             await self._at_leaf(crawler, region, answer)
             return
         place = max(free, key=lambda each: self._length(region, each)) if self._takes_longest else free[0]
+        if crawler.ends_endless(region, answer, place):
+            return
         values = crawler.values(answer, place)
         ends = self._divide(space.extent(region, place), values)
         parts = [space.between(region, place, low, high) for low, high in ends]

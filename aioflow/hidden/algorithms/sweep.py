@@ -87,13 +87,13 @@ class Sweep:
         self._share = 1.0  # of the tuples of the region that lie in the first interval
         self._in_row = 0  # queries in a row that overflowed
         self._next: list[int] = []  # ends of intervals that an overflow asks for
+        self._overflowing: QueryAnswer | None = None  # the last one in a row
 
     async def step(self) -> None:
         """Ask for the next interval, and add the step after it."""
         space = self._crawler.space
         if self._budget.is_spent(self._k):
-            rest = space.between(self._region, self._place, self._low, self._high)
-            await self._shrink.visit(rest)
+            await self._fall_back()
             return
         end = self._choose_end()
         part = space.between(self._region, self._place, self._low, end)
@@ -103,11 +103,19 @@ class Sweep:
             await self._narrow(part, end, answer)
             return
         await self._crawler.resolved(part, answer)
-        self._in_row = 0
+        self._in_row, self._overflowing = 0, None
         self._budget.found += len(answer)
         if end != self._high and end is not None:
             self._learn(len(answer), end)
             self._go_on(end)
+
+    async def _fall_back(self) -> None:
+        """Leave the rest to the fallback. It is not asked if an interval of it has overflowed."""
+        rest = self._crawler.space.between(self._region, self._place, self._low, self._high)
+        if self._overflowing is None:
+            await self._shrink.visit(rest)
+        else:
+            await self._shrink.divide(rest, self._overflowing)
 
     @property
     def _k(self) -> int:
@@ -173,7 +181,7 @@ class Sweep:
             self._budget.found += len(answer)
             self._crawler.add(partial(self._at_value, part, answer))
             if end != self._high:
-                self._in_row = 0
+                self._in_row, self._overflowing = 0, None
                 self._low = end + 1
                 self._crawler.add(self.step)
             return
@@ -197,6 +205,7 @@ class Sweep:
             self._next = [high for high in reversed(ends) if high <= value]
         else:
             self._next = [value]
+        self._overflowing = None if answer.is_known else answer
         self._sample = values + [each for each in self._sample if each > last]
         self._crawler.add(self.step)
 

@@ -31,10 +31,12 @@ class TreeSearch:
         self._slices = slices
         self._at_leaf = at_leaf
         self._spent = dict.fromkeys(order, 0)
+        self._overflowing: set[Region] = set()  # slices, as regions in them overflow
 
     async def visit(self, region: Region) -> None:
         answer = await self._crawler.ask_unless_known(region)
         if answer.overflows:
+            self._overflowing.update(self._slices_around(region))
             await self.expand(region, answer)
         else:
             await self._crawler.resolved(region, answer)
@@ -45,6 +47,8 @@ class TreeSearch:
         if place is None:
             await self._at_leaf(self._crawler, region, answer)
             return
+        if self._crawler.ends_endless(region, answer, place):
+            return
         self._crawler.expand(place, lambda number: partial(self._child, region, place, number))
 
     async def _child(self, region: Region, place: int, number: int) -> None:
@@ -52,7 +56,7 @@ class TreeSearch:
         child = space.at(region, place, number)
         if self._slices != "never":
             part = space.at(self._root, place, number)
-            if part != child and self._is_cheaper_without(part, place):
+            if part != child and self._is_better_without(part, place):
                 await self.visit(child)
                 return
             found = crawler.known.overflowing(part, crawler.report.k) or await crawler.ask(part, keep=True)
@@ -65,8 +69,17 @@ class TreeSearch:
                 return
         await self.visit(child)
 
-    def _is_cheaper_without(self, part: Region, place: int) -> bool:
-        if self._slices != "frugal" or self._crawler.kept(part) is not None:
+    def _slices_around(self, region: Region) -> list[Region]:
+        """Return the slices that a region lies in. Where a slice is always asked first, none is needed."""
+        space = self._crawler.space
+        values = [(place, value) for place in self._order if isinstance(value := region[place], int)]
+        return [space.at(self._root, *each) for each in values] if self._slices == "frugal" else []
+
+    def _is_better_without(self, part: Region, place: int) -> bool:
+        """Return whether a region is asked without its slice."""
+        if part in self._overflowing or self._crawler.is_forgotten(part):
+            return True
+        if self._slices != "frugal" or self._crawler.slice_overflows(part) is not None:
             return False
         if self._spent[place] >= len(self._crawler.space.list_axis(place)):
             return False
