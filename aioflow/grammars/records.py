@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,7 @@ from aioflow.values.coercion import value_of
 _DEEPEST = 100
 _VALUES_AT_MOST = 1_000_000
 # The attribute of a record that is a text, as in lists of values.
-VALUE = "value"
+_VALUE = "value"
 
 ShapeKind: TypeAlias = Literal["text", "record", "list", "unknown"]
 
@@ -126,6 +126,8 @@ class GrammarRecords:
     list, or one record. If the rule returns a text and has one variable that collects, they are its values.
     """
 
+    TEXT_ATTRIBUTE: ClassVar[str] = _VALUE
+
     def __init__(self, grammar: Grammar, start: str | None = None, each: str | None = None) -> None:
         try:
             self.start = grammar.start_rule(start)
@@ -161,11 +163,16 @@ class GrammarRecords:
         return ValueShape("record", self.start)
 
     @property
+    def page_shape(self) -> ValueShape:
+        """The shape of the record of all variables of the start rule."""
+        return ValueShape("record", self.start)
+
+    @property
     def schema(self) -> Schema | None:
         """The attributes of the records; None if only the results tell."""
         if self.shape.kind == "record":
             return self.shapes.schema(self.shape.rule)
-        return None if self.shape.kind == "unknown" else Schema((VALUE,), (self.shape.type,))
+        return None if self.shape.kind == "unknown" else Schema((_VALUE,), (self.shape.type,))
 
     def values(self, parsed: ParsedSource) -> list[Any]:
         """Return the records of a source that was parsed."""
@@ -195,7 +202,7 @@ class ValueCarrier:
         shapes = self._shapes.members(shape.rule) if shape.kind == "record" else {}
         if isinstance(value, Mapping):
             return {name: self.carried(each, shapes.get(name, _UNKNOWN)) for name, each in value.items()}
-        return {VALUE: self.carried(value, shape)}
+        return {_VALUE: self.carried(value, shape)}
 
     def carried(self, value: Any, shape: ValueShape = _UNKNOWN, depth: int = 0) -> Value:
         """Return a value as relations carry it: lists and records embed."""
