@@ -25,6 +25,7 @@ from aioflow.values.coercion import row_of_mapping
 # Texts of this length are parsed on the event loop, if that takes no longer.
 _SHORT_CHARACTERS = 4096
 _LOOP_SECONDS = 0.02
+_LOOP_VALUES = 2000
 _SECONDS = Positive(30)
 # The parser should be the first to notice that its time is over, since it says where.
 _MORE_SECONDS = 10.0
@@ -148,7 +149,7 @@ class _Parsing:
             with suppress(ParseLimitError):
                 limits = ParseLimits(seconds=min(_LOOP_SECONDS, self._seconds))
                 parsed = self._grammar.parse(text, self._records.start, limits=limits)
-                return self._records.mappings(parsed)
+                return self._records.mappings(parsed, _LOOP_VALUES)
         return await self._context.in_process(
             _parsed_aside,
             self._text,

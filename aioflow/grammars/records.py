@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from aioflow.errors import AioflowError, InputError, SettingError, suggestion
+from aioflow.errors import InputError, SettingError, suggestion
 from aioflow.grammars.checking import items_within
+from aioflow.grammars.errors import ParseLimitError
 from aioflow.grammars.grammar import Grammar, ParsedSource
 from aioflow.grammars.script.syntax import Action, Conditional, Expression, Invocation, Loop, SetMember
 from aioflow.grammars.script.values import XmlElement
@@ -19,7 +20,8 @@ from aioflow.relation import Document, Relation, Row, Schema, Type, Value
 from aioflow.values.coercion import value_of
 
 _DEEPEST = 100
-_VALUES_AT_MOST = 1_000_000
+# Of one record: code can make values that contain others many times over.
+_VALUES_AT_MOST = 100_000
 # The attribute of a record that is a text, as in lists of values.
 _VALUE = "value"
 
@@ -184,17 +186,21 @@ class GrammarRecords:
             return found
         return [] if found is None else [found]
 
-    def mappings(self, parsed: ParsedSource) -> list[dict[str, Value]]:
-        """Return the records as mappings of values that relations carry."""
-        carrier = ValueCarrier(self.shapes)
+    def mappings(self, parsed: ParsedSource, values_at_most: int = _VALUES_AT_MOST) -> list[dict[str, Value]]:
+        """Return the records as mappings of values that relations carry.
+
+        A ParseLimitError is raised for a record with more values.
+        """
+        carrier = ValueCarrier(self.shapes, values_at_most)
         return [carrier.members(value, self.shape) for value in self.values(parsed)]
 
 
 class ValueCarrier:
-    """Makes values that relations carry of the values of one source."""
+    """Makes values that relations carry of the values of grammars; a ParseLimitError bounds their number."""
 
-    def __init__(self, shapes: RecordShapes) -> None:
+    def __init__(self, shapes: RecordShapes, values_at_most: int = _VALUES_AT_MOST) -> None:
         self._shapes = shapes
+        self._most = values_at_most
         self._count = 0
 
     def members(self, value: Any, shape: ValueShape = _UNKNOWN) -> dict[str, Value]:
@@ -206,16 +212,16 @@ class ValueCarrier:
 
     def carried(self, value: Any, shape: ValueShape = _UNKNOWN, depth: int = 0) -> Value:
         """Return a value as relations carry it: lists and records embed."""
+        self._count = self._count + 1 if depth else 0
         if isinstance(value, str):
             # An option that is not there binds an empty text.
             return None if not value and shape.kind in ("record", "list") else value
         if value is None or isinstance(value, bool | int | Decimal | float | date):
             return value
-        self._count += 1
         if depth > _DEEPEST:
-            raise AioflowError(f"the records are nested more than {_DEEPEST} levels deep")
-        if self._count > _VALUES_AT_MOST:
-            raise AioflowError(f"the records have more than {_VALUES_AT_MOST:,} values")
+            raise ParseLimitError(f"a record is nested more than {_DEEPEST} levels deep", 0)
+        if self._count > self._most:
+            raise ParseLimitError(f"a record has more than {self._most:,} values", 0)
         if isinstance(value, list | tuple):
             return self._relation(value, shape.element or _UNKNOWN, depth)
         if isinstance(value, Mapping):

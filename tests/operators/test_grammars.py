@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from aioflow import Engine, Result, Row, function, loads
+from aioflow import AioflowError, Engine, Result, Row, function, loads
 from aioflow import run as run_whole
 from aioflow.authoring.function import functions
 from aioflow.relation import Document, Relation, Schema
 from aioflow.runtime.session import MODES, Mode
-from aioflow.testing import run_plan
+from aioflow.testing import Script, run_plan
 
 DATES = """
 GRAMMAR dates
@@ -95,6 +95,33 @@ def test_outer_keeps_tuples_without_records_and_nulls_are_counted() -> None:
 def test_without_tuples_there_are_none() -> None:
     assert out(DATES, PARSE) == []
     assert out(PRICES, 'parse (rel, "text", "prices" : out)') == []
+
+
+@pytest.mark.parametrize("grammar", [DATES, PRICES])
+def test_an_empty_input_of_which_nothing_is_known(grammar: str) -> None:
+    name = "dates" if grammar is DATES else "prices"
+    statement = f'parse (rel, "text", "{name}" : found) project (found, "text" : out)'
+    assert list(run_plan(plan(grammar, statement, ""), rel=[]).outputs["out"]) == []
+
+
+def test_a_dead_input_makes_a_dead_output() -> None:
+    statements = f'null (source, source, source : rel, live) {PARSE} pack (out, "p" : result)'
+    text = plan(DATES, statements, "", "result").replace("INPUT: rel", "INPUT: source")
+    assert list(run_plan(text, source=[{"number": 1, "text": "4/7"}]).outputs["result"]) == []
+
+
+def test_an_input_that_fails() -> None:
+    source = Script({"number": 1, "text": "4/7"}).fail(OSError("gone"))
+    with pytest.raises(AioflowError, match="gone"):
+        run_plan(plan(DATES, PARSE), rel=source)
+
+
+def test_a_reader_that_has_enough_stops_the_parsing() -> None:
+    source = Script(*({"number": number, "text": "4/7"} for number in range(1000)))
+    statement = 'parse (rel, "text", "dates" : found) limit (found, 2 : out)'
+    result = run_plan(plan(DATES, statement), capacity_rows=2, rel=source)
+    assert len(result.outputs["out"]) == 2
+    assert source.closed
 
 
 def test_any_rule_begins_and_any_variable_has_the_records() -> None:
@@ -198,6 +225,23 @@ def test_a_text_that_is_too_much_says_where() -> None:
     (failed,) = result.outputs["failed"]
     assert "the parse takes longer than 0.5 seconds, at offset " in failed["error"]
     assert "in the rule 'a'" in failed["error"]
+
+
+def test_records_within_records_have_a_limit() -> None:
+    grammar = "GRAMMAR g { strict rule group : r is '(' inner=group()? ')' end }\n"
+    statement = 'parse (rel, "text", "g" : out) {START: "group"; ERRORS: failed}'
+    result = run(grammar, statement, "(" * 90 + ")" * 90, "(" * 500 + ")" * 500, outputs="out, failed")
+    assert [each["number"] for each in result.outputs["out"]] == [1]
+    (failed,) = result.outputs["failed"]
+    assert failed["error"] == "a record is nested more than 100 levels deep"
+
+
+def test_values_that_contain_themselves_are_a_failure() -> None:
+    doubled = "b = list(a, a); a = list(b, b); " * 30
+    grammar = f"GRAMMAR g {{ rule all : r is x=[0-9]+ do a = list(x, x); {doubled} end end }}\n"
+    statement = 'parse (rel, "text", "g" : out) {ERRORS: failed}'
+    (failed,) = run(grammar, statement, "1", outputs="out, failed").outputs["failed"]
+    assert failed["error"] == "a record has more than 100,000 values"
 
 
 def test_documents_are_texts_too() -> None:

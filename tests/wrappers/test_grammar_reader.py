@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from aioflow.testing import ScriptedSite, run_plan
 from aioflow.wrappers import resolve
 from aioflow.wrappers.readers.grammar import GrammarExtractor, GrammarReader
 from tests.cli.program import aioflow
+from tests.grammars.test_pages import FOLDER, KEYS, PAGES
 from tests.wrappers.feeding import Feed, embedded, field, mistake
 
 READER = GrammarReader()
@@ -142,6 +144,8 @@ def test_values_of_code_keep_their_types() -> None:
     )
     assert read(rules, "2.5 7", "n", "twice", "big") == [("2.5", Decimal("5.0"), False), ("7", 14, True)]
     assert types(feed(rules, "n", "twice")) == (Type.CHAR, None)
+    changed = rules.replace("b())* end", "b())* do for each in list { each.n = 1; } end end")
+    assert (types(feed(changed, "n")), read(changed, "2.5", "n")) == ((None,), [(1,)])
 
 
 def test_paging_and_empty_look_at_variables_of_the_page() -> None:
@@ -190,6 +194,24 @@ def test_pieces_of_any_size_give_the_same_rows(sizes: list[int]) -> None:
     assert goods.read(PAGE, sizes=sizes) == [("MP10", 399.5), ("MP22", 199)]
 
 
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("size", [500, 70_000])
+def test_real_pages_give_every_record_while_they_arrive(name: str, size: int) -> None:
+    count, expression = PAGES[name]
+    key = KEYS[name]
+    rules = (FOLDER / name).with_suffix(".jedi").read_text()
+    body = (FOLDER / name).read_bytes()
+    charset = "latin-1" if name == "pgnews_1998_11.txt" else "utf-8"
+    read = feed(rules, field("key", key, "first", "raw"), charset=charset)
+    assert read.extractor.is_incremental
+    pieces = read.arriving(*(body[place : place + size] for place in range(0, len(body), size)))
+    rows = [row for piece in pieces for row in piece]
+    assert [key for (key,) in rows] == re.findall(expression, body.decode(charset).replace("\r\n", "\n"))
+    assert len(rows) == count
+    if size == 500:
+        assert len(pieces[-1]) <= 1
+
+
 def test_line_ends_are_those_of_unix_and_charsets_are_heeded() -> None:
     page = "1:00 a\r\n2:00 é\r3:00 c\n".encode("latin-1")
     assert feed(LINES, "text", charset="latin-1").read(page, sizes=[7, 1]) == [("a",), ("é",), ("c",)]
@@ -216,6 +238,12 @@ def test_a_limit_is_refused_with_the_rule_and_the_offset() -> None:
     refusal = feed(many, "x", solutions=50).refusal("x" * 5000)
     assert refusal.startswith("more than 50 interpretations are alive at once, at offset ")
     assert refusal.endswith("in the rule 'a'")
+
+
+def test_values_that_contain_themselves_are_refused() -> None:
+    doubled = "b = list(a, a); a = list(b, b); " * 30
+    rules = f"rule a : list is (list += b())* end rule b : r is x=[0-9]+ do a = list(x, x); {doubled} end end"
+    assert feed(rules, "a").refusal("1") == "a record has more than 100,000 values"
 
 
 @pytest.mark.parametrize("page", ["", "x" * 300_000, "<b>" * 100_000, "\0" * 1000, "<b>MP" + "1" * 200_000])

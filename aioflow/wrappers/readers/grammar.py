@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import IncrementalNewlineDecoder
 from typing import Any, ClassVar, NoReturn
 
-from aioflow.errors import AioflowError, SettingError, suggestion
+from aioflow.errors import SettingError, suggestion
 from aioflow.grammars import (
     GrammarError,
     GrammarRecords,
@@ -22,6 +22,7 @@ from aioflow.grammars import (
     ParseLimits,
     ParseStream,
     RuleMatch,
+    SettledRecord,
     ValueCarrier,
     ValueShape,
 )
@@ -284,10 +285,12 @@ class GrammarReading(PieceReading[VariablePath]):
             self._parts.append(text)
             return []
         try:
-            settled = self._parse().feed(text)
-        except AioflowError as error:
+            return self._settled(self._parse().feed(text))
+        except ParseError as error:
             _fail(error)
-        return self._rows([each.value for each in settled if each.variable == self._records.variable])
+
+    def _settled(self, records: Iterable[SettledRecord]) -> list[Row]:
+        return self._rows([each.value for each in records if each.variable == self._records.variable])
 
     def _parse(self) -> ParseStream:
         """Return the parse of a page that is read as it comes."""
@@ -303,28 +306,24 @@ class GrammarReading(PieceReading[VariablePath]):
             if self._read_by.is_incremental:
                 stream = self._parse()
                 stream.finish()
-                settled = stream.last_records()
-                items = [each.value for each in settled if each.variable == self._records.variable]
-            else:
-                text = "".join(self._parts)
-                parsed = self._grammar.parse(text, self._records.start, limits=self._read_by.limits)
-                items, self._root = self._records.values(parsed), parsed.variables
-                self._know_page(self._root)
-                self._find_next(self._root)
-        except AioflowError as error:
+                return self._settled(stream.last_records())
+            text = "".join(self._parts)
+            parsed = self._grammar.parse(text, self._records.start, limits=self._read_by.limits)
+            self._root = parsed.variables
+            self._know_page(self._root)
+            self._find_next(self._root)
+            return self._rows(self._records.values(parsed))
+        except ParseError as error:
             _fail(error)
-        return self._rows(items)
 
     def _shows(self, proof: VariablePath) -> bool:
         return bool(proof.every(self._root))
 
 
-def _fail(error: AioflowError) -> NoReturn:
+def _fail(error: ParseError) -> NoReturn:
     """Have a page read elsewhere that takes too long on the event loop; no other can be read."""
     if isinstance(error, ParseLimitError) and is_limited():
         raise HeavyPageError from None
-    if not isinstance(error, ParseError):
-        raise error
     raise BadPageError(error.message) from None
 
 
@@ -429,8 +428,8 @@ def _explained(extractor: GrammarExtractor, head: PageHead, body: bytes) -> Iter
     records = extractor.records
     try:
         parsed = extractor.grammar.parse(text, records.start, limits=extractor.limits, traces=True)
+        origins = _Origins(extractor, text, parsed)
+        items = origins.items(records.values(parsed), records.variable)
+        yield from explained(extractor.compiled.layout, Page(head), origins, origins.root, items)
     except ParseError as error:
         raise unreadable(head, BadPageError(error.message)) from None
-    origins = _Origins(extractor, text, parsed)
-    items = origins.items(records.values(parsed), records.variable)
-    yield from explained(extractor.compiled.layout, Page(head), origins, origins.root, items)
