@@ -143,6 +143,11 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
         find_grammar("g", loads(PLAN))
 
 
+def test_a_mistake_that_takes_the_closing_brace_along_is_found_itself() -> None:
+    (found, *_) = mistakes_in("GRAMMAR g { rule a is 'x end }\n" + PLAN)
+    assert found.startswith("bad.plan:1:23: the literal that begins here has no end on its line")
+
+
 # --- files of rules -----------------------------------------------------------------------------
 
 

@@ -150,7 +150,7 @@ def test_records_in_records_are_embedded() -> None:
         ("B", None, [("7",)]),
         ("C", None, []),
     ]
-    assert rows[1][4].schema.names == ("code",)
+    assert {row[4].schema.names for row in rows} == {("code",)}
 
 
 def test_attributes_that_only_results_tell_come_with_the_first() -> None:
@@ -163,6 +163,11 @@ def test_attributes_that_only_results_tell_come_with_the_first() -> None:
         {"number": 2, "text": "1.5 kg 2 g", "name": "g", "price": 4},
         {"number": 3, "text": "3 t", "name": "t", "price": 6},
     ]
+
+
+def test_outer_keeps_tuples_if_no_result_tells_attributes() -> None:
+    rows = run(PRICES, 'parse (rel, "text", "prices" : out) {OUTER}', "none", "nothing").outputs["out"]
+    assert [(each["number"], each["text"]) for each in rows] == [(1, "none"), (2, "nothing")]
 
 
 def test_a_text_that_no_interpretation_covers_is_a_failure_of_its_tuple() -> None:

@@ -214,7 +214,8 @@ def test_real_pages_give_every_record_while_they_arrive(name: str, size: int) ->
 
 def test_line_ends_are_those_of_unix_and_charsets_are_heeded() -> None:
     page = "1:00 a\r\n2:00 é\r3:00 c\n".encode("latin-1")
-    assert feed(LINES, "text", charset="latin-1").read(page, sizes=[7, 1]) == [("a",), ("é",), ("c",)]
+    read = feed(LINES, "text", charset="latin-1")
+    assert read.read(page, sizes=[7, 1], content_type="text/plain") == [("a",), ("é",), ("c",)]
 
 
 # --- pages that cannot be read --------------------------------------------------------------------
