@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aioflow import Engine, PlanError, SettingError, function, load, loads
 from aioflow.authoring.function import functions
@@ -146,6 +149,16 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
 def test_a_mistake_that_takes_the_closing_brace_along_is_found_itself() -> None:
     (found, *_) = mistakes_in("GRAMMAR g { rule a is 'x end }\n" + PLAN)
     assert found.startswith("bad.plan:1:23: the literal that begins here has no end on its line")
+
+
+@given(st.integers(0, len(TRICKY)), st.integers(0, 40), st.text("'\"{}[]/*#;.$\\\n doend", max_size=6))
+def test_damaged_grammars_are_refused_or_formatted_once(place: int, length: int, added: str) -> None:
+    text = TRICKY[:place] + added + TRICKY[place + length :] + PLAN
+    with suppress(PlanError):
+        loads(text)
+    with suppress(PlanError):
+        formatted = format_text(text)
+        assert format_text(formatted) == formatted
 
 
 # --- files of rules -----------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from aioflow.relation import Row, Type
 from aioflow.source import Source
 from aioflow.testing import ScriptedSite, run_plan
 from aioflow.wrappers import resolve
+from aioflow.wrappers.language import parse_wrapper
+from aioflow.wrappers.language.printing import print_wrapper
 from aioflow.wrappers.readers.grammar import GrammarExtractor, GrammarReader
 from tests.cli.program import aioflow
 from tests.grammars.test_pages import FOLDER, KEYS, PAGES
@@ -336,6 +338,15 @@ def test_mistakes_of_read_have_their_places(read: str, expected: str) -> None:
 def test_a_wrong_field_has_its_place_in_the_plan() -> None:
     (found,) = mistakes(plan("grammar article-list", 'code: char; price: "prise" number'))
     assert found == "p.plan:16:23: the rule 'article' has no variable 'prise'; did you mean 'price'?"
+
+
+def test_the_text_of_a_wrapper_can_be_written_again() -> None:
+    reading = "READ: grammar article-list start Goods seconds 3.5 solutions 100"
+    body = f'GET: "https://a.example/"\n{reading}\nx: "a.b"'
+    text = parse_wrapper("w", "", body)
+    written = print_wrapper(text)
+    assert f"  {reading}\n" in written
+    assert parse_wrapper("w", "", written.partition("{")[2].rpartition("}")[0]) == text
 
 
 def test_like_brings_the_grammar() -> None:
