@@ -10,6 +10,7 @@ FAMILIES = {
     "email": ("email",),
     "files": ("read", "write"),
     "functions": ("aggregate", "apply"),
+    "grammars": ("parse",),
     "hidden": ("crawl_hidden",),
     "nesting": ("format", "pack", "unpack"),
     "notifications": ("notify", "phone"),

@@ -76,14 +76,19 @@ async def _nothing(web: Web) -> None:
     """A wrapper that finds nothing."""
 
 
-# A form that examples name.
-FORM = """
+# A form and a grammar that examples name.
+ITEMS = """
 WRAPPER find-houses (city optional, min-price optional, max-price optional)
 {
   GET: "https://homes.example/{?city,min-price,max-price}"
   price: ".price" number
 }
 HIDDEN houses { QUERY: find-houses; price: range }
+GRAMMAR dates
+{
+  rule date : record is month=[0-9]+ '/' day=[0-9]+ end
+  rule all is (.+ | list += date())+ end
+}
 """
 
 
@@ -94,7 +99,7 @@ def test_examples_of_operators_have_no_mistakes() -> None:
     for name in ("search", "detail"):
         wrapper(name=name, returns="title char")(_nothing)
     wrong = {
-        f"{operator.name}: {example}": mistakes_in(example, FORM)
+        f"{operator.name}: {example}": mistakes_in(example, ITEMS)
         for operator in library()
         for example in operator.examples
     }

@@ -92,6 +92,7 @@ DOORS = ("__init__", "__main__")
 OPERATORS_MAY_IMPORT = (
     "aioflow",
     "aioflow.expressions",
+    "aioflow.grammars",
     "aioflow.hidden",
     "aioflow.messages",
     "aioflow.service",

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from aioflow.grammars.checking import RuleVariable
     from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
     from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile, compile_part
+    from aioflow.grammars.items import GrammarName, GrammarText, find_grammar
     from aioflow.grammars.limits import ParseLimits
+    from aioflow.grammars.records import GrammarRecords, ValueCarrier, ValueShape
     from aioflow.grammars.replay import BoundSpan, RuleMatch, SettledRecord
     from aioflow.grammars.script.values import XmlElement
     from aioflow.grammars.tokens import end_of_rules
@@ -22,6 +24,9 @@ __all__ = [
     "BoundSpan",
     "Grammar",
     "GrammarError",
+    "GrammarName",
+    "GrammarRecords",
+    "GrammarText",
     "Interpretation",
     "ParseError",
     "ParseLimitError",
@@ -33,10 +38,13 @@ __all__ = [
     "RuleVariable",
     "ScriptError",
     "SettledRecord",
+    "ValueCarrier",
+    "ValueShape",
     "XmlElement",
     "compile",
     "compile_part",
     "end_of_rules",
+    "find_grammar",
     "interpretations",
     "parting",
 ]
@@ -48,7 +56,9 @@ __getattr__, __dir__ = lazy_exports(
         "checking": ("RuleVariable",),
         "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
         "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile", "compile_part"),
+        "items": ("GrammarName", "GrammarText", "find_grammar"),
         "limits": ("ParseLimits",),
+        "records": ("GrammarRecords", "ValueCarrier", "ValueShape"),
         "replay": ("BoundSpan", "RuleMatch", "SettledRecord"),
         "script.values": ("XmlElement",),
         "tokens": ("end_of_rules",),

@@ -14,6 +14,9 @@ class GrammarError(AioflowError):
         self.errors = tuple(errors)
         super().__init__("\n".join(str(each) for each in self.errors))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.errors,)
+
 
 class ParseError(AioflowError):
     """No interpretation covers the source; `offset` is the furthest position that any of them reached."""
@@ -23,6 +26,9 @@ class ParseError(AioflowError):
         self.message = message
         self.offset = offset
         self.rule = rule
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.offset, self.rule)
 
 
 class ParseLimitError(ParseError):
@@ -36,3 +42,6 @@ class ScriptError(ParseError):
         super().__init__(message, offset, rule)
         self.line = line
         self.column = column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.offset, self.rule, self.line, self.column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
 import msgspec
@@ -46,12 +47,14 @@ class ItemKind(msgspec.Struct, frozen=True):
 
     `parse` raises SettingError (its `offset` counts in the body, or in the header when its `setting`
     is "header") or PlanError for what is wrong. `end_of_body` is for bodies in which braces, quotes or
-    comments mean something of their own.
+    comments mean something of their own. A file whose name ends with `suffix` is the body of one item, which
+    has the name of the file.
     """
 
     keyword: str
     parse: ParseItem
     end_of_body: EndOfBody = end_of_body
+    suffix: str = ""
 
 
 class ItemKinds:
@@ -80,6 +83,14 @@ class ItemKinds:
     def keywords(self) -> list[str]:
         """Return all keywords, those of installed packages included."""
         return sorted({*self._kinds, *(name.upper() for name in _installed())})
+
+    def of_file(self, name: str) -> ItemKind | None:
+        """Return the kind of item whose body a file of that name is, if it is one."""
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix in ("", ".plan"):
+            return None
+        kinds = (self.get(keyword) for keyword in self.keywords())
+        return next((kind for kind in kinds if kind is not None and kind.suffix == suffix), None)
 
     def _load(self, keyword: str) -> None:
         for name, load in _installed().items():

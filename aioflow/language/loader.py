@@ -137,7 +137,7 @@ def read_plan_file(path: str | os.PathLike[str]) -> bytes:
             raise InputError(f"{file} is a folder, not a plan file{_hint(file)}")
         return _read(file)
     except FileNotFoundError:
-        near = _near(file.name, _plan_files(file.parent))
+        near = _near(file.name, _plan_files(file.parent, _suffix(file.name)))
         raise InputError(f"there is no file {file}{near}") from None
     except PermissionError:
         raise InputError(f"there is no permission to read {file}") from None
@@ -157,17 +157,22 @@ def _read(file: Path) -> bytes:
         return stream.read(SIZE_AT_MOST + 1)
 
 
-def _plan_files(folder: Path) -> list[str]:
+def _suffix(name: str) -> str:
+    """Return how the names of files end that may have been meant by a name."""
+    return SUFFIX if item_kinds.of_file(name) is None else Path(name).suffix
+
+
+def _plan_files(folder: Path, suffix: str = SUFFIX) -> list[str]:
     try:
-        return sorted(entry.name for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file())
+        return sorted(entry.name for entry in folder.iterdir() if entry.suffix == suffix and entry.is_file())
     except OSError:
         return []
 
 
 def _near(name: str, files: Iterable[str]) -> str:
     """Return a hint at a file with a name like this one; the common suffix does not count."""
-    by_stem = {file.removesuffix(SUFFIX).lower(): file for file in files}
-    near = get_close_matches(name.removesuffix(SUFFIX).lower(), by_stem, n=1)
+    by_stem = {Path(file).stem.lower(): file for file in files}
+    near = get_close_matches(name.removesuffix(_suffix(name)).lower(), by_stem, n=1)
     return f"; did you mean {by_stem[near[0]]!r}?" if near else ""
 
 
@@ -323,7 +328,7 @@ class _Loader:
         words = ["beside this file"] if beside is not None else []
         words += ["in the folders of [plans] path"] if len(places) > 2 else []
         where = " or ".join(filter(None, [", ".join(words), "in the library"]))
-        known = (file for place in places for file in _plan_files(place.folder / folder))
+        known = (file for place in places for file in _plan_files(place.folder / folder, _suffix(name)))
         return f"there is no file {path!r} {where}{self._near(name, known)}"
 
     def _near(self, name: str, files: Iterable[str]) -> str:

@@ -7,10 +7,11 @@ Comments and blank lines are assigned to the line that stands next to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from aioflow.errors import Diagnostic, PlanError, SettingError, suggestion
-from aioflow.language.kinds import item_kinds
+from aioflow.language.kinds import ItemKind, item_kinds
 from aioflow.language.lalr import (
     AttributeParts,
     Clause,
@@ -34,6 +35,7 @@ from aioflow.plan import (
     Use,
     Variable,
     Word,
+    is_word,
 )
 from aioflow.relation import Schema, Type
 from aioflow.source import Source, Span
@@ -382,6 +384,9 @@ def parse(text: str | bytes, name: str = "<plan>") -> PlanFile:
 
 def read_text(text: str | bytes, name: str, *, contents: bool = True) -> tuple[PlanFile, list[Diagnostic]]:
     """Return the readable part of a text, and its mistakes; without `contents` other items are not parsed."""
+    kind = item_kinds.of_file(name)
+    if kind is not None:
+        return _read_item_file(kind, text, name)
     source, mistakes = open_source(text, name)
     cursor = Cursor(source, mistakes.add)
     cut = ItemSplitter(cursor, mistakes).read()
@@ -389,6 +394,39 @@ def read_text(text: str | bytes, name: str, *, contents: bool = True) -> tuple[P
     notes = NotesByPlace(source, cursor.all_comments(), stretches)
     entries = tuple(_make(pieces, notes, mistakes, contents) for pieces in cut)
     return PlanFile(entries, source, notes.closing), mistakes.diagnostics()
+
+
+def _read_item_file(kind: ItemKind, text: str | bytes, name: str) -> tuple[PlanFile, list[Diagnostic]]:
+    """Return the item that a whole file is the body of."""
+    source, mistakes = open_source(text, name)
+    stem = PurePath(name).stem
+    if not is_word(stem):
+        message = (
+            f"the name of this file cannot name a {kind.keyword}: names are letters, digits, '_' and '-'"
+        )
+        mistakes.add(message, 0)
+    header, body = Span(source, 0, 0), Span(source, 0, len(source.text))
+    content: object = None
+    try:
+        content = kind.parse(stem, "", source.text, header, body)
+    except PlanError as error:
+        mistakes.include(error.diagnostics)
+    except SettingError as error:
+        mistakes.include(
+            (Diagnostic(error.message, body if error.offset is None else body.at(error.offset)),)
+        )
+    # The name stands nowhere in the file; a message about it shows its beginning.
+    item = Item(
+        kind.keyword,
+        stem,
+        body=source.text,
+        content=content,
+        span=body,
+        name_span=header,
+        header_span=header,
+        body_span=body,
+    )
+    return PlanFile((item,), source), mistakes.diagnostics()
 
 
 def _make(pieces: Pieces, notes: NotesByPlace, mistakes: Mistakes, contents: bool) -> Plan | Item | Use:

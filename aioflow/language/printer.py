@@ -13,7 +13,7 @@ from aioflow.errors import InputError, PlanError
 from aioflow.language.kinds import end_of_body, item_kinds
 from aioflow.language.literals import write_constant
 from aioflow.language.parser import OWN_CLAUSES, read_text
-from aioflow.language.scanner import CONSTANT, END, Scanner
+from aioflow.language.scanner import CONSTANT, END, Scanner, open_source
 from aioflow.language.splitter import HEADER
 from aioflow.plan import (
     InputDeclaration,
@@ -125,7 +125,15 @@ def print_file(plan_file: PlanFile) -> str:
 
 
 def format_text(text: str | bytes, name: str = "<plan>") -> str:
-    """A text in its canonical layout, with all its comments; a PlanError when it has mistakes."""
+    """A text in its canonical layout, with all its comments; a PlanError when it has mistakes.
+
+    A file that is the body of one item stays as it is.
+    """
+    if item_kinds.of_file(name) is not None:
+        source, mistakes = open_source(text, name)
+        if mistakes:
+            raise PlanError(mistakes.diagnostics())
+        return source.text
     plan_file, diagnostics = read_text(text, name, contents=False)
     if diagnostics:
         raise PlanError(diagnostics)

@@ -18,11 +18,13 @@ from aioflow.source import Span
 from aioflow.wrappers.definition import Extraction, Field
 from aioflow.wrappers.inheritance import (
     BODIES,
+    GRAMMAR_READER,
     LIKE_AT_MOST,
     MergedWrapper,
     extraction_of,
     like_chain,
     merge,
+    options_of,
     request_of,
 )
 from aioflow.wrappers.language import WrapperText
@@ -99,7 +101,26 @@ def check_reading(merged: MergedWrapper, findings: WrapperFindings) -> None:
     except AioflowError as error:
         findings.add(str(error), choice.span if choice else None)
         return
+    if extraction.reader == GRAMMAR_READER and not _finds_grammar(merged, extraction, findings):
+        return
     _ReaderCheck(chosen, extraction, choice or ReaderChoice(extraction.reader), findings).run()
+
+
+def _finds_grammar(merged: MergedWrapper, extraction: Extraction, findings: WrapperFindings) -> bool:
+    """Return whether there are the grammar and the rule of READ; mistakes of a grammar are reported there."""
+    from aioflow.grammars import GrammarError, GrammarRecords, find_grammar
+
+    choice: ReaderChoice = merged.value("READ")
+    spans = {option.name: option.span for option in choice.options}
+    try:
+        text = find_grammar(options_of(choice)["name"], merged.program)
+        GrammarRecords(text.grammar(), extraction.options.get("start"))
+    except SettingError as error:
+        findings.add(error.message, spans.get(error.setting or "name") or spans["name"])
+        return False
+    except GrammarError:
+        return False
+    return True
 
 
 def _check_paging(merged: MergedWrapper, findings: WrapperFindings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
@@ -26,6 +27,7 @@ from aioflow.wrappers.language import WrapperText, parse_wrapper
 from aioflow.wrappers.language.wrapper_text import Directive, PagingText, ReaderChoice, Removal, RequestLine
 
 DEFAULT_READER = "html"
+GRAMMAR_READER = "grammar"
 MOST_PAGES = 1000
 LIKE_AT_MOST = 20
 BODIES = ("FORM", "JSON", "BODY")
@@ -79,6 +81,7 @@ class MergedWrapper(msgspec.Struct, frozen=True):
     inputs: tuple[WrapperInput, ...]
     directives: Mapping[str, Directive]
     fields: tuple[Field, ...]
+    program: Program
 
     def value(self, name: str) -> Any:
         directive = self.directives.get(name)
@@ -114,7 +117,7 @@ def merge(text: WrapperText, program: Program) -> MergedWrapper:
             else:
                 fields[field.name] = field
     said = {name: directive for name, directive in directives.items() if directive.value is not None}
-    return MergedWrapper(text, inputs, said, tuple(fields.values()))
+    return MergedWrapper(text, inputs, said, tuple(fields.values()), program)
 
 
 def _take_over(directives: dict[str, Directive], text: WrapperText) -> None:
@@ -178,7 +181,7 @@ def extraction_of(merged: MergedWrapper) -> Extraction:
     proofs = _proofs(merged.directives.get("EMPTY"))
     return Extraction(
         choice.name,
-        options_of(choice),
+        _options_in(choice, merged.program),
         each.value if each else None,
         merged.fields,
         paging.found if paging else None,
@@ -196,6 +199,17 @@ def _proofs(given: Directive | None) -> list[tuple[str, Span | None]]:
         return []
     signs = zip_longest(given.value, given.spans[: len(given.value)])
     return [(sign, span) for sign, span in signs if isinstance(sign, str)]
+
+
+def _options_in(choice: ReaderChoice, program: Program) -> dict[str, Any]:
+    """Return the options of a reader; that of grammars gets the grammar in place of its name."""
+    options = options_of(choice)
+    if choice.name == GRAMMAR_READER:
+        from aioflow.grammars import find_grammar
+
+        with suppress(SettingError):  # reported where the wrapper is checked
+            options["name"] = find_grammar(options.get("name"), program)
+    return options
 
 
 def options_of(choice: ReaderChoice) -> dict[str, Any]:

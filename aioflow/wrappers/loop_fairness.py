@@ -50,6 +50,11 @@ def on_the_loop() -> Iterator[None]:
         _state.until = None
 
 
+def is_limited() -> bool:
+    """Return whether a page is being read on the event loop."""
+    return _state.until is not None
+
+
 def check() -> None:
     """Look whether the time is over."""
     if _state.until is None:

@@ -1,8 +1,19 @@
 """Mistakes in grammars: all at once, each with its place, a caret and a suggestion."""
 
+import pickle
+
 import pytest
 
-from aioflow.grammars import Grammar, GrammarError, RuleVariable, compile, compile_part, end_of_rules
+from aioflow.grammars import (
+    Grammar,
+    GrammarError,
+    ParseError,
+    RuleVariable,
+    ScriptError,
+    compile,
+    compile_part,
+    end_of_rules,
+)
 from aioflow.source import Source
 
 
@@ -178,3 +189,17 @@ def test_a_grammar_within_a_longer_text_has_its_mistakes_there() -> None:
     grammar = compile_part(Source("dates.plan", whole), start, whole.rindex("}"))
     assert grammar.parse("ab}{", "dates").output == "}\n"
     assert end_of_rules(PLAN[:end], start) == -1
+
+
+FAILING = "rule a is 'y' do x = 1 / 0; end end"
+
+
+@pytest.mark.parametrize(
+    ("grammar", "error"),
+    [("rule a is b() end", GrammarError), ("strict rule a is 'x' end", ParseError), (FAILING, ScriptError)],
+)
+def test_errors_can_be_sent_from_one_process_to_another(grammar: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        compile(grammar).parse("y")
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert (type(sent), str(sent), vars(sent)) == (error, str(caught.value), vars(caught.value))

@@ -110,7 +110,7 @@ EVERYTHING = r'''
 use 'lib/more.plan' // one
 USE """other.plan"""   # two
 
-Grammar line { a "}" # }
+Recipe line { a "}" # }
   b '{' }
 
 plan Every_thing-1 // name

@@ -104,7 +104,7 @@ plans = st.builds(
     _with_depth, bare_plans, st.one_of(st.none(), st.tuples(st.integers(min_value=1), st.booleans()))
 )
 
-item_kinds = st.sampled_from(["RECIPE", "GRAMMAR", "THING"])
+item_kinds = st.sampled_from(["RECIPE", "NOTES", "THING"])
 item_headers = st.sampled_from(["", "(a, b)", "(x) LIKE search", "(a,\n b)"])
 item_bodies = st.sampled_from(["", "a: b", 'GET: "{x}"\n  EACH: "}"', "# }\na { b }", "x\n\n    y"])
 items = st.builds(Item, item_kinds, words, item_headers, item_bodies)

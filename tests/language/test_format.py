@@ -175,8 +175,8 @@ PLAN p
 
 def test_bodies_of_other_items_stay_as_they_are() -> None:
     assert_formatted(
-        "grammar G :x { one [a-z]\n        two   three  \n\n  'four }' }",
-        "GRAMMAR G :x\n{\n  one [a-z]\n        two   three  \n\n  'four }'\n}\n",
+        "recipe G :x { one [a-z]\n        two   three  \n\n  'four }' }",
+        "RECIPE G :x\n{\n  one [a-z]\n        two   three  \n\n  'four }'\n}\n",
     )
     with_comment = "WRAPPER w (a, # one\n  b)  # two\n{\n  # three\n}\n"
     assert format_text(with_comment) == with_comment

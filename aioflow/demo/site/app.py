@@ -32,7 +32,7 @@ from aioflow.demo.site.house_pages import (
 )
 from aioflow.demo.site.houses import STANDARD_SEARCH, Catalogue, House, Search
 from aioflow.demo.site.limited import LimitedSources
-from aioflow.demo.site.markup import Markup
+from aioflow.demo.site.markup import Markup, file_text
 from aioflow.demo.site.pictures import front
 from aioflow.demo.site.requests import Fates, RequestLog, Switches
 
@@ -78,6 +78,8 @@ class SiteApp:
             ("/yahoo/neighborhoods", self._neighborhood),
             ("/crime", self._crime),
             (r"/farm/{page:\d+}", self._farm),
+            ("/goods/palmtops.html", self._palmtops),
+            ("/goods/price_list.txt", self._price_list),
             *LimitedSources(self.switches.seed).routes(),
             ("/{rest:.*}", self._nothing),
         ):
@@ -227,6 +229,12 @@ class SiteApp:
         if page >= PAGES:
             return await self._nothing(request)
         return _html(request, farm_page(page, self.switches.seed))
+
+    async def _palmtops(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=file_text("palmtops.html"), content_type="text/html")
+
+    async def _price_list(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=file_text("price_list.txt"))
 
     async def _nothing(self, request: web.Request) -> web.StreamResponse:
         body = Markup('<main class="wrap none"><h1>No such page</h1><p>It may have been sold.</p></main>')

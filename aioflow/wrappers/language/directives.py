@@ -315,6 +315,8 @@ class DirectiveReader:
 
     def _reader(self, line: Line) -> ReaderChoice:
         name = line.word("a reader such as html or json")
+        if name.text.lower() == "grammar":
+            return ReaderChoice("grammar", self._grammar_options(line), name.span)
         options: list[ReaderOption] = []
         while not line.at_end:
             word = line.word("an option of the reader")
@@ -323,6 +325,20 @@ class DirectiveReader:
                 arguments = (_SWITCH[line.take().text.lower()],)
             options.append(ReaderOption(word.text.lower(), arguments, word.span))
         return ReaderChoice(name.text.lower(), tuple(options), name.span)
+
+    def _grammar_options(self, line: Line) -> tuple[ReaderOption, ...]:
+        """`goods start list`: names of grammars and rules stand without quotes, and their case counts."""
+        token = line.name("the name of a GRAMMAR item")
+        options = [ReaderOption("name", (name_of(token),), token.span)]
+        while not line.at_end:
+            word = line.word("start and a rule, seconds or solutions and a number")
+            if word.text.lower() == "start":
+                token = line.name("the rule to begin with")
+                options.append(ReaderOption("start", (name_of(token),), token.span))
+            else:
+                arguments = values_of(line.scalars())
+                options.append(ReaderOption(word.text.lower(), arguments, word.span))
+        return tuple(options)
 
     def _charset(self, line: Line) -> str:
         token = line.text("a character set in quotes")

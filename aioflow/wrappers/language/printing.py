@@ -134,6 +134,9 @@ def _auth(value: tuple[str, ...]) -> str:
 def _reader(choice: ReaderChoice) -> str:
     words = [choice.name]
     for option in choice.options:
+        if choice.name == "grammar" and option.name in ("name", "start"):
+            words += [*(["start"] if option.name == "start" else []), _part_name(str(option.arguments[0]))]
+            continue
         words += [option.name, *map(write_constant, option.arguments)]
     return " ".join(words)
 
