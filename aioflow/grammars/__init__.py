@@ -11,6 +11,7 @@ from aioflow.exports import lazy_exports
 if TYPE_CHECKING:
     from aioflow.grammars.alternatives import Interpretation, Parting, interpretations, parting
     from aioflow.grammars.checking import RuleVariable
+    from aioflow.grammars.debug_page import debug_page
     from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
     from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile, compile_part
     from aioflow.grammars.limits import ParseLimits
@@ -36,6 +37,7 @@ __all__ = [
     "XmlElement",
     "compile",
     "compile_part",
+    "debug_page",
     "end_of_rules",
     "interpretations",
     "parting",
@@ -46,6 +48,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "alternatives": ("Interpretation", "Parting", "interpretations", "parting"),
         "checking": ("RuleVariable",),
+        "debug_page": ("debug_page",),
         "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
         "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile", "compile_part"),
         "limits": ("ParseLimits",),

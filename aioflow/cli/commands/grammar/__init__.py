@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from aioflow.cli.commands.grammar.debug import grammar_debug
 from aioflow.cli.commands.grammar.test import grammar_test
 
 grammar = typer.Typer(
@@ -12,3 +13,4 @@ grammar = typer.Typer(
     rich_markup_mode=None,
 )
 grammar.command("test")(grammar_test)
+grammar.command("debug")(grammar_debug)
