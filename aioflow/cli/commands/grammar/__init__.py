@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from aioflow.cli.commands.grammar.debug import grammar_debug
+from aioflow.cli.commands.grammar.explain import grammar_explain
 from aioflow.cli.commands.grammar.test import grammar_test
 
 grammar = typer.Typer(
@@ -14,3 +15,4 @@ grammar = typer.Typer(
 )
 grammar.command("test")(grammar_test)
 grammar.command("debug")(grammar_debug)
+grammar.command("explain")(grammar_explain)

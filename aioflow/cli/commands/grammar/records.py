@@ -11,6 +11,7 @@ from typing import Any
 from aioflow.cli.output.formats import JSON_LINES, TABLE, Presentation, present
 from aioflow.grammars import ParsedSource, XmlElement
 from aioflow.relation import Record, Schema, Value
+from aioflow.values.cells import json_names, json_object
 from aioflow.values.coercion import value_of
 
 
@@ -48,6 +49,11 @@ class ShownRecords:
 
     def end(self) -> None:
         _write(self._shown.end())
+
+
+def plain_json(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON."""
+    return json_object(json_names(list(record)), tuple(_value(each) for each in record.values()))
 
 
 def _write(data: bytes) -> None:
