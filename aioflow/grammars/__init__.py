@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aioflow.grammars.debug_page import debug_page
     from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
     from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile, compile_part
+    from aioflow.grammars.learning import LearnedGrammar, learn
     from aioflow.grammars.limits import ParseLimits
     from aioflow.grammars.replay import BoundSpan, RuleMatch, SettledRecord
     from aioflow.grammars.script.values import XmlElement
@@ -24,6 +25,7 @@ __all__ = [
     "Grammar",
     "GrammarError",
     "Interpretation",
+    "LearnedGrammar",
     "ParseError",
     "ParseLimitError",
     "ParseLimits",
@@ -40,6 +42,7 @@ __all__ = [
     "debug_page",
     "end_of_rules",
     "interpretations",
+    "learn",
     "parting",
 ]
 
@@ -51,6 +54,7 @@ __getattr__, __dir__ = lazy_exports(
         "debug_page": ("debug_page",),
         "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
         "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile", "compile_part"),
+        "learning": ("LearnedGrammar", "learn"),
         "limits": ("ParseLimits",),
         "replay": ("BoundSpan", "RuleMatch", "SettledRecord"),
         "script.values": ("XmlElement",),

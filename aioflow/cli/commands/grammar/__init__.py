@@ -6,6 +6,7 @@ import typer
 
 from aioflow.cli.commands.grammar.debug import grammar_debug
 from aioflow.cli.commands.grammar.explain import grammar_explain
+from aioflow.cli.commands.grammar.learn import grammar_learn
 from aioflow.cli.commands.grammar.test import grammar_test
 
 grammar = typer.Typer(
@@ -16,3 +17,4 @@ grammar = typer.Typer(
 grammar.command("test")(grammar_test)
 grammar.command("debug")(grammar_debug)
 grammar.command("explain")(grammar_explain)
+grammar.command("learn")(grammar_learn)
