@@ -439,8 +439,10 @@ def _about_records(
     if alike:
         lines = ", ".join(f"line {source.position(place)[0]:,}" for place in alike[:5])
         more = ", …" if len(alike) > 5 else ""
-        places = "1 place was" if len(alike) == 1 else f"{len(alike)} places were"
-        yield f"{places} skipped that differ in blanks or digits only: {lines}{more}; mark one of them"
+        one = len(alike) == 1
+        places = "1 place was" if one else f"{len(alike)} places were"
+        differ = "differs" if one else "differ"
+        yield f"{places} skipped that {differ} in blanks or digits only: {lines}{more}; mark one of them"
     fixed = [part.text for field in fields for part in field.before if isinstance(part, _Fixed)]
     mark = max([*fixed, start], key=len, default="")
     if len(mark.strip()) > 1 and not alike:
