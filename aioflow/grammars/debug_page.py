@@ -224,7 +224,7 @@ class _Legend:
             "<kbd>s</kbd> <kbd>S</kbd> next and previous skipped text · <kbd>v</kbd> names of variables · "
             "a name above hides or shows its colour</p>"
         )
-        return "".join(filter(None, parts)) + keys
+        return "".join(parts) + (keys if self._counts else "")
 
     def _buttons(self, title: str, kind: _Kind) -> str:
         found = []

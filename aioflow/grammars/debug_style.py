@@ -5,10 +5,11 @@ from __future__ import annotations
 CSS = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2024; --soft: #667080; --line: #d5d9df;
   --bar: #f5f6f8;
-  --tint: 92%; --rich: 75%; --edge: 45%; --chip: 32%; --skip: #8a93a0; --stripe: #eef0f3; }
+  --tint: 92%; --rich: 75%; --edge: 45%; --chip: 32%; --skip: #8a93a0; --stripe: #eef0f3; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --paper: #15171a; --ink: #e4e7eb; --soft: #98a1ad;
   --line: #33383f;
   --bar: #1d2024; --tint: 19%; --rich: 45%; --edge: 62%; --chip: 76%; --skip: #79828e; --stripe: #1f2327;
+  --bad: #f2938c;
   } }
 * { box-sizing: border-box; }
 body { margin: 0 0 3rem; background: var(--paper); color: var(--ink);
@@ -18,10 +19,11 @@ header { position: sticky; top: 0; z-index: 1; padding: .6rem 1rem; background: 
 h1 { margin: 0; font-size: 1rem; overflow-wrap: anywhere; } header p { margin: .15rem 0;
   color: var(--soft); }
 .legend > span:first-child { display: inline-block; min-width: 6rem; }
-.failure { color: #b3261e !important; font-weight: 600; }
+.failure { color: var(--bad) !important; font-weight: 600; }
 .keys { font-size: 12px; }
 kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 .3em;
   font: 11px ui-monospace, monospace; }
+a { color: inherit; }
 button { font: inherit; font-size: 12px; color: var(--ink); background: none; border: 1px solid var(--line);
   border-radius: 4px; padding: 0 .4em; margin: .1rem 0; cursor: pointer; }
 button[aria-pressed=false] { opacity: .45; text-decoration: line-through; }
@@ -59,7 +61,7 @@ footer:empty { display: none; }
 footer b { border-bottom: 2px solid hsl(var(--h, 0) 65% var(--edge)); }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --bar: #fff;
-    --tint: 92%; --rich: 75%; --edge: 45%; --chip: 32%; --skip: #777; --stripe: #eee; }
+    --tint: 92%; --rich: 75%; --edge: 45%; --chip: 32%; --skip: #777; --stripe: #eee; --bad: #b3261e; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   header { position: static; max-height: none; } footer, .keys { display: none;
   } .b { content-visibility: visible; }
