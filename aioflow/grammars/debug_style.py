@@ -65,7 +65,8 @@ footer b { border-bottom: 2px solid hsl(var(--h, 0) 65% var(--edge)); }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   header { position: static; max-height: none; } footer, .keys { display: none;
   } .b { content-visibility: visible; }
-  body { font-size: 11px; } main { font-size: 9px; } }
+  body { font-size: 11px; } main { font-size: 9px; }
+  .v[data-p]::before { font-size: 7px; } }
 """
 
 SCRIPT = """
