@@ -11,9 +11,11 @@ from aioflow.exports import lazy_exports
 if TYPE_CHECKING:
     from aioflow.grammars.alternatives import Interpretation, Parting, interpretations, parting
     from aioflow.grammars.checking import RuleVariable
+    from aioflow.grammars.debug_page import debug_page
     from aioflow.grammars.errors import GrammarError, ParseError, ParseLimitError, ScriptError
     from aioflow.grammars.grammar import Grammar, ParsedSource, ParseStream, compile, compile_part
     from aioflow.grammars.items import GrammarName, GrammarText, find_grammar
+    from aioflow.grammars.learning import LearnedGrammar, learn
     from aioflow.grammars.limits import ParseLimits
     from aioflow.grammars.records import GrammarRecords, ValueCarrier, ValueShape
     from aioflow.grammars.replay import BoundSpan, RuleMatch, SettledRecord
@@ -28,6 +30,7 @@ __all__ = [
     "GrammarRecords",
     "GrammarText",
     "Interpretation",
+    "LearnedGrammar",
     "ParseError",
     "ParseLimitError",
     "ParseLimits",
@@ -43,9 +46,11 @@ __all__ = [
     "XmlElement",
     "compile",
     "compile_part",
+    "debug_page",
     "end_of_rules",
     "find_grammar",
     "interpretations",
+    "learn",
     "parting",
 ]
 
@@ -54,9 +59,11 @@ __getattr__, __dir__ = lazy_exports(
     {
         "alternatives": ("Interpretation", "Parting", "interpretations", "parting"),
         "checking": ("RuleVariable",),
+        "debug_page": ("debug_page",),
         "errors": ("GrammarError", "ParseError", "ParseLimitError", "ScriptError"),
         "grammar": ("Grammar", "ParsedSource", "ParseStream", "compile", "compile_part"),
         "items": ("GrammarName", "GrammarText", "find_grammar"),
+        "learning": ("LearnedGrammar", "learn"),
         "limits": ("ParseLimits",),
         "records": ("GrammarRecords", "ValueCarrier", "ValueShape"),
         "replay": ("BoundSpan", "RuleMatch", "SettledRecord"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -63,13 +64,24 @@ class _Alternatives:
         self._states = AutomatonStates(self._automaton)
         self._interpreter = Interpreter(grammar.functions, self._deadline)
 
-    def solutions(self, start: str) -> list[tuple[_Solution, tuple[PathStep, ...]]]:
-        """Return the best solutions, the best first, each with its last steps."""
+    def solutions(
+        self, start: str, unlike: Sequence[int] = ()
+    ) -> list[tuple[_Solution, tuple[PathStep, ...]]]:
+        """Return the best solutions, the best first, each with its last steps.
+
+        With `unlike`, only those whose first sizes are others than these.
+        """
         alive = [_Solution(self._states.state(self._automaton.start(start), None, ()), 0, None, None)]
         for offset, character in enumerate(self._source):
             mask = self._automaton.alphabet.mask(character)
-            alive = self._next(alive, mask, offset)
+            alive = self._next(alive, mask, offset, are_distinct=offset < len(unlike))
+            if offset == len(unlike) - 1:
+                alive = [each for each in alive if _sizes(each) != tuple(unlike)]
+                if not alive:
+                    return []
             if not alive:
+                if unlike:
+                    return []
                 raise ParseError(f"no interpretation goes on with {character!r}", offset, start)
             if len(alive) > self._limits.live_solutions * self._count or monotonic() > self._deadline:
                 rule = alive[0].state.rule.name
@@ -85,7 +97,7 @@ class _Alternatives:
                 found.append((solution, accepted))
         return found[: self._count]
 
-    def _next(self, alive: list[_Solution], mask: int, offset: int) -> list[_Solution]:
+    def _next(self, alive: list[_Solution], mask: int, offset: int, *, are_distinct: bool) -> list[_Solution]:
         candidates = [
             (solution.rank, way.specificity, way, solution)
             for solution in alive
@@ -95,11 +107,15 @@ class _Alternatives:
         candidates.sort(key=lambda each: each[:2])
         found: list[_Solution] = []
         kept: dict[AutomatonState, int] = {}
+        known: set[tuple[AutomatonState, int]] = set()
         rank, last = -1, (-1, -1)
         for before, specificity, way, solution in candidates:
             if (before, specificity) != last:
                 rank, last = rank + 1, (before, specificity)
+            if are_distinct and (way.target, rank) in known:
+                continue
             if kept.get(way.target, 0) < self._count:
+                known.add((way.target, rank))
                 kept[way.target] = kept.get(way.target, 0) + 1
                 found.append(_Solution(way.target, rank, solution, way))
         return found
@@ -127,10 +143,12 @@ def interpretations(
     start: str | None = None,
     count: int = 2,
     limits: ParseLimits | None = None,
+    at: int | None = None,
 ) -> list[Interpretation]:
     """Return the best interpretations of a source, the winner first, at most `count`.
 
-    Code of each runs. Interpretations that differ only in silent steps count as one.
+    Code of each runs. Interpretations that differ only in silent steps count as one. With `at`, those after
+    the winner part from it by their sizes at this offset or before.
     """
     if len(source) > LONGEST_SOURCE:
         raise InputError(f"the source has more than {LONGEST_SOURCE:,} characters; take a part of it")
@@ -138,18 +156,32 @@ def interpretations(
     found = _Alternatives(grammar, source, count, limits or ParseLimits()).solutions(name)
     if not found:
         raise ParseError("the source ends before any interpretation does", len(source), name)
+    if at is not None and source:
+        sizes = _sizes(found[0][0])[: min(at, len(source) - 1) + 1]
+        others = _Alternatives(grammar, source, max(count, 2), limits or ParseLimits())
+        found = [found[0], *others.solutions(name, sizes)][:count]
     return [_interpretation(grammar, source, solution, last) for solution, last in found]
 
 
-def _interpretation(
-    grammar: Grammar, source: str, solution: _Solution, last: tuple[PathStep, ...]
-) -> Interpretation:
+def _ways(solution: _Solution) -> list[Way]:
+    """Return the ways that led to a solution, one for each character."""
     ways: list[Way] = []
     before: _Solution | None = solution
     while before is not None and before.way is not None:
         ways.append(before.way)
         before = before.before
     ways.reverse()
+    return ways
+
+
+def _sizes(solution: _Solution) -> tuple[int, ...]:
+    return tuple(way.specificity for way in _ways(solution))
+
+
+def _interpretation(
+    grammar: Grammar, source: str, solution: _Solution, last: tuple[PathStep, ...]
+) -> Interpretation:
+    ways = _ways(solution)
     events = [PathEvent(offset, way.steps) for offset, way in enumerate(ways) if way.steps]
     return Interpretation(
         replayed(grammar, source, [*events, PathEvent(len(source), last)]),
