@@ -130,3 +130,32 @@ def test_the_charset_of_a_source_can_be_given(shop: Path) -> None:
     (shop / "word.txt").write_bytes("жук".encode("koi8-r"))
     ran = aioflow("grammar", "test", "word.jedi", "word.txt", "--charset", "koi8-r", cwd=shop)
     assert json.loads(ran.stdout) == {"text": "жук"}
+
+
+def test_a_grammar_of_a_plan_file_is_named_after_a_colon(shop: Path) -> None:
+    other = "GRAMMAR other { rule a is 'x' end }\n"
+    (shop / "shop.plan").write_text(f"GRAMMAR goods {{\n{GOODS}}}\n{other}")
+    (shop / "one.plan").write_text(f"GRAMMAR goods {{\n{GOODS}}}\n")
+    by_file = aioflow("grammar", "test", "goods.jedi", "shop.html", cwd=shop).stdout
+    for path in ("shop.plan:goods", "one.plan", "one.plan:goods"):
+        assert aioflow("grammar", "test", path, "shop.html", cwd=shop).stdout == by_file
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("shop.plan:gods", "shop.plan: unknown grammar 'gods'; did you mean 'goods'?"),
+        ("shop.plan", "shop.plan has 2 grammars; name one: shop.plan:goods"),
+        ("none.plan", "none.plan has 0 grammars"),
+        ("wrong.plan:goods", "wrong.plan:3:4: expected 'is'"),
+        ("missing.plan:goods", "there is no file missing.plan"),
+    ],
+)
+def test_a_grammar_of_a_plan_file_that_cannot_be_used_is_an_error(shop: Path, path: str, said: str) -> None:
+    other = "GRAMMAR other { rule a is 'x' end }\n"
+    (shop / "shop.plan").write_text(f"GRAMMAR goods {{\n{GOODS}}}\n{other}")
+    (shop / "wrong.plan").write_text("GRAMMAR goods {\nrule\n a 'x' end }\n")
+    (shop / "none.plan").write_text("PLAN p { OUTPUT: a BODY { read ('a.jsonl' : a) } }\n")
+    ran = aioflow("grammar", "test", path, "shop.html", cwd=shop)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr

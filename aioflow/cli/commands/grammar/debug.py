@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aioflow.cli.commands.grammar.files import (
+    GRAMMAR_HELP,
     CharsetName,
     FunctionModules,
     ParseMemory,
@@ -29,9 +30,7 @@ from aioflow.grammars import ParsedSource, ParseError, debug_page
 @guarded
 def grammar_debug(
     file: SourcePath,
-    grammar_path: Annotated[
-        str, typer.Option("--grammar", metavar="GRAMMAR", help="A file of rules, `.jedi`.")
-    ],
+    grammar_path: Annotated[str, typer.Option("--grammar", metavar="GRAMMAR", help=GRAMMAR_HELP)],
     start: StartRule = None,
     output: Annotated[
         str | None,

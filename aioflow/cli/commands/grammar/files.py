@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -11,14 +12,21 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from aioflow.cli.exit import os_error_text
-from aioflow.errors import InputError, PlanError
+from aioflow.errors import InputError, PlanError, SettingError
 from aioflow.grammars import Grammar, GrammarError, ParseError, ParseLimits, compile
 from aioflow.source import Source
 from aioflow.values.display import visible
-from aioflow.values.quantities import byte_count, seconds
+from aioflow.values.quantities import byte_count, count_text, seconds
 from aioflow.wrappers.charsets import decode
 
-GrammarPath: TypeAlias = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A file of rules, `.jedi`.")]
+GRAMMAR_HELP = "A file of rules, `.jedi`, or a GRAMMAR item of a plan file: `shop.plan:goods`."
+GrammarPath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAMMAR",
+        help="A file of rules, `.jedi`, or a GRAMMAR item of a plan file: `shop.plan:goods`.",
+    ),
+]
 SourcePath: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help="A source; `-` is stdin.")]
 StartRule: TypeAlias = Annotated[
     str | None,
@@ -47,9 +55,13 @@ ParseMemory: TypeAlias = Annotated[
     typer.Option("--memory", metavar="SIZE", help="Most memory of the matcher: 64MB, 2GB (1GB)."),
 ]
 
+_ITEM = re.compile(r"(?P<path>.+\.plan)(?::(?P<name>[\w-]+))?")
+
 
 def read_grammar(path: str, modules: Sequence[str] | None = None) -> Grammar:
-    """Return the grammar of a file; its mistakes are told like those of a plan."""
+    """Return the grammar of a file of rules, or of an item of a plan file; a PlanError has its mistakes."""
+    if item := _ITEM.fullmatch(path):
+        return _grammar_of_item(item["path"], item["name"], modules or ())
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -58,6 +70,25 @@ def read_grammar(path: str, modules: Sequence[str] | None = None) -> Grammar:
         raise InputError(f"cannot read grammar: {path!r} is not UTF-8 text") from error
     try:
         return compile(text, _functions(modules or ()), path)
+    except GrammarError as error:
+        raise PlanError(error.errors) from None
+
+
+def _grammar_of_item(path: str, name: str | None, modules: Sequence[str]) -> Grammar:
+    from aioflow.cli.program import load_modules, load_program
+    from aioflow.grammars.items import ITEM, find_grammar
+
+    program = load_program(path, None, load_modules(modules), any_plan=True)
+    if name is None:
+        names = [each.name for each in program.items if each.kind.upper() == ITEM]
+        if len(names) != 1:
+            choice = f"; name one: {path}:{names[0]}" if names else ""
+            raise InputError(f"{path} has {count_text(len(names), 'grammar')}{choice}")
+        (name,) = names
+    try:
+        return find_grammar(name, program).grammar()
+    except SettingError as error:
+        raise InputError(f"{path}: {error}") from None
     except GrammarError as error:
         raise PlanError(error.errors) from None
 
