@@ -19,7 +19,7 @@ from aioflow.benchmarks.harness import Bench, at_least, at_most, experiment
 from aioflow.benchmarks.harness.processes import ROOT, run_process
 from aioflow.grammars import Grammar, compile
 
-_DATA = ROOT / "tests" / "data" / "irregular"
+_DATA = ROOT / "tests" / "data" / "pages"
 _MODULE = "aioflow.benchmarks.grammars"
 NEWSLETTER = "pgnews_2004_11.txt"
 LATIN = "pgnews_1998_11.txt"

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.program import ROOT, aioflow
 from tests.cli.test_grammar_test import GOODS, PAGE
 
-IRREGULAR = ROOT / "tests" / "data" / "irregular"
+IRREGULAR = ROOT / "tests" / "data" / "pages"
 
 
 @dataclass

@@ -10,7 +10,7 @@ from aioflow.grammars import compile
 from tests.cli.program import ROOT, aioflow
 from tests.grammars.test_learning import SHOP, marked
 
-NEWSLETTER = ROOT / "tests" / "data" / "irregular" / "pgnews_1998_11.txt"
+NEWSLETTER = ROOT / "tests" / "data" / "pages" / "pgnews_1998_11.txt"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from aioflow.grammars import compile
 from tests.cli.program import ROOT, aioflow
 
-IRREGULAR = ROOT / "tests" / "data" / "irregular"
+IRREGULAR = ROOT / "tests" / "data" / "pages"
 GOODS = """\
 rule article : record is
   '<b>' code=('MP' .*) '</b>' .* '<b>$' price=[0-9.]+ '</b>'

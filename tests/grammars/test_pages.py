@@ -12,7 +12,7 @@ import pytest
 
 from aioflow.grammars import Grammar, compile
 
-FOLDER = Path(__file__).parents[1] / "data" / "irregular"
+FOLDER = Path(__file__).parents[1] / "data" / "pages"
 # The number of records that the README of the pages tells, and an expression that finds each record once.
 PAGES = {
     "ca8.html": (76, r"<a target='blank' href=\"([^\"]+)\""),
