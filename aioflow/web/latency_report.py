@@ -28,7 +28,6 @@ class SourceReport:
     rule: str
     decision: Decision
     expected: Decision  # with the cap on extra requests
-    restarts: int
     answered: tuple[float, ...]
     given_up: int
     latest: float
@@ -107,7 +106,6 @@ def _report(
         rule,
         decision,
         decision.under(book.limits.extra),
-        book.limits.restarts,
         answered,
         len(given_up),
         max((each.at for each in seen), default=now),

@@ -13,7 +13,6 @@ from random import Random
 from typing import NamedTuple
 
 from aioflow.restart.learning import Decision, Observation
-from aioflow.restart.policies import RestartPolicy
 from aioflow.runtime.shielded import run_shielded
 from aioflow.web.errors import ConnectionFailedError, ResponseTimeoutError, WebError
 from aioflow.web.hosts import Host, Hosts
@@ -26,6 +25,7 @@ _TRY_NEW_MIRROR = 0.1
 _TRY_ANY_MIRROR = 0.01
 _TROUBLE = (ConnectionFailedError, ResponseTimeoutError)
 _WAITING = ((0, None),)
+_ERRORS = 400  # statuses from here on bring no page
 # A time to give up is that of the slowest fast answer so far: the next one may take a little longer.
 _MARGIN = 1.01
 
@@ -66,7 +66,7 @@ class Races:
             asked.record.counts.rule = str(policy)
             others = [each.record for each in mirrors[1:]]
             decision = asked.record.decide(policy, others, self._book.limits, self._book.clock())
-            race = _Race(self, request, policy, mirrors, self._available(mirrors, decision))
+            race = _Race(self, request, mirrors, self._available(mirrors, decision))
             response = await race.run()
             response.url = request.url if response.url in race.asked_urls else response.url
         finally:
@@ -139,13 +139,11 @@ class _Race:
         self,
         races: Races,
         request: Request,
-        policy: RestartPolicy,
         mirrors: list[Mirror],
         decision: Decision,
     ) -> None:
         self._races = races
         self._request = request
-        self._policy = policy
         self._mirrors = mirrors
         self._decision = decision
         self._loop = asyncio.get_running_loop()
@@ -299,7 +297,9 @@ class _Race:
                 return None
             raise
         is_well = attempt.mirror.allowance.note_status(response.status, self._loop.time())
-        if not is_well and self._goes_on(attempt):
+        # A page that a mirror lacks or refuses may well be there: only the asked host says that it is not.
+        is_believed = is_well and (attempt.index == 0 or response.status < _ERRORS)
+        if not is_believed and self._goes_on(attempt):
             await response.close()
             return None
         if is_well:

@@ -447,6 +447,31 @@ def test_a_mirror_that_fails_is_replaced_by_the_asked_host() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("status", [403, 404, 410, 500])
+def test_only_the_asked_host_says_that_a_page_is_not_there(status: int) -> None:
+    async def main() -> None:
+        here = scene(1.0, own=mirrored("auto"))
+        has_page = True
+
+        async def fetch(request: Request) -> Response:
+            here.source.sent.append((0.0, request.url))
+            is_mirror = request.url.startswith(B)
+            await asyncio.sleep(1.0 if is_mirror else 3.0)
+            response = answer(status if is_mirror and not has_page else 200, body=request.url.encode())
+            response.url = request.url
+            return response
+
+        here.source.fetch = fetch  # type: ignore[method-assign]
+        await here.many(600)
+        has_page = False  # it is new, and the mirror does not have it yet
+        before = len(here.source.sent)
+        found = [await here.fetch() for _ in range(20)]
+        assert {(each.status, each.body) for each in found} == {(200, A.encode())}
+        assert any(url.startswith(B) for _, url in here.source.sent[before:])
+
+    run(main())
+
+
 # --- between runs ---------------------------------------------------------------------------------
 
 
@@ -499,6 +524,27 @@ def test_failures_are_retried_above_restarts() -> None:
         assert (response.body, response.attempts) == (b"2", 2)
 
     run(main())
+
+
+def test_a_page_counts_as_slow_until_its_body_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [Chunks(b"slow", b"ly", seconds=60.0), Chunks(b"fast")]
+
+    class Slow(Source):
+        async def fetch(self, request: Request) -> Response:
+            response = await super().fetch(request)
+            response.body = bodies[len(self.sent) - 1]
+            return response
+
+    source = Slow(1)
+    monkeypatch.setattr("aioflow.web.transport.Transport", lambda *_, **__: source)
+    configuration = {"http": {"restart_extra": 1, "robots": False, "latencies": False}}
+
+    async def main() -> list[Any]:
+        async with aioflow.Engine(configuration=configuration) as engine:
+            return [row async for row in engine.stream(aioflow.loads(PLAN), numbers=[{"n": 1}])]
+
+    assert [row["text"] for row in run(main())] == ["fast"]
+    assert bodies[0].is_closed
 
 
 PLAN = """
