@@ -141,7 +141,7 @@ class GrammarParser:
         if rule is not None:
             return rule
         self._skip_to_rule()
-        return Rule(name.text, "", is_strict, Sequence(()), name.start, is_whole=False)
+        return Rule(name.text, "", is_strict, Sequence(()), name.start)
 
     def _rest(self, name: GrammarToken, is_strict: bool) -> Rule:
         result = ""

@@ -92,5 +92,3 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     is_strict: bool
     body: Item
     offset: int
-    # False if mistakes in its text kept it from being read.
-    is_whole: bool = True
