@@ -21,6 +21,7 @@ from aioflow.wrappers.readers.base import (
     response_value,
 )
 from aioflow.wrappers.readers.reader import Found, PageHead
+from aioflow.xml.errors import BadXmlError
 
 S = TypeVar("S")
 Take: TypeAlias = Callable[[Any], Value]
@@ -31,7 +32,11 @@ class BadPageError(Exception):
     """A page cannot be read; the message says where and why."""
 
 
-def unreadable(head: PageHead, error: BadPageError) -> ExtractionError:
+# The errors that say so of a page.
+BAD_PAGE = (BadPageError, BadXmlError)
+
+
+def unreadable(head: PageHead, error: Exception) -> ExtractionError:
     """Return the error for a page that cannot be read."""
     return ExtractionError(f"{without_userinfo(head.url)}: {error}")
 
@@ -70,14 +75,14 @@ class PieceReading(PageFindings, Generic[S]):
     def feed(self, data: bytes) -> list[Row]:
         try:
             return self._taken(self._decoder.feed(data))
-        except BadPageError as error:
+        except BAD_PAGE as error:
             raise unreadable(self._page.head, error) from None
 
     def end(self) -> list[Row]:
         try:
             rows = self._taken(self._decoder.end())
             rows.extend(self._rest())
-        except BadPageError as error:
+        except BAD_PAGE as error:
             raise unreadable(self._page.head, error) from None
         charset: Charset | None = getattr(self._decoder, "charset", None)
         if charset is not None and charset.note is not None:
@@ -169,7 +174,7 @@ def explained(
         for row, item in enumerate(items):
             for slot in layout.slots:
                 yield from _of_slot(row, slot, item, root, "", page, origins)
-    except BadPageError as error:
+    except BAD_PAGE as error:
         raise unreadable(page.head, error) from None
 
 

@@ -15,9 +15,9 @@ from aioflow.wrappers.processing import Conversion
 from aioflow.wrappers.readers.html.css import TEXT, Selector
 from aioflow.wrappers.readers.html.nodes import Take, value_taker
 from aioflow.wrappers.readers.incremental import BadPageError
-from aioflow.wrappers.readers.xml.guard import etree
 from aioflow.wrappers.readers.xml.path import XmlPath, is_steep
 from aioflow.wrappers.readers.xml.reader import shown_value
+from aioflow.xml.guard import etree
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -15,7 +15,7 @@ import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.wrappers.definition import Field
-from aioflow.wrappers.readers.xml.guard import etree
+from aioflow.xml.guard import etree
 
 # fmt: off
 _FUNCTIONS = (

@@ -28,6 +28,7 @@ from aioflow.wrappers.readers.base import (
     is_flag,
 )
 from aioflow.wrappers.readers.incremental import (
+    BAD_PAGE,
     BadPageError,
     PieceReading,
     Take,
@@ -36,8 +37,8 @@ from aioflow.wrappers.readers.incremental import (
     whole_text,
 )
 from aioflow.wrappers.readers.reader import Found, PageHead
-from aioflow.wrappers.readers.xml.guard import SafeParser, etree
 from aioflow.wrappers.readers.xml.path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
+from aioflow.xml.guard import SafeParser, etree
 
 # An item of which paths ask for all text is heavy when it is so many times shorter than any other.
 _TEXT_WEIGHT = 16
@@ -181,7 +182,7 @@ class XmlExtractor(CompiledExtractor[XmlPath]):
         try:
             text = whole_text(TextDecoder(page.content_type, self.extraction.charset), body)
             return _explained(self, Page(page), text)
-        except BadPageError as error:
+        except BAD_PAGE as error:
             raise unreadable(page, error) from None
 
 

@@ -1,6 +1,6 @@
-"""XML parsing without the features that a page could abuse: no DTD, no entities, no network, no files.
+"""XML parsing without the features that a source could abuse: no DTD, no entities, no network, no files.
 
-This is the only module that touches lxml's parsers.
+This is the only module that touches lxml's parsers for XML.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from lxml import etree as _etree  # type: ignore[import-untyped]
 
-from aioflow.wrappers.readers.incremental import BadPageError
+from aioflow.xml.errors import BadXmlError
 
 DEPTH_LIMIT = 256  # libxml2's own for trees that are not huge
 _LONGEST_PROLOG = 1 << 20
@@ -30,12 +30,48 @@ _UNDECIDED = re.compile(
 _REFUSED = "it has a DOCTYPE with declarations, which is refused: document types and entities are not read"
 
 
-class BadXmlError(BadPageError):
-    """A text is no XML that is read here; the message says why."""
+class _Prolog:
+    """The part of a text before its root element, until that begins."""
 
-    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
-        place = "" if not line else f"line {line}, column {column}: "
-        super().__init__(f"the XML cannot be read: {place}{reason}")
+    def __init__(self) -> None:
+        self.text = ""
+        self.is_over = False
+
+    def past(self, text: str) -> str:
+        """Return the text that a parser may see: none before the root element is known to begin."""
+        # A declaration is to be the first thing in a text; what stands before it does no harm.
+        prolog = self.text = (self.text + text).lstrip("\ufeff \t\r\n")
+        position = _past_idle(prolog, 0)
+        if doctype := _DOCTYPE.match(prolog, position):
+            mark = prolog[doctype.end() : doctype.end() + 1]
+            if mark and mark not in "\"'>":
+                raise BadXmlError(_REFUSED, *_place(prolog, position))
+            if mark == ">":
+                blank = _NO_LINE_END.sub(" ", prolog[position : doctype.end() + 1])
+                prolog = f"{prolog[:position]}{blank}{prolog[doctype.end() + 1 :]}"
+                position = _past_idle(prolog, position)
+                if _DOCTYPE.match(prolog, position):
+                    raise BadXmlError("it has two DOCTYPEs", *_place(prolog, position))
+            else:
+                position = len(prolog)  # its end is still to come
+        if position == len(prolog) or _UNDECIDED.fullmatch(prolog, position):
+            if len(prolog) > _LONGEST_PROLOG:
+                raise BadXmlError(f"no element within the first {_LONGEST_PROLOG:,} characters")
+            return ""
+        self.is_over = True
+        return prolog
+
+
+def plain_xml(text: str) -> str:
+    """Return a whole text without its document type; raise a BadXmlError for one with declarations.
+
+    Other parsers than ours may read the result: nothing in it can refer to a file, or define an entity.
+    """
+    prolog = _Prolog()
+    plain = prolog.past(text)
+    if not prolog.is_over:
+        raise BadXmlError(_no_element(prolog.text))
+    return plain
 
 
 class SafeParser:
@@ -61,12 +97,12 @@ class SafeParser:
             remove_comments=True,
             remove_pis=True,
         )
-        self._prolog: str | None = ""  # None: it is behind us
+        self._prolog = _Prolog()
 
     def feed(self, text: str) -> None:
         """Take in a piece; what it completes waits in `events`."""
-        if self._prolog is not None:
-            text = self._past_prolog(text)
+        if not self._prolog.is_over:
+            text = self._prolog.past(text)
         if not text:
             return
         try:
@@ -83,41 +119,16 @@ class SafeParser:
 
     def close(self) -> Any:
         """The root element."""
-        if self._prolog is not None:
-            raise BadXmlError(_no_element(self._prolog))
+        if not self._prolog.is_over:
+            raise BadXmlError(_no_element(self._prolog.text))
         was_wrong = len(self._parser.feed_error_log) > 0
         try:
             return self._parser.close()
         except etree.XMLSyntaxError as error:
             reason = _plain(error.msg)
             if not was_wrong and reason not in _MEANINGS.values():
-                reason = f"it ends before its end, the page is cut off ({reason})"
+                reason = f"it ends before its end, it is cut off ({reason})"
             raise BadXmlError(reason, *error.position) from None
-
-    def _past_prolog(self, text: str) -> str:
-        """Return the text that the parser may see: none before the root element is known to begin."""
-        # A declaration is to be the first thing in a text; what stands before it does no harm.
-        prolog = (self._prolog + text).lstrip("\ufeff \t\r\n") if self._prolog is not None else text
-        self._prolog = prolog
-        position = _past_idle(prolog, 0)
-        if doctype := _DOCTYPE.match(prolog, position):
-            mark = prolog[doctype.end() : doctype.end() + 1]
-            if mark and mark not in "\"'>":
-                raise BadXmlError(_REFUSED, *_place(prolog, position))
-            if mark == ">":
-                blank = _NO_LINE_END.sub(" ", prolog[position : doctype.end() + 1])
-                prolog = f"{prolog[:position]}{blank}{prolog[doctype.end() + 1 :]}"
-                position = _past_idle(prolog, position)
-                if _DOCTYPE.match(prolog, position):
-                    raise BadXmlError("it has two DOCTYPEs", *_place(prolog, position))
-            else:
-                position = len(prolog)  # its end is still to come
-        if position == len(prolog) or _UNDECIDED.fullmatch(prolog, position):
-            if len(prolog) > _LONGEST_PROLOG:
-                raise BadXmlError(f"no element within the first {_LONGEST_PROLOG:,} characters")
-            return ""
-        self._prolog = None
-        return prolog
 
     def _mistake(self, error: Any) -> BadXmlError:
         if error is None or not error.lineno:
