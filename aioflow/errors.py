@@ -120,11 +120,15 @@ class MissingExtraError(AioflowError):
 
 
 class ProcessError(AioflowError):
-    """A call in another process has no outcome: its process ended, or was ended because it `is_late`."""
+    """A call in another process has no outcome: its process ended, or was ended because it `is_late`.
 
-    def __init__(self, message: str, *, is_late: bool = False) -> None:
+    `status` is that with which it ended by itself.
+    """
+
+    def __init__(self, message: str, *, is_late: bool = False, status: int | None = None) -> None:
         super().__init__(message)
         self.is_late = is_late
+        self.status = status
 
 
 class ClosedError(AioflowError):

@@ -20,6 +20,8 @@ FAMILIES = {
     "sets": ("intersect", "minus", "union"),
     "web": ("wrapper",),
     "windows": ("window",),
+    "xml": ("rel2xml", "xml2rel"),
+    "xquery": ("xquery", "xslt"),
 }
 
 for family, names in FAMILIES.items():

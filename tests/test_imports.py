@@ -31,6 +31,7 @@ ENGINE_ORDER = (
     "config.sections",
     "config.configuration",
     "processes.frames",
+    "processes.sealing",
     "runtime.events",
     "runtime.room",
     "runtime.disk",
@@ -99,6 +100,8 @@ OPERATORS_MAY_IMPORT = (
     "aioflow.state",
     "aioflow.web",
     "aioflow.wrappers",
+    "aioflow.xml",
+    "aioflow.xquery",
 )
 AUTHORS_MODULES = (
     "authoring.concurrency",

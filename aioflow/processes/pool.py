@@ -31,18 +31,26 @@ T = TypeVar("T")
 # More would only take the processor from each other, and memory from everybody.
 _AT_MOST = max(2, os.cpu_count() or 1)
 _OUT_OF_TIME = getattr(signal, "SIGPROF", 0)
+# Without an environment, the places of modules are arguments.
+_BARE_START = "import sys; sys.path[:] = sys.argv[1:]; from aioflow.processes.__main__ import main; main()"
+_NEEDED = ("SYSTEMROOT",)  # Windows starts no program without it
 # Ours end by themselves when their input does; one that is at work is not waited for.
 _ENDS_WITHIN_SECONDS = 5.0
 
 
 class Processes:
-    """Makes calls in other processes. A service of the engine."""
+    """Makes calls in other processes. A service of the engine.
+
+    Processes that are `is_bare` get no environment variables, and what they print is dropped. A function in
+    them may `seal` its process.
+    """
 
     scope: ClassVar[Scope] = "engine"
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _AT_MOST, *, is_bare: bool = False) -> None:
         # A thread waits for each process: pipes are then the same on every system and event loop.
-        self._threads = ThreadPoolExecutor(_AT_MOST, thread_name_prefix="aioflow-processes")
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="aioflow-processes")
+        self._is_bare = is_bare
         self._idle: list[_Process] = []
         # For an engine that nobody closes.
         self._finalizer = weakref.finalize(self, _end_all, self._idle)
@@ -63,7 +71,8 @@ class Processes:
         cancelled, or takes more than its time, ends with its process; the latter, and a process that ends by
         itself, are ProcessErrors. A call that wants more memory than it may have gets a MemoryError.
         """
-        exchange = _Exchange(self._idle, ProcessCall(pickled_work(function, arguments), limits))
+        call = ProcessCall(pickled_work(function, arguments), limits)
+        exchange = _Exchange(self._idle, call, self._is_bare)
         answered = asyncio.get_running_loop().run_in_executor(self._threads, exchange.make)
         try:
             outcome = await asyncio.shield(answered)
@@ -80,6 +89,18 @@ class Processes:
         """End all processes."""
         await asyncio.get_running_loop().run_in_executor(self._threads, self._finalizer)
         self._threads.shutdown(wait=False)
+
+
+def call_once(function: Callable[..., T], *arguments: Any, limits: Limits, is_bare: bool = False) -> T:
+    """Return what a function returns in a process of its own, and block until then; as `Processes.call`."""
+    idle: list[_Process] = []
+    try:
+        outcome = _Exchange(idle, ProcessCall(pickled_work(function, arguments), limits), is_bare).make()
+    finally:
+        _end_all(idle)
+    if outcome.error is not None:
+        raise outcome.error
+    return cast(T, outcome.value)
 
 
 def _forget(answered: asyncio.Future[ProcessOutcome]) -> None:
@@ -101,9 +122,10 @@ class _Exchange:
     A process is attached to the exchange as long as that may end it, and no longer: then it serves others.
     """
 
-    def __init__(self, idle: list[_Process], call: ProcessCall) -> None:
+    def __init__(self, idle: list[_Process], call: ProcessCall, is_bare: bool) -> None:
         self._idle = idle
         self._call = call
+        self._is_bare = is_bare
         self._lock = Lock()
         self._process: _Process | None = None
         self._is_stopped = False
@@ -146,7 +168,7 @@ class _Exchange:
 
     def _new_process(self) -> _Process:
         try:
-            return _Process()
+            return _Process(self._is_bare)
         except OSError as error:
             raise ProcessError(f"no process could be started for it: {error.strerror or error}") from error
 
@@ -186,19 +208,26 @@ class _Exchange:
             seconds = limits.processor_seconds
             return ProcessError(f"it took more than {seconds:.1f} seconds of processor time", is_late=True)
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
-        return ProcessError(f"its process ended {how}")
+        return ProcessError(f"its process ended {how}", status=status)
 
 
 class _Process:
     """A process that takes calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_bare: bool) -> None:
+        paths = [os.path.abspath(path) for path in sys.path]
         # `-P` keeps the folder that we happen to be in from standing before the standard library.
+        arguments = ["-I", "-c", _BARE_START, *paths] if is_bare else ["-P", "-m", "aioflow.processes"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "aioflow.processes"],
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+            stderr=subprocess.DEVNULL if is_bare else None,
+            cwd=os.sep if is_bare else None,
+            env={name: environment[name] for name in _NEEDED if name in environment}
+            if is_bare
+            else environment,
         )
 
     @property

@@ -74,6 +74,28 @@ def plain_xml(text: str) -> str:
     return plain
 
 
+def parse_xml(text: str, *, keeps_comments: bool = False) -> Any:
+    """Return the root element of a whole text; raise a BadXmlError when it cannot be read."""
+    parser = etree.XMLParser(**_SAFE, remove_comments=not keeps_comments, remove_pis=not keeps_comments)
+    try:
+        return etree.fromstring(plain_xml(text).encode("utf-8", "surrogatepass"), parser)
+    except etree.XMLSyntaxError as error:
+        raise BadXmlError(_plain(error.msg), *error.position) from None
+
+
+# Nothing outside of the text is read, and nothing in it grows.
+_SAFE: dict[str, Any] = {
+    "encoding": "utf-8",
+    "resolve_entities": False,
+    "load_dtd": False,
+    "dtd_validation": False,
+    "attribute_defaults": False,
+    "no_network": True,
+    "huge_tree": False,
+    "recover": False,
+}
+
+
 class SafeParser:
     """A pull parser for text that arrives in pieces.
 
@@ -82,20 +104,19 @@ class SafeParser:
     are never processed.
     """
 
-    def __init__(self, events: tuple[Literal["start", "end"], ...] = (), tag: str | None = None) -> None:
+    def __init__(
+        self,
+        events: tuple[Literal["start", "end"], ...] = (),
+        tag: str | None = None,
+        *,
+        keeps_comments: bool = False,
+    ) -> None:
         self._parser = etree.XMLPullParser(
             events=events,
             tag=tag,
-            encoding="utf-8",
-            resolve_entities=False,
-            load_dtd=False,
-            dtd_validation=False,
-            attribute_defaults=False,
-            no_network=True,
-            huge_tree=False,
-            recover=False,
-            remove_comments=True,
-            remove_pis=True,
+            **_SAFE,
+            remove_comments=not keeps_comments,
+            remove_pis=not keeps_comments,
         )
         self._prolog = _Prolog()
 

@@ -16,6 +16,7 @@ import msgspec
 from aioflow.errors import SettingError, suggestion
 from aioflow.wrappers.definition import Field
 from aioflow.xml.guard import etree
+from aioflow.xml.items import SimpleSteps
 
 # fmt: off
 _FUNCTIONS = (
@@ -87,13 +88,6 @@ class XmlPath(msgspec.Struct, frozen=True, dict=True):
     def trace(self, element: Any) -> Any:
         """`find`, with texts that know their element."""
         return _xpath(self.expression, self.namespaces, smart_strings=True)(element)
-
-
-class SimpleSteps(msgspec.Struct, frozen=True):
-    """`/rss/channel/item`, `item` or `//item`: tags in lxml's notation, from the top or at any depth."""
-
-    tags: tuple[str, ...]
-    is_anywhere: bool
 
 
 def compile_xpath(text: str, namespaces: Mapping[str, str], any_namespace: bool = False) -> XmlPath:

@@ -37,79 +37,12 @@ from aioflow.wrappers.readers.incremental import (
     whole_text,
 )
 from aioflow.wrappers.readers.reader import Found, PageHead
-from aioflow.wrappers.readers.xml.path import SimpleSteps, XmlPath, check_use, compile_xpath, is_steep
+from aioflow.wrappers.readers.xml.path import XmlPath, check_use, compile_xpath, is_steep
 from aioflow.xml.guard import SafeParser, etree
+from aioflow.xml.items import ItemParser, SimpleSteps
 
 # An item of which paths ask for all text is heavy when it is so many times shorter than any other.
 _TEXT_WEIGHT = 16
-
-
-class ItemParser:
-    """Feed it, then take the items: each is whole, and gone when the next one is asked for."""
-
-    def __init__(self, steps: SimpleSteps, *, is_text_wanted: bool = False) -> None:
-        self._steps = steps
-        self._weight = _TEXT_WEIGHT if is_text_wanted else 1
-        self._parser = SafeParser(("start", "end"), steps.tags[-1])
-        self._open: list[Any] = []  # items that have begun, one inside of the other
-        self._has_inner = False
-        self._kept = 0  # text since the last item: what it became is let go of with the next one
-        self.root: Any = None  # known at the end
-
-    def feed(self, text: str) -> Iterator[Any]:
-        self._kept += len(text)
-        limit_text(self._kept * self._weight)
-        self._parser.feed(text)
-        return self._items()
-
-    def end(self) -> Iterator[Any]:
-        """The rest; a BadXmlError when the text is not whole."""
-        self.root = self._parser.close()
-        return self._items()
-
-    def _items(self) -> Iterator[Any]:
-        for event, element in self._parser.events():
-            if event == "start":
-                if self._is_item(element):
-                    self._has_inner = bool(self._open)
-                    self._open.append(element)
-            elif self._open and self._open[-1] is element:
-                self._open.pop()
-                # An item inside of another comes after it, as it does in the text.
-                if not self._open:
-                    yield from self._with_inner(element)
-                    _let_go(element)
-                    self._kept = 0
-
-    def _with_inner(self, element: Any) -> Iterator[Any]:
-        if not self._has_inner:
-            yield element
-            return
-        self._has_inner = False
-        yield from filter(self._is_item, element.iter(self._steps.tags[-1]))
-
-    def _is_item(self, element: Any) -> bool:
-        node = element
-        for tag in reversed(self._steps.tags):
-            if node is None or not _is_called(node.tag, tag):
-                return False
-            node = node.getparent()
-        return self._steps.is_anywhere or node is None
-
-
-def _is_called(name: str, tag: str) -> bool:
-    if not tag.startswith("{*}"):
-        return name == tag
-    return tag == "{*}*" or name.rpartition("}")[2] == tag[3:]
-
-
-def _let_go(element: Any) -> None:
-    """Empty an element, and drop all that was read before it. The parser still needs the element itself."""
-    element.clear(keep_tail=True)
-    while (parent := element.getparent()) is not None:
-        while (before := element.getprevious()) is not None:
-            parent.remove(before)
-        element = parent
 
 
 # Elements inside of each other, of which paths ask for all text, may have as much as so many bytes times the
@@ -310,7 +243,8 @@ class XmlStreamReading(XmlReading):
 
     def __init__(self, extractor: XmlExtractor, head: PageHead, steps: SimpleSteps) -> None:
         super().__init__(extractor, head)
-        self._items = ItemParser(steps, is_text_wanted=extractor.texts > 0)
+        weight = _TEXT_WEIGHT if extractor.texts else 1
+        self._items = ItemParser(steps, when_kept=lambda characters: limit_text(characters * weight))
         self._know_page(None)
 
     def _taken(self, text: str) -> list[Row]:

@@ -1,0 +1,298 @@
+"""The other process: SaxonC evaluates queries and stylesheets in it, sealed from everything else.
+
+The first call loads SaxonC and then seals the process: neither a query nor SaxonC can open a file or
+connect from then on. SaxonC refuses all protocols as well, so that a query hears why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache, lru_cache
+from secrets import token_hex
+from typing import Any, NamedTuple, TypeVar
+
+from aioflow.processes.sealing import seal
+from aioflow.xml.errors import BadXmlError
+from aioflow.xml.guard import DEPTH_LIMIT, parse_xml, plain_xml
+
+T = TypeVar("T")
+
+_COMPILED_AT_MOST = 64
+# Documents that several queries read one after the other are parsed once.
+_DOCUMENTS_AT_MOST = 4
+
+
+class XmlText(NamedTuple):
+    """A document, as the value of a variable."""
+
+    text: str
+
+
+class XQueryTask(NamedTuple):
+    """A query or a stylesheet, the document it is about, and values of its variables."""
+
+    program: str
+    document: str | None = None
+    variables: tuple[tuple[str, Any], ...] = ()
+    is_stylesheet: bool = False
+    root: str | None = None  # the element that is put around the results
+    is_value: bool = False  # the result is one value, not a document
+    most_characters: int = 1 << 30
+
+
+class XQueryAnswer(NamedTuple):
+    """The result as text, with the type that XML Schema has for it if it `is_value`; or a problem.
+
+    Without result, there is no text.
+    """
+
+    text: str | None = None
+    type_name: str | None = None
+    problem: str | None = None
+    line: int = 0
+    column: int = 0
+
+
+class _RefusedError(Exception):
+    """The query or its result cannot be used."""
+
+
+def answer(task: XQueryTask) -> XQueryAnswer:
+    """Evaluate a query or a stylesheet."""
+    return _answered(_transformed if task.is_stylesheet else _evaluated, task)
+
+
+def mistake(task: XQueryTask) -> XQueryAnswer:
+    """Return the mistake that makes a program none at all, as a problem with its place; else no problem.
+
+    SaxonC compiles a query only to evaluate it. Without a document and values, most end with an error at
+    once, which is not a mistake.
+    """
+    found = _answered(_compiled_stylesheet_of if task.is_stylesheet else _evaluated, task)
+    return found if task.is_stylesheet or found.type_name == _STATIC else XQueryAnswer()
+
+
+def _answered(act: Callable[[XQueryTask], XQueryAnswer], task: XQueryTask) -> XQueryAnswer:
+    saxon = _saxon()
+    try:
+        return act(task)
+    except (_RefusedError, BadXmlError) as error:
+        return XQueryAnswer(problem=str(error))
+    except saxon.error as error:
+        return _problem(str(error))
+
+
+# --- SaxonC -------------------------------------------------------------------------------------
+
+
+class _Saxon:
+    """SaxonC in this process, which is sealed from then on."""
+
+    def __init__(self) -> None:
+        import saxonche
+
+        self.error = saxonche.PySaxonApiError
+        self.processor = saxonche.PySaxonProcessor(license=False)
+        for name, value in _PROPERTIES.items():
+            self.processor.set_configuration_property(f"http://saxon.sf.net/feature/{name}", value)
+        self.builder = self.processor.new_document_builder()
+        # What is loaded at the first use is loaded now.
+        self.builder.parse_xml(xml_text="<a/>")
+        query = self.processor.new_xquery_processor()
+        query.set_query_content(
+            "parse-xml('<a/>'), format-dateTime(current-dateTime(), '[Y]'), matches('a', 'a')"
+        )
+        query.run_query_to_string()
+        seal()
+
+
+_PROPERTIES = {
+    "allowedProtocols": "",
+    "parserProperty?uri=jdk.xml.maxElementDepth": str(DEPTH_LIMIT),
+}
+
+
+@cache
+def _saxon() -> Any:
+    return _Saxon()
+
+
+@lru_cache(_DOCUMENTS_AT_MOST)
+def _parsed(text: str) -> Any:
+    try:
+        return _saxon().builder.parse_xml(xml_text=plain_xml(text).removeprefix("\ufeff"))
+    except UnicodeEncodeError:
+        raise BadXmlError("it has half a surrogate pair, which is no character") from None
+    except _saxon().error as error:
+        parse_xml(text)  # it says where
+        found = _problem(str(error))
+        raise BadXmlError(str(found.problem)) from None
+
+
+def _value(value: Any) -> Any:
+    """Return a value as SaxonC has it."""
+    processor = _saxon().processor
+    if value is None:
+        return processor.empty_sequence()
+    if isinstance(value, XmlText):
+        return _parsed(value.text)
+    make = next(make for kind, make in _MAKERS if isinstance(value, kind))
+    return make(processor, value)
+
+
+_MAKERS: tuple[tuple[type, Callable[[Any, Any], Any]], ...] = (
+    (str, lambda processor, value: processor.make_string_value(value)),
+    (bool, lambda processor, value: processor.make_boolean_value(value)),
+    (int, lambda processor, value: processor.make_integer_value(value)),
+    (float, lambda processor, value: processor.make_double_value(value)),
+    (Decimal, lambda processor, value: _decimal(processor, value)),
+    (datetime, lambda processor, value: processor.make_atomic_value("dateTime", value.isoformat())),
+    (date, lambda processor, value: processor.make_atomic_value("date", value.isoformat())),
+)
+
+
+def _decimal(processor: Any, value: Decimal) -> Any:
+    if value.is_finite():
+        return processor.make_atomic_value("decimal", f"{value:f}")
+    return processor.make_double_value(float(value))
+
+
+# --- queries ------------------------------------------------------------------------------------
+
+# Texts with it would be torn apart, so it is different each time.
+_SEPARATOR = f"\ue000{token_hex(8)}\ue000"
+_OUTPUT = {"method": "xml", "indent": "no", "omit-xml-declaration": "yes", "encoding": "UTF-8"}
+# What may make a document with several root elements.
+_MANY_ROOTS = re.compile(r"document|fragment|transform|snapshot")
+
+
+@lru_cache(_COMPILED_AT_MOST)
+def _query(text: str) -> Any:
+    query = _saxon().processor.new_xquery_processor()
+    query.set_query_base_uri("urn:aioflow:query")
+    query.set_query_content(text)
+    for name, value in _OUTPUT.items():
+        query.set_property(f"!{name}", value)
+    return query
+
+
+def _evaluated(task: XQueryTask) -> XQueryAnswer:
+    query = _query(task.program)
+    query.clear_parameters()
+    for name, value in task.variables:
+        query.set_parameter(name, _value(value))
+    if task.document is not None:
+        query.set_context(xdm_item=_parsed(task.document))
+    if task.is_value:
+        return _as_value(query.run_query_to_value())
+    if task.root is not None:
+        return _limited(_around(task.root, _serialised(query)), task)
+    text = _serialised(query, _SEPARATOR)
+    if _is_element(text) and not (_MANY_ROOTS.search(task.program) and _has_many_roots(text)):
+        return _limited(text, task)
+    if not text and query.run_query_to_value() is None:
+        return XQueryAnswer()
+    return _limited(_around("result", _serialised(query)), task)
+
+
+def _serialised(query: Any, separator: str | None = None) -> str:
+    if separator is None:
+        query.set_property("!item-separator", "#absent")
+    else:
+        query.set_property("!item-separator", separator)
+    return query.run_query_to_string() or ""
+
+
+def _is_element(text: str) -> bool:
+    """Return whether the only result is an element or a document."""
+    return text.startswith("<") and not text.startswith(("<!", "<?")) and _SEPARATOR not in text
+
+
+def _has_many_roots(text: str) -> bool:
+    try:
+        parse_xml(text)
+    except BadXmlError:
+        return True
+    return False
+
+
+def _around(root: str, text: str) -> str:
+    return f"<{root}>{text}</{root}>" if text else f"<{root}/>"
+
+
+def _limited(text: str, task: XQueryTask) -> XQueryAnswer:
+    if len(text) > task.most_characters:
+        raise _RefusedError(
+            f"its result of {len(text):,} characters is longer than {task.most_characters:,} "
+            "(xquery.result_bytes)"
+        )
+    return XQueryAnswer(text)
+
+
+def _as_value(found: Any) -> XQueryAnswer:
+    if found is None:
+        return XQueryAnswer()
+    if found.size != 1:
+        raise _RefusedError(
+            f"it gives {found.size:,} items, and a value is one; join them, or leave out the type"
+        )
+    item = found.item_at(0)
+    if item.is_atomic:
+        return XQueryAnswer(item.string_value, item.primitive_type_name.rpartition("}")[2])
+    if item.is_node:
+        return XQueryAnswer(item.string_value, "untypedAtomic")
+    raise _RefusedError("it gives a map, an array or a function, which is no value; take one out of it")
+
+
+# --- stylesheets --------------------------------------------------------------------------------
+
+
+@lru_cache(_COMPILED_AT_MOST)
+def _stylesheet(text: str) -> Any:
+    compiler = _saxon().processor.new_xslt30_processor()
+    return compiler.compile_stylesheet(stylesheet_text=plain_xml(text))
+
+
+def _compiled_stylesheet_of(task: XQueryTask) -> XQueryAnswer:
+    _stylesheet(task.program)
+    return XQueryAnswer()
+
+
+def _transformed(task: XQueryTask) -> XQueryAnswer:
+    stylesheet = _stylesheet(task.program)
+    stylesheet.clear_parameters()
+    for name, value in task.variables:
+        stylesheet.set_parameter(name, _value(value))
+    stylesheet.set_property("!omit-xml-declaration", "yes")
+    text = stylesheet.transform_to_string(xdm_node=_parsed(task.document or ""))
+    return _limited(text, task) if text else XQueryAnswer()
+
+
+# --- messages -----------------------------------------------------------------------------------
+
+_STATIC = "static"
+_MESSAGE = re.compile(
+    r"\s*(?P<static>Static )?error[^\n]*?(?: on line (?P<line>\d+) column (?P<column>\d+))?[^\n]*\n"
+    r"\s*(?:(?P<code>[A-Za-z_][\w.:-]*)\s\s+)?(?P<reason>.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+_OFFSET = re.compile(r"\} at char (\d+)")
+_TRACE = re.compile(r"\n(?:java|javax|net\.sf|org)\.[\w.]+(?:Exception|Error).*", re.DOTALL)
+
+
+def _problem(message: str) -> XQueryAnswer:
+    """Return a message of SaxonC in one line; its place is `line` and `column`."""
+    found = _MESSAGE.match(_TRACE.sub("", message))
+    if found is None:
+        return XQueryAnswer(problem=" ".join(message.split()))
+    reason = " ".join(found["reason"].split())
+    code = f" ({found['code']})" if found["code"] else ""
+    return XQueryAnswer(
+        problem=f"{reason}{code}",
+        type_name=_STATIC if found["static"] else None,
+        line=int(found["line"] or 0),
+        column=int(found["column"] or 0),
+    )

@@ -1,0 +1,171 @@
+"""Relations as XML documents and back: rel2xml, xml2rel."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from aioflow import (
+    Context,
+    Document,
+    InputError,
+    Row,
+    Schema,
+    SettingError,
+    Stream,
+    map_concurrently,
+    operator,
+)
+from aioflow.authoring.operator import Settings
+from aioflow.operators.function_calls import DependentJoin
+from aioflow.relation import Batch, Type, Value
+from aioflow.values.quantities import byte_text, size_text
+from aioflow.xml import AttributePaths, DocumentReader, ItemPath, RelationWriter
+
+# Texts of this length are read on the event loop, longer ones by a worker thread.
+_SHORT_CHARACTERS = 1 << 14
+_DOCUMENT = Schema(("xml",), (Type.DOCUMENT,))
+
+
+def _rel2xml_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    RelationWriter(Schema(()), settings["root"], settings["row"])
+    return _DOCUMENT
+
+
+@operator(schema=_rel2xml_schema, firing="end", needs_whole=(0,))
+async def rel2xml(
+    rel: Stream, *, root: str = "relation", row: str = "row", context: Context
+) -> AsyncGenerator[Row, None]:
+    """Make one XML document of the whole relation, even of an empty one, as the attribute `xml`.
+
+    There is an element for each tuple, with an element for each of its attributes, in their order. Types are
+    marked with `xsi:type` and nulls with `xsi:nil`, so that `xml2rel` gives the same tuples back. Embedded
+    relations and XML documents become elements inside.
+
+    Arguments:
+        rel: the tuples.
+        root: the name of the root element.
+        row: the name of the element for a tuple.
+
+    Examples:
+        rel2xml (houses : document)
+        rel2xml (houses : document) {ROOT: "houses"; ROW: "house"}
+    """
+    writer = RelationWriter(rel.schema or Schema(()), root, row)
+    reserved = 0
+    try:
+        async for batch in rel.batches():
+            writer.add(batch)
+            if (more := writer.characters - _UNCOUNTED_CHARACTERS - reserved) > 0:
+                if not context.memory.reserve(more):
+                    raise InputError(_too_long(writer.characters, context.memory.limit_bytes))
+                reserved += more
+        yield (Document(writer.text(), "xml"),)
+    finally:
+        context.memory.release(reserved)
+
+
+# A document up to this length takes no more room than a page.
+_UNCOUNTED_CHARACTERS = 1 << 20
+
+
+def _too_long(characters: int, limit_bytes: int) -> str:
+    return (
+        f"the XML document of the relation has more than {size_text(characters)}, which memory "
+        f"({byte_text(limit_bytes)}) has no room for; make several documents of it, or allow more memory"
+    )
+
+
+def _xml2rel_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
+    schema = inputs[0]
+    paths: AttributePaths = settings["attributes"]
+    index = _index(settings["index"])
+    if settings["index"] in paths.schema:
+        raise SettingError(
+            f"{settings['index']!r} is the number of the element: call one of them something else, with "
+            "`path as name` or with INDEX",
+            setting="attributes",
+        )
+    if schema is None:
+        return None
+    kind = schema.type_of(settings["attribute"])
+    if kind not in (None, Type.CHAR, Type.DOCUMENT):
+        raise SettingError(f"{settings['attribute']!r} is a {kind}, not a document", setting="attribute")
+    return schema.add(index.add(paths.schema))
+
+
+def _index(name: str) -> Schema:
+    return Schema((name,), (Type.NUMBER,))
+
+
+@operator(schema=_xml2rel_schema, firing="tuple")
+async def xml2rel(
+    rel: Stream,
+    *,
+    attribute: str,
+    each: ItemPath,
+    attributes: AttributePaths,
+    index: str = "index",
+    outer: bool = False,
+    context: Context,
+) -> AsyncGenerator[Batch, None]:
+    """Make a tuple of each iterating element of a document, and join it to the tuple with the document.
+
+    The attribute `index` is the number of the element in the document, from 1. A missing element is null.
+    Repeated elements make a tuple for each combination. Values have the types that `xsi:type` marks, others
+    are texts. A tuple without such elements, or whose document is null, is dropped. A text that is no XML is
+    an error.
+
+    Arguments:
+        rel: the tuples.
+        attribute: the attribute with the document.
+        each: the iterating element: `house` at any depth but not inside of another one, `//house` there too,
+            `/catalogue/house` at its place.
+        attributes: the elements below it, as names or paths, with another name or a type if needed:
+            `price number, address/city, @id as number, . as text`.
+        index: the name of the attribute with the number of the element.
+        outer: keep tuples without iterating elements, with nulls.
+
+    Examples:
+        xml2rel (pages, "xml", "house", "price number, address/city" : houses)
+        xml2rel (feeds, "xml", "entry", "title, link/@href, dc:date as published" : entries)
+    """
+    assert rel.schema is not None
+    reader = DocumentReader(each, attributes)
+    position = rel.schema.position(attribute)
+
+    async def read(row: Row) -> AsyncGenerator[Batch, None]:
+        text = _text(row[position], context)
+        batches = reader.batches(text) if text is not None else iter(())
+        is_long = text is not None and len(text) > _SHORT_CHARACTERS
+        found_any = False
+        while True:
+            batch = await context.in_thread(next, batches, None) if is_long else next(batches, None)
+            if batch:
+                found_any = True
+                yield batch
+            if batch is None:
+                break
+        if not found_any:
+            yield []
+
+    # A document that no reader looks at should not go along with each of its elements.
+    is_read = context.reads_attribute(attribute)
+    results = _index(index).add(attributes.schema)
+    with DependentJoin(rel.schema, results, outer, context.memory) as joining:
+        async with aclosing(map_concurrently(read, rel, context, permit=False).batches()) as read_rows:
+            async for found in read_rows:
+                for row, rows in found:
+                    if not is_read:
+                        row = (*row[:position], None, *row[position + 1 :])
+                    if joined := joining.rows(row, rows):
+                        yield joined
+
+
+def _text(value: Value, context: Context) -> str | None:
+    if value is None:
+        context.count("null documents")
+        return None
+    if not isinstance(value, str | Document):
+        raise SettingError(f"an XML document is read, not {value!r:.60}")
+    return str(value)
