@@ -15,7 +15,7 @@ from aioflow.xquery.errors import QueryError
 from aioflow.xquery.settings import XQUERY, QuerySettings
 from aioflow.xquery.worker import XQueryAnswer, XQueryTask, answer
 
-# SaxonC ends its process with this status when it cannot go on, nearly always for want of memory.
+# SaxonC ends its process with this status when it has no more memory, be it for data or for its stack.
 _FATAL = 99
 
 

@@ -76,6 +76,8 @@ class StylesheetText(msgspec.Struct, frozen=True):
 def _program_text(value: Any, kind_name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise SettingError(f"must be {kind_name}, not {value!r}")
+    if "\0" in value:
+        raise SettingError(f"{kind_name} has no character U+0000")
     if find_spec("saxonche") is None:
         raise SettingError(str(MissingExtraError("XQuery", "xquery")))
     return value

@@ -6,6 +6,7 @@ connect from then on. SaxonC refuses all protocols as well, so that a query hear
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import date, datetime
@@ -72,7 +73,8 @@ def mistake(task: XQueryTask) -> XQueryAnswer:
     once, which is not a mistake.
     """
     found = _answered(_compiled_stylesheet_of if task.is_stylesheet else _evaluated, task)
-    return found if task.is_stylesheet or found.type_name == _STATIC else XQueryAnswer()
+    is_mistake = task.is_stylesheet or found.type_name == _STATIC or _PROHIBITED in (found.problem or "")
+    return found if is_mistake else XQueryAnswer()
 
 
 def _answered(act: Callable[[XQueryTask], XQueryAnswer], task: XQueryTask) -> XQueryAnswer:
@@ -94,6 +96,7 @@ class _Saxon:
     def __init__(self) -> None:
         import saxonche
 
+        os.environ.clear()  # SaxonC takes a copy of it
         self.error = saxonche.PySaxonApiError
         self.processor = saxonche.PySaxonProcessor(license=False)
         for name, value in _PROPERTIES.items():
@@ -109,9 +112,16 @@ class _Saxon:
         seal()
 
 
+# Java's parser refuses ordinary documents: those with 200 attributes at an element, or many `&amp;`. Entities
+# are defined by document types only, which never get there, or in `parse-xml`, where their number is limited.
 _PROPERTIES = {
     "allowedProtocols": "",
+    "allow-external-functions": "false",
     "parserProperty?uri=jdk.xml.maxElementDepth": str(DEPTH_LIMIT),
+    "parserProperty?uri=jdk.xml.elementAttributeLimit": "0",
+    "parserProperty?uri=jdk.xml.maxXMLNameLimit": "0",
+    "parserProperty?uri=jdk.xml.maxGeneralEntitySizeLimit": "0",
+    "parserProperty?uri=jdk.xml.totalEntitySizeLimit": "0",
 }
 
 
@@ -121,7 +131,8 @@ def _saxon() -> Any:
 
 
 @lru_cache(_DOCUMENTS_AT_MOST)
-def _parsed(text: str) -> Any:
+def _parsed(text: str, variable: str | None = None) -> Any:
+    """Return a document, which is another one for each variable, even if it has the same text."""
     try:
         return _saxon().builder.parse_xml(xml_text=plain_xml(text).removeprefix("\ufeff"))
     except UnicodeEncodeError:
@@ -132,13 +143,16 @@ def _parsed(text: str) -> Any:
         raise BadXmlError(str(found.problem)) from None
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, variable: str | None = None) -> Any:
     """Return a value as SaxonC has it."""
     processor = _saxon().processor
     if value is None:
         return processor.empty_sequence()
     if isinstance(value, XmlText):
-        return _parsed(value.text)
+        return _parsed(value.text, variable)
+    # SaxonC would end a text at U+0000, and write other characters that no XML can have.
+    if isinstance(value, str) and (found := _FORBIDDEN.search(value)):
+        raise _RefusedError(f"a variable has the character U+{ord(found[0]):04X}, which XML forbids")
     make = next(make for kind, make in _MAKERS if isinstance(value, kind))
     return make(processor, value)
 
@@ -146,12 +160,15 @@ def _value(value: Any) -> Any:
 _MAKERS: tuple[tuple[type, Callable[[Any, Any], Any]], ...] = (
     (str, lambda processor, value: processor.make_string_value(value)),
     (bool, lambda processor, value: processor.make_boolean_value(value)),
-    (int, lambda processor, value: processor.make_integer_value(value)),
+    (int, lambda processor, value: processor.make_atomic_value("integer", str(value))),
     (float, lambda processor, value: processor.make_double_value(value)),
     (Decimal, lambda processor, value: _decimal(processor, value)),
     (datetime, lambda processor, value: processor.make_atomic_value("dateTime", value.isoformat())),
     (date, lambda processor, value: processor.make_atomic_value("date", value.isoformat())),
 )
+
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def _decimal(processor: Any, value: Decimal) -> Any:
@@ -165,8 +182,10 @@ def _decimal(processor: Any, value: Decimal) -> Any:
 # Texts with it would be torn apart, so it is different each time.
 _SEPARATOR = f"\ue000{token_hex(8)}\ue000"
 _OUTPUT = {"method": "xml", "indent": "no", "omit-xml-declaration": "yes", "encoding": "UTF-8"}
-# What may make a document with several root elements.
+# Words of queries that may make a document with several root elements.
 _MANY_ROOTS = re.compile(r"document|fragment|transform|snapshot")
+# Words of queries from which SaxonC 13.1 loses items, unless it serialises the result itself.
+_LOSES_ITEMS = re.compile(r"\bwindow\b|\ballowing\b")
 
 
 @lru_cache(_COMPILED_AT_MOST)
@@ -183,16 +202,27 @@ def _evaluated(task: XQueryTask) -> XQueryAnswer:
     query = _query(task.program)
     query.clear_parameters()
     for name, value in task.variables:
-        query.set_parameter(name, _value(value))
+        query.set_parameter(name, _value(value, name))
     if task.document is not None:
         query.set_context(xdm_item=_parsed(task.document))
     if task.is_value:
-        return _as_value(query.run_query_to_value())
+        return _as_text(query) if _LOSES_ITEMS.search(task.program) else _as_value(query.run_query_to_value())
+    try:
+        return _as_document(query, task)
+    except _saxon().error as error:
+        if not any(code in str(error) for code in _NEEDS_VALUES):
+            raise
+        return _from_values(query.run_query_to_value(), task)
+
+
+def _as_document(query: Any, task: XQueryTask) -> XQueryAnswer:
     if task.root is not None:
         return _limited(_around(task.root, _serialised(query)), task)
     text = _serialised(query, _SEPARATOR)
     if _is_element(text) and not (_MANY_ROOTS.search(task.program) and _has_many_roots(text)):
         return _limited(text, task)
+    if text.startswith("<!DOCTYPE"):
+        raise _RefusedError("its options ask for a document type, which no document here has")
     if not text and query.run_query_to_value() is None:
         return XQueryAnswer()
     return _limited(_around("result", _serialised(query)), task)
@@ -204,6 +234,28 @@ def _serialised(query: Any, separator: str | None = None) -> str:
     else:
         query.set_property("!item-separator", separator)
     return query.run_query_to_string() or ""
+
+
+# SaxonC serialises a result while it is computed. Two errors come of that: an attribute cannot stand alone,
+# though it can belong to a root element, and `try` cannot take back what was written before an error.
+_NEEDS_VALUES = ("SENR0001", "XTDE3530")
+
+
+def _from_values(items: Any, task: XQueryTask) -> XQueryAnswer:
+    """Return a result that is computed first and then serialised, which takes more memory."""
+    if items is None and task.root is None:
+        return XQueryAnswer()
+    is_node = items is not None and items.size == 1 and items.item_at(0).is_node
+    is_root = is_node and items.item_at(0).node_kind_str in ("element", "document")
+    construct = _query(_CONSTRUCT)
+    construct.clear_parameters()
+    construct.set_parameter("root", _value(None if is_root and task.root is None else task.root or "result"))
+    construct.set_parameter("items", _value(None) if items is None else items)
+    return _limited(_serialised(construct), task)
+
+
+_CONSTRUCT = """declare variable $root external; declare variable $items external;
+if (empty($root)) then $items else element {$root} {$items}"""
 
 
 def _is_element(text: str) -> bool:
@@ -230,6 +282,22 @@ def _limited(text: str, task: XQueryTask) -> XQueryAnswer:
             "(xquery.result_bytes)"
         )
     return XQueryAnswer(text)
+
+
+def _as_text(query: Any) -> XQueryAnswer:
+    """Return the result as a text without a type."""
+    query.set_property("!method", "text")
+    try:
+        items = _serialised(query, _SEPARATOR).split(_SEPARATOR)
+    finally:
+        query.set_property("!method", "xml")
+    if len(items) != 1:
+        raise _many_items(len(items))
+    return XQueryAnswer(items[0], "untypedAtomic") if items[0] else XQueryAnswer()
+
+
+def _many_items(number: int) -> _RefusedError:
+    return _RefusedError(f"it gives {number:,} items, and a value is one; join them, or leave out the type")
 
 
 def _as_value(found: Any) -> XQueryAnswer:
@@ -265,7 +333,7 @@ def _transformed(task: XQueryTask) -> XQueryAnswer:
     stylesheet = _stylesheet(task.program)
     stylesheet.clear_parameters()
     for name, value in task.variables:
-        stylesheet.set_parameter(name, _value(value))
+        stylesheet.set_parameter(name, _value(value, name))
     stylesheet.set_property("!omit-xml-declaration", "yes")
     text = stylesheet.transform_to_string(xdm_node=_parsed(task.document or ""))
     return _limited(text, task) if text else XQueryAnswer()
@@ -274,25 +342,31 @@ def _transformed(task: XQueryTask) -> XQueryAnswer:
 # --- messages -----------------------------------------------------------------------------------
 
 _STATIC = "static"
+_PROHIBITED = "has been prohibited"  # such as modules to import, which are found when a query is compiled
+# An error begins with its kind and place; warnings may stand before it. A place in the first line of a query
+# is told by its offset alone.
 _MESSAGE = re.compile(
-    r"\s*(?P<static>Static )?error[^\n]*?(?: on line (?P<line>\d+) column (?P<column>\d+))?[^\n]*\n"
+    r"(?:^|\n)\s*(?P<static>Static )?(?:Type )?error\b(?P<place>[^\n]*)\n"
     r"\s*(?:(?P<code>[A-Za-z_][\w.:-]*)\s\s+)?(?P<reason>.*)",
     re.DOTALL | re.IGNORECASE,
 )
-_OFFSET = re.compile(r"\} at char (\d+)")
+_PLACE = re.compile(r"on line (?P<line>\d+)(?: at)? column (?P<column>\d+)|\} at char (?P<offset>\d+) of ")
 _TRACE = re.compile(r"\n(?:java|javax|net\.sf|org)\.[\w.]+(?:Exception|Error).*", re.DOTALL)
 
 
 def _problem(message: str) -> XQueryAnswer:
     """Return a message of SaxonC in one line; its place is `line` and `column`."""
-    found = _MESSAGE.match(_TRACE.sub("", message))
+    found = _MESSAGE.search(_TRACE.sub("", message))
     if found is None:
         return XQueryAnswer(problem=" ".join(message.split()))
+    place = _PLACE.search(found["place"])
+    line = int(place["line"] or 1) if place else 0
+    column = int(place["column"] or int(place["offset"]) + 1) if place else 0
     reason = " ".join(found["reason"].split())
     code = f" ({found['code']})" if found["code"] else ""
     return XQueryAnswer(
         problem=f"{reason}{code}",
         type_name=_STATIC if found["static"] else None,
-        line=int(found["line"] or 0),
-        column=int(found["column"] or 0),
+        line=line,
+        column=column,
     )
