@@ -39,4 +39,5 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "hidden_again",
     "hidden_cost",
     "grammars",
+    "xml_documents",
 ]

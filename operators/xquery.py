@@ -130,7 +130,7 @@ async def xslt(
         seconds: the time that the stylesheet may take for a tuple.
 
     Examples:
-        xslt (feeds, "xml", $stylesheet : pages) {AS: "page"}
+        xslt (feeds, "xml", '<p xsl:version="3.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"/>' : pages)
     """
     is_text = stylesheet.method == "text"
 

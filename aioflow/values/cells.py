@@ -126,8 +126,14 @@ def read_value(value: Value, kind: Type) -> Value:
     """Return a value of a file as that type; raise a SettingError if it cannot be converted."""
     if value is None or (type_of_value(value) is kind and kind is not Type.CHAR):
         return value
-    text = cell(value)
-    if not text.strip() and kind is not Type.CHAR:
+    return read_text(cell(value), kind)
+
+
+def read_text(text: str, kind: Type) -> Value:
+    """Return a text as that type; raise a SettingError if it cannot be converted. A blank text is null."""
+    if kind is Type.CHAR:
+        return text
+    if not text or text.isspace():
         return None
     found = _READERS[kind](text)
     if found is None:
@@ -135,14 +141,22 @@ def read_value(value: Value, kind: Type) -> Value:
     return found
 
 
+# A float has as many decimal digits of any number.
+_DIGITS_OF_FLOAT = 15
+
+
 def _read_number(text: str) -> Value:
     text = text.strip()
+    if text.isdigit() and text.isascii() and len(text) <= _LONGEST_NUMBER:
+        return int(text)
     if text.lower() in _SPECIAL_NUMBERS:
         return _SPECIAL_NUMBERS[text.lower()]
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return None
     if text.lstrip("+-").isdigit():
         return int(text)
+    if len(text) <= _DIGITS_OF_FLOAT and "e" not in text and "E" not in text:
+        return float(text)
     # A Decimal only if a float would lose digits.
     exact, rounded = Decimal(text), float(text)
     return rounded if Decimal(repr(rounded)) == exact else exact

@@ -13,7 +13,7 @@ from typing import Any
 
 from aioflow.errors import SettingError
 from aioflow.relation import Batch, Document, Row, Type, Value, type_of_value
-from aioflow.values.cells import read_value
+from aioflow.values.cells import cell, read_text
 from aioflow.xml.documents import element_text
 from aioflow.xml.errors import BadXmlError
 from aioflow.xml.items import ItemParser
@@ -22,6 +22,7 @@ from aioflow.xml.paths import AttributePath, ElementName, ItemPath, split_tag
 
 _PIECE_CHARACTERS = 1 << 16
 _BATCH_ROWS = 1024
+_STRUCTURED = frozenset({Type.DOCUMENT, Type.RELATION})
 
 
 class DocumentReader:
@@ -136,7 +137,7 @@ class _Reading:
     def _flat_row(self, element: Any) -> Row | None:
         """Return the only tuple of an element whose children have the values; None if there are more."""
         values: list[Value] = [None] * len(self._kinds)
-        flat, filled = self._flat, 0
+        flat, kinds, filled = self._flat, self._kinds, 0
         for child in element:
             try:
                 place = flat[child.tag]
@@ -147,10 +148,13 @@ class _Reading:
             if place < 0 or filled & (1 << place):
                 return None
             filled |= 1 << place
-            if child.keys() or len(child) or self._kinds[place] is not None:
-                values[place] = self._value(child, self._kinds[place])
-            else:
+            kind = kinds[place]
+            if child.keys() or len(child) or kind in _STRUCTURED:
+                values[place] = self._value(child, kind)
+            elif kind is None:
                 values[place] = child.text or ""
+            else:
+                values[place] = self._read(child.text or "", kind, child)
         if self._is_in_order:
             return (self._index, *values)
         return (self._index, *[values[place] for place in self._order])
@@ -216,8 +220,11 @@ class _Reading:
     def _as_kind(self, value: Value, kind: Type | None, element: Any) -> Value:
         if kind is None or value is None or type_of_value(value) is kind:
             return value
+        return self._read(cell(value), kind, element)
+
+    def _read(self, text: str, kind: Type, element: Any) -> Value:
         try:
-            return read_value(value, kind)
+            return read_text(text, kind)
         except SettingError as error:
             raise self._misfit(element, error) from None
 
