@@ -21,6 +21,7 @@ Value: TypeAlias = Any
 Row: TypeAlias = tuple[Value, ...]
 Batch: TypeAlias = list[Row]
 Predicate: TypeAlias = Callable[[Row], bool]
+DocumentKind: TypeAlias = Literal["html", "xml", "json"]
 
 
 class Type(StrEnum):
@@ -221,7 +222,7 @@ class Document(msgspec.Struct, frozen=True):
     """
 
     text: str
-    kind: Literal["html", "xml", "json"] = "html"
+    kind: DocumentKind = "html"
 
     def __str__(self) -> str:
         return self.text

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from aioflow import Row, Stream
 from aioflow.operators.keyed import Favouring, Keyed, Keys, Rest, in_batches
 from aioflow.relation import Batch
-from aioflow.runtime.memory import MemoryBudget, batch_size
+from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeyedRows, KeySet, walk
 
 _KEY_BYTES = 80  # a key and its slot in a dict
@@ -39,7 +39,7 @@ class JoinTable:
 
     def add_all(self, keys: Sequence[Hashable], rows: Sequence[Row]) -> None:
         """Add rows, one for each key."""
-        size = batch_size(rows) + _KEY_BYTES * len(rows)
+        size = self._memory.size_of(rows) + _KEY_BYTES * len(rows)
         if self._others is not None or not self._memory.reserve(size):
             if self._others is None:
                 self._others = KeyedRows(self._memory)

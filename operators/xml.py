@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Literal, TypeAlias
 
 from aioflow import (
     Context,
     Document,
     InputError,
+    Relation,
     Row,
     Schema,
     SettingError,
@@ -22,19 +25,26 @@ from aioflow.relation import Batch, Type, Value
 from aioflow.values.quantities import byte_text, size_text
 from aioflow.xml import AttributePaths, DocumentReader, ItemPath, RelationWriter
 
+Nulls: TypeAlias = Literal["nil", "omit"]
+
 # Texts of this length are read on the event loop, longer ones by a worker thread.
 _SHORT_CHARACTERS = 1 << 14
-_DOCUMENT = Schema(("xml",), (Type.DOCUMENT,))
 
 
 def _rel2xml_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     RelationWriter(Schema(()), settings["root"], settings["row"])
-    return _DOCUMENT
+    return Schema((settings["as"],), (Type.DOCUMENT,))
 
 
 @operator(schema=_rel2xml_schema, firing="end", needs_whole=(0,))
 async def rel2xml(
-    rel: Stream, *, root: str = "relation", row: str = "row", context: Context
+    rel: Stream,
+    *,
+    root: str = "relation",
+    row: str = "row",
+    as_: str = "xml",
+    nulls: Nulls = "nil",
+    context: Context,
 ) -> AsyncGenerator[Row, None]:
     """Make one XML document of the whole relation, even of an empty one, as the attribute `xml`.
 
@@ -46,12 +56,14 @@ async def rel2xml(
         rel: the tuples.
         root: the name of the root element.
         row: the name of the element for a tuple.
+        as: the attribute with the document.
+        nulls: `omit` leaves the elements of nulls out, so that a query may compute with all that are there.
 
     Examples:
         rel2xml (houses : document)
         rel2xml (houses : document) {ROOT: "houses"; ROW: "house"}
     """
-    writer = RelationWriter(rel.schema or Schema(()), root, row)
+    writer = RelationWriter(rel.schema or Schema(()), root, row, omits_nulls=nulls == "omit")
     reserved = 0
     try:
         async for batch in rel.batches():
@@ -113,8 +125,8 @@ async def xml2rel(
 
     The attribute `index` is the number of the element in the document, from 1. A missing element is null.
     Repeated elements make a tuple for each combination. Values have the types that `xsi:type` marks, others
-    are texts. A tuple without such elements, or whose document is null, is dropped. A text that is no XML is
-    an error.
+    are texts. One that is not of its type is null, and counted. A tuple without such elements, or whose
+    document is null, is dropped. A text that is no XML is an error.
 
     Arguments:
         rel: the tuples.
@@ -135,17 +147,11 @@ async def xml2rel(
     position = rel.schema.position(attribute)
 
     async def read(row: Row) -> AsyncGenerator[Batch, None]:
-        text = _text(row[position], context)
-        batches = reader.batches(text) if text is not None else iter(())
-        is_long = text is not None and len(text) > _SHORT_CHARACTERS
         found_any = False
-        while True:
-            batch = await context.in_thread(next, batches, None) if is_long else next(batches, None)
-            if batch:
+        async with aclosing(_rows_of(row[position], reader, context)) as batches:
+            async for batch in batches:
                 found_any = True
                 yield batch
-            if batch is None:
-                break
         if not found_any:
             yield []
 
@@ -162,10 +168,34 @@ async def xml2rel(
                         yield joined
 
 
-def _text(value: Value, context: Context) -> str | None:
+async def _rows_of(value: Value, reader: DocumentReader, context: Context) -> AsyncGenerator[Batch, None]:
+    """Yield the tuples of a document; count what is not there or not right."""
     if value is None:
         context.count("null documents")
-        return None
+        return
+    text = _text(value)
+    misfits: Counter[str] = Counter()
+    batches = reader.batches(text, misfits)
+    is_long = len(text) > _SHORT_CHARACTERS
+    found_any = False
+    while True:
+        batch = await context.in_thread(next, batches, None) if is_long else next(batches, None)
+        if batch is None:
+            break
+        if batch:
+            found_any = True
+            yield batch
+    for what, number in misfits.items():
+        context.count(what, number)
+    if not found_any:
+        context.count("documents without such elements")
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, Relation):
+        raise SettingError("an XML document is read, not an embedded relation, which unpack reads")
+    if isinstance(value, Document) and value.kind == "json":
+        raise SettingError("an XML document is read, and this one is JSON")
     if not isinstance(value, str | Document):
         raise SettingError(f"an XML document is read, not {value!r:.60}")
     return str(value)

@@ -6,7 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import cast
 
-from aioflow import Context, Document, Relation, Row, Schema, SettingError, Stream, map_concurrently, operator
+from aioflow import (
+    Context,
+    Document,
+    InputError,
+    Relation,
+    Row,
+    Schema,
+    SettingError,
+    Stream,
+    map_concurrently,
+    operator,
+)
 from aioflow.authoring.operator import Settings
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.settings import DeclaredSchema, Positive
@@ -69,7 +80,8 @@ async def xquery(
 
     The document is the context of the query. The query declares other attributes of the tuple as external
     variables: `declare variable $zip external;`. The result is a document. Unless it is one element, its
-    items are put into an element `result`. A query without result drops the tuple.
+    items are put into an element `result`. A query without result drops the tuple. All values in a document
+    are texts to XQuery, whatever `xsi:type` says: compare and sort by `number(…)` or `xs:date(…)`.
 
     Arguments:
         rel: the tuples.
@@ -82,7 +94,7 @@ async def xquery(
         seconds: the time that the query may take for a tuple.
 
     Examples:
-        xquery (pages, "xml", "for $h in //house order by $h/price return $h" : sorted)
+        xquery (pages, "xml", "for $h in //house order by number($h/price) return $h" : sorted)
         xquery (shops, "xml", "declare variable $zip external; sum(//x[@zip = $zip])" : sums) {AS: "n number"}
     """
     result = _RESULT if as_ is None else cast(Schema, as_)
@@ -101,7 +113,7 @@ async def xquery(
 
 def _xslt_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     stylesheet: StylesheetText = settings["stylesheet"]
-    kind = Type.CHAR if stylesheet.method == "text" else Type.DOCUMENT
+    kind = Type.CHAR if stylesheet.writes_text else Type.DOCUMENT
     return _joined_schema(inputs[0], settings["attribute"], Schema((settings["as"],), (kind,)))
 
 
@@ -132,15 +144,23 @@ async def xslt(
     Examples:
         xslt (feeds, "xml", '<p xsl:version="3.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"/>' : pages)
     """
-    is_text = stylesheet.method == "text"
+    is_text = stylesheet.writes_text
 
     def value(answer: XQueryAnswer) -> Value:
         text = cast(str, answer.text)
-        return text if is_text else Document(text, "html" if "html" in stylesheet.method else "xml")
+        if is_text:
+            return text
+        is_html = stylesheet.method == "html" or text[:14].lower() == "<!doctype html"
+        return Document(text, "html" if is_html else "xml")
 
     result = Schema((as_,), (Type.CHAR if is_text else Type.DOCUMENT,))
     asking = _Asking(
-        rel, attribute, stylesheet, XQueryTask(stylesheet.text, is_stylesheet=True), seconds, context
+        rel,
+        attribute,
+        stylesheet,
+        XQueryTask(stylesheet.text, is_stylesheet=True, is_value=is_text),
+        seconds,
+        context,
     )
     async for joined in asking.joined(result, value, outer):
         yield joined
@@ -166,7 +186,7 @@ class _Asking:
         self._seconds = seconds
         self._context = context
         self._processes = context.service(QueryProcesses)
-        self._task = task._replace(most_characters=self._processes.settings.result_bytes)
+        self._task = task._replace(most_bytes=self._processes.settings.result_bytes)
 
     async def joined(
         self, result: Schema, value: Callable[[XQueryAnswer], Value], outer: bool
@@ -216,4 +236,7 @@ def _as_variable(value: Value) -> Value | XmlText:
 
 
 def _as_kind(value: Value, kind: Type) -> Value:
-    return value if type_of_value(value) is kind else read_value(value, kind)
+    try:
+        return value if type_of_value(value) is kind else read_value(value, kind)
+    except SettingError as error:
+        raise InputError(f"the result {error.message}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from threading import RLock
 from types import TracebackType
@@ -13,6 +14,10 @@ from aioflow.relation import Document, Relation, Row, RowStore
 from aioflow.runtime.disk import DiskThread
 
 T = TypeVar("T")
+
+LARGE_CHARACTERS = 1 << 16  # of a document; rows may share it
+_COUNTED_DOCUMENTS = 8
+_SAMPLED_ROWS = 4
 
 
 class MemoryBudget:
@@ -33,6 +38,8 @@ class MemoryBudget:
         self._in_values: WeakSet[Spillable] = WeakSet()
         self._handed_out: WeakSet[Spillable] = WeakSet()
         self._engine = engine
+        # Many rows may share a large document: its bytes count once, with the first of them.
+        self._counted: OrderedDict[int, Document] = OrderedDict()
         # The loop and the disk thread both reserve. Reentrant: a structure may be collected, and so release,
         # at any moment.
         self._lock: RLock = RLock() if engine is None else engine._lock
@@ -49,6 +56,27 @@ class MemoryBudget:
                 return False
             self._change("used_bytes", size)
             return True
+
+    def size_of(self, rows: Sequence[Row]) -> int:
+        """Return about how many bytes a batch adds to those counted before, from a sample of it."""
+        documents: list[Document] = []
+        size = batch_size(rows, documents)
+        if not documents:
+            return size
+        different = {id(document): document for document in documents}
+        sampled = min(len(rows), _SAMPLED_ROWS)
+        # In a sample without a document twice, the rows have one each.
+        times = len(rows) / sampled if len(different) == len(documents) > 1 else 1
+        return size + int(times * sum(map(self._count, different.values())))
+
+    def _count(self, document: Document) -> int:
+        """Return the size of a document, or nothing if it was counted lately."""
+        with self._lock:
+            is_known = self._counted.pop(id(document), None) is not None
+            self._counted[id(document)] = document
+            if len(self._counted) > _COUNTED_DOCUMENTS:
+                self._counted.popitem(last=False)
+        return 0 if is_known else sys.getsizeof(document.text)
 
     def release(self, size: int) -> None:
         self._change("used_bytes", -size)
@@ -101,6 +129,7 @@ class MemoryBudget:
         """Close every structure that is still open, also those in values that were not handed out."""
         for structure in (*self._open, *self._in_values):
             structure.close()
+        self._counted.clear()
 
 
 class SpilledRows(RowStore):
@@ -118,26 +147,29 @@ def _relations_in(rows: Iterable[Row]) -> Iterator[Relation]:
     return (value for row in rows for value in row if isinstance(value, Relation))
 
 
-def row_size(row: Row) -> int:
-    """Return about how many bytes a row takes."""
-    return sys.getsizeof(row) + sum(map(_value_size, row))
+def row_size(row: Row, documents: list[Document] | None = None) -> int:
+    """Return about how many bytes a row takes; large documents go to a list instead, if there is one."""
+    return sys.getsizeof(row) + sum([_value_size(value, documents) for value in row])
 
 
-def batch_size(rows: Sequence[Row]) -> int:
-    """Return about how many bytes a batch takes, from a sample of it."""
-    if len(rows) <= 4:
-        return sum(map(row_size, rows))
-    sample = rows[:: len(rows) // 4]
-    return sum(map(row_size, sample)) * len(rows) // len(sample)
+def batch_size(rows: Sequence[Row], documents: list[Document] | None = None) -> int:
+    """Return about how many bytes a batch takes, from a sample of it; for documents see `row_size`."""
+    if len(rows) <= _SAMPLED_ROWS:
+        return sum([row_size(row, documents) for row in rows])
+    sample = rows[:: len(rows) // _SAMPLED_ROWS]
+    return sum([row_size(row, documents) for row in sample]) * len(rows) // len(sample)
 
 
-def _value_size(value: Any) -> int:
+def _value_size(value: Any, documents: list[Document] | None) -> int:
     if isinstance(value, Relation):
         rows = value.rows
-        return 64 + (batch_size(rows) if isinstance(rows, list | tuple) else 256)
+        return 64 + (batch_size(rows, documents) if isinstance(rows, list | tuple) else 256)
     if isinstance(value, list | tuple):  # results of a firing, which are held as they came
-        return sys.getsizeof(value) + sum(map(_value_size, value))
+        return sys.getsizeof(value) + sum([_value_size(each, documents) for each in value])
     if isinstance(value, Document):
+        if documents is not None and len(value.text) >= LARGE_CHARACTERS:
+            documents.append(value)
+            return 64
         return 64 + sys.getsizeof(value.text)
     return sys.getsizeof(value)
 
@@ -163,6 +195,9 @@ class Spillable:
     @property
     def is_closed(self) -> bool:
         return self._closed
+
+    def size_of(self, rows: Sequence[Row]) -> int:
+        return self._memory.size_of(rows)
 
     def reserve(self, size: int) -> bool:
         if not self._memory.reserve(size):

@@ -154,7 +154,7 @@ class KeyedRows(_KeyedStructure):
         if self._disk is not None:
             self._disk.add([(hash(key), (key, row)) for key, row in zip(keys, rows, strict=True)])
             return
-        if not self.reserve(batch_size(rows) + _KEY_OVERHEAD_BYTES * len(rows)):
+        if not self.reserve(self.size_of(rows) + _KEY_OVERHEAD_BYTES * len(rows)):
             self._disk = DiskTable(self._memory)  # for the rows to come
         table = self._rows
         for key, row in zip(keys, rows, strict=True):
@@ -254,13 +254,13 @@ class RowBuffer(_FiledStructure):
     def append(self, batch: Sequence[Row]) -> None:
         """Add rows at the end."""
         self._length += len(batch)
-        if self._file is None and self.reserve(batch_size(batch)):
+        if self._file is None and self.reserve(self.size_of(batch)):
             self._kept.append(list(batch))
             return
         if self._file is None:
             self._file = SpillFile(self._memory)
         self._tail.extend(batch)
-        if len(self._tail) >= _CHUNK_ROWS or batch_size(self._tail) > 256 * 1024:
+        if len(self._tail) >= _CHUNK_ROWS or self.size_of(self._tail) > 256 * 1024:
             self._file.append(self._tail)
             self._tail = []
 
@@ -351,7 +351,7 @@ class RowQueue(_FiledStructure):
     def append(self, batch: Batch) -> None:
         """Add a batch, which becomes the queue's own."""
         self.length += len(batch)
-        size = batch_size(batch)
+        size = self.size_of(batch)
         if (self._file is None or self._read == self._file.count) and self.reserve(size):
             self._head.append((batch, size))
             return
@@ -449,7 +449,7 @@ class SortedRows(_FiledStructure):
         if self.is_full:
             self.disk.wait(self.write_run)
         self._run.extend(batch)
-        self._is_short = not self.reserve(batch_size(batch))
+        self._is_short = not self.reserve(self.size_of(batch))
 
     def batches(self) -> Iterator[Batch]:
         """Give all rows in order."""

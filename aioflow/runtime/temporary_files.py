@@ -11,25 +11,97 @@ on a whole batch, which would need a second way to another thread and back.
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
 import tempfile
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from aioflow.errors import ClosedError
-from aioflow.relation import Batch, Row
-from aioflow.runtime.memory import MemoryBudget
+from aioflow.relation import Batch, Document, DocumentKind, Row
+from aioflow.runtime.memory import LARGE_CHARACTERS, MemoryBudget
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
+    from sqlite3 import Connection, Cursor
 
 MOST_VARIABLES = 256  # of one SQL statement
 _LENGTH = struct.Struct("<Q")
+
+
+class StoredDocuments:
+    """Large documents in a file: each is written once, though many rows have it, and read once for them.
+
+    Only the disk thread uses it. Rows with one document follow each other, so the last few are remembered.
+    """
+
+    def __init__(self, write: Callable[[str], int], read: Callable[[int], str]) -> None:
+        self._write, self._read = write, read
+        self._written: OrderedDict[int, tuple[Document, int]] = OrderedDict()
+        self._known: OrderedDict[int, Document] = OrderedDict()
+
+    def dumps(self, value: Any) -> bytes:
+        """Return a pickle that refers to large documents by their places."""
+        buffer = io.BytesIO()
+        _RowPickler(buffer, self).dump(value)
+        return buffer.getvalue()
+
+    def loads(self, data: bytes) -> Any:
+        _reading.documents = self
+        try:
+            return pickle.loads(data)
+        finally:
+            _reading.documents = None
+
+    def put(self, document: Document) -> int:
+        """Return the place of a document."""
+        found = self._written.pop(id(document), None)
+        place = self._write(document.text) if found is None else found[1]
+        self._written[id(document)] = document, place
+        _trim(self._written)
+        return place
+
+    def get(self, place: int, kind: DocumentKind) -> Document:
+        document = self._known.pop(place, None)
+        if document is None:
+            document = Document(self._read(place), kind)
+        self._known[place] = document
+        _trim(self._known)
+        return document
+
+    def clear(self) -> None:
+        self._written.clear()
+        self._known.clear()
+
+
+_REMEMBERED = 4
+_reading = threading.local()
+
+
+def _trim(remembered: OrderedDict[int, Any]) -> None:
+    if len(remembered) > _REMEMBERED:
+        remembered.popitem(last=False)
+
+
+class _RowPickler(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO, documents: StoredDocuments) -> None:
+        super().__init__(buffer, protocol=5)
+        self._documents = documents
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is Document and len(value.text) >= LARGE_CHARACTERS:
+            return _stored_document, (self._documents.put(value), value.kind)
+        return NotImplemented
+
+
+def _stored_document(place: int, kind: DocumentKind) -> Document:
+    documents: StoredDocuments = _reading.documents
+    return documents.get(place, kind)
 
 
 class SpillFile:
@@ -39,6 +111,7 @@ class SpillFile:
         self._memory = memory
         self._disk = memory.disk
         self._file: BinaryIO | None = None
+        self._documents = StoredDocuments(self._write_text, self._read_text)
         self._starts: list[int] = []  # where each batch begins
         self._end = 0
         self._unwritten: deque[Sequence[Row]] = deque()
@@ -67,12 +140,29 @@ class SpillFile:
     def _write_batch(self, rows: Sequence[Row]) -> None:
         if self._file is None:
             self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="aioflow-"))  # noqa: SIM115  # see _close
-        data = pickle.dumps(rows, protocol=5)
-        self._file.seek(self._end)
+        self._starts.append(self._write_data(self._documents.dumps(rows)))
+
+    def _write_data(self, data: bytes) -> int:
+        """Write at the end; return where that was."""
+        assert self._file is not None
+        start = self._end
+        self._file.seek(start)
         self._file.write(_LENGTH.pack(len(data)))
         self._file.write(data)
-        self._starts.append(self._end)
         self._end += _LENGTH.size + len(data)
+        return start
+
+    def _read_data(self, start: int) -> bytes:
+        assert self._file is not None
+        self._file.seek(start)
+        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+        return self._file.read(length)
+
+    def _write_text(self, text: str) -> int:
+        return self._write_data(text.encode("utf-8", "surrogatepass"))
+
+    def _read_text(self, start: int) -> str:
+        return self._read_data(start).decode("utf-8", "surrogatepass")
 
     async def settle(self) -> None:
         """Wait until every batch is written, or its failure known, which is raised."""
@@ -95,9 +185,7 @@ class SpillFile:
             raise self._failure
         if self._file is None:
             raise ClosedError("a file of rows was closed while it was read")
-        self._file.seek(self._starts[number])
-        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-        return cast(Batch, pickle.loads(self._file.read(length)))
+        return cast(Batch, self._documents.loads(self._read_data(self._starts[number])))
 
     def batches(self, first: int = 0, end: int | None = None) -> Iterator[Batch]:
         """Give the batches from one number up to another, by default up to the last one."""
@@ -112,6 +200,7 @@ class SpillFile:
 
     def _clear(self) -> None:
         self._starts.clear()
+        self._documents.clear()
         self._end = 0
         if self._file is not None:
             self._file.truncate(0)
@@ -206,7 +295,21 @@ class DiskTable:
             memory,
             "CREATE TABLE entries (hash INTEGER, entry BLOB)",
             "CREATE INDEX by_hash ON entries (hash)",
+            "CREATE TABLE documents (place INTEGER PRIMARY KEY, text BLOB)",
         )
+        self._documents = StoredDocuments(self._write_text, self._read_text)
+
+    def _write_text(self, text: str) -> int:
+        data = text.encode("utf-8", "surrogatepass")
+        place = (
+            self._database.connection().execute("INSERT INTO documents (text) VALUES (?)", (data,)).lastrowid
+        )
+        return cast(int, place)
+
+    def _read_text(self, place: int) -> str:
+        query = "SELECT text FROM documents WHERE place = ?"
+        (data,) = self._database.connection().execute(query, (place,)).fetchone()
+        return cast(bytes, data).decode("utf-8", "surrogatepass")
 
     def add(self, entries: Sequence[tuple[int, Any]]) -> None:
         """Add entries, each with its hash."""
@@ -222,7 +325,8 @@ class DiskTable:
         for start in range(0, len(ordered), most):
             some = ordered[start : start + most]
             places = ",".join(["(?,?)"] * len(some))
-            values = chain.from_iterable((code, pickle.dumps(entry, 5)) for code, entry in some)
+            dumps = self._documents.dumps
+            values = chain.from_iterable((code, dumps(entry)) for code, entry in some)
             connection.execute(f"INSERT INTO entries VALUES {places}", list(values))
 
     def find(self, codes: Iterable[int]) -> dict[int, list[Any]]:
@@ -238,13 +342,19 @@ class DiskTable:
             places = ",".join("?" * len(some))
             query = f"SELECT hash, entry FROM entries WHERE hash IN ({places}) ORDER BY rowid"
             for code, entry in connection.execute(query, some):
-                found.setdefault(code, []).append(pickle.loads(entry))
+                found.setdefault(code, []).append(self._documents.loads(entry))
         return found
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Give all entries with their hashes, in the order of those."""
-        for code, entry in self._database.fetched("SELECT hash, entry FROM entries ORDER BY hash, rowid"):
-            yield code, pickle.loads(entry)
+        disk = self._database.disk
+        query = "SELECT hash, entry FROM entries ORDER BY hash, rowid"
+        cursor = disk.wait(lambda: self._database.connection().execute(query))
+        while found := disk.wait(self._fetched, cursor):
+            yield from found
+
+    def _fetched(self, cursor: Cursor) -> list[tuple[int, Any]]:
+        return [(code, self._documents.loads(entry)) for code, entry in cursor.fetchmany(MOST_VARIABLES)]
 
     def close(self) -> None:
         self._database.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioflow.xml.guard import etree, parse_xml
+from aioflow.xml.guard import alone, etree, parse_xml
 
 
 def nested_markup(text: str) -> str:
@@ -16,14 +16,10 @@ def nested_markup(text: str) -> str:
 def element_text(element: Any) -> str:
     """Return an element as a document of its own, without the namespaces that only others around it need."""
     if element.getparent() is not None:
-        element = etree.fromstring(etree.tostring(element, with_tail=False), _AGAIN)
+        element = alone(element)
         etree.cleanup_namespaces(element, keep_ns_prefixes=_prefixes_in_values(element))
     markup: str = etree.tostring(element, encoding="unicode", with_tail=False)
     return markup
-
-
-# For what was parsed before, and may be nested as deep as that allows.
-_AGAIN = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
 
 
 def _prefixes_in_values(root: Any) -> list[str]:

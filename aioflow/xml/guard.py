@@ -83,6 +83,11 @@ def parse_xml(text: str, *, keeps_comments: bool = False) -> Any:
         raise BadXmlError(_plain(error.msg), *error.position) from None
 
 
+def alone(element: Any) -> Any:
+    """Return a copy of an element that was parsed here, as the root of a document of its own."""
+    return etree.fromstring(etree.tostring(element, with_tail=False), etree.XMLParser(**_SAFE))
+
+
 # Nothing outside of the text is read, and nothing in it grows.
 _SAFE: dict[str, Any] = {
     "encoding": "utf-8",

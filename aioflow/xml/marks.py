@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,9 @@ _ESCAPED = f"{{{OWN}}}escaped"
 _ATTRIBUTES = f"{{{OWN}}}attributes"
 
 
+_USUAL = {"xs": SCHEMA, "aioflow": OWN}
+
+
 def marked_value(element: Any) -> Value:
     """Return the value of an element: a text, unless it is marked.
 
@@ -35,7 +39,8 @@ def marked_value(element: Any) -> Value:
             return None
         return _text(element)
     prefix, _, name = mark.rpartition(":")
-    namespace = element.nsmap.get(prefix or None)
+    # A query that leaves unused namespaces out takes the one of the mark for unused.
+    namespace = element.nsmap.get(prefix or None) or _USUAL.get(prefix)
     if element.get(_NIL) in ("true", "1"):
         return None
     if namespace == OWN and name in _OWN_TYPES:
@@ -101,14 +106,16 @@ _INTEGERS = (
     *("nonPositiveInteger", "negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort"),
     "unsignedByte",
 )
+_ZONE = re.compile(r"(?:Z|[+-]\d\d:\d\d)$")  # a day of ours has no time zone
+_FURTHER_DIGITS = re.compile(r"(\.\d{6})\d+")  # of a second
 _TYPES: dict[str, Callable[[str], Value]] = {
     **dict.fromkeys(_INTEGERS, _integer),
     "decimal": _decimal,
     "double": _double,
     "float": _double,
     "boolean": _BOOLEANS.get,
-    "date": read_date,
-    "dateTime": read_date,
+    "date": lambda text: read_date(_ZONE.sub("", text)),
+    "dateTime": lambda text: read_date(_FURTHER_DIGITS.sub(r"\1", text)),
 }
 
 
@@ -120,10 +127,8 @@ def _relation(element: Any) -> Relation:
         {_name(cell): marked_value(cell) for cell in row.iterchildren("*")}
         for row in element.iterchildren("*")
     ]
-    attributes = element.get(_ATTRIBUTES)
-    if attributes is not None and not rows:
-        return Relation(Schema(tuple(map(attribute_name, attributes.split()))))
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    told = map(attribute_name, element.get(_ATTRIBUTES, "").split())
+    names = tuple(dict.fromkeys((*told, *(name for row in rows for name in row))))
     return Relation(Schema(names), [tuple([row.get(name) for name in names]) for row in rows])
 
 

@@ -42,6 +42,8 @@ class ElementName(msgspec.Struct, frozen=True):
             return cls(element_name(text[1:-1]))
         namespace, is_named, local = text[1:].rpartition("}") if text.startswith("{") else ("", "", text)
         prefix, has_prefix, local = local.rpartition(":")
+        if text == "..":
+            raise SettingError("a path leads down only: iterate over the parent instead")
         for part in (local, prefix) if has_prefix else (local,):
             if not is_element_name(part):
                 raise SettingError(f"{part!r} is no name of an XML element")

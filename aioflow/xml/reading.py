@@ -7,6 +7,7 @@ their paths stay together. A document is read piece by piece, and what was read 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from typing import Any
@@ -15,13 +16,13 @@ from aioflow.errors import SettingError
 from aioflow.relation import Batch, Document, Row, Type, Value, type_of_value
 from aioflow.values.cells import cell, read_text
 from aioflow.xml.documents import element_text
-from aioflow.xml.errors import BadXmlError
 from aioflow.xml.items import ItemParser
 from aioflow.xml.marks import marked_value
 from aioflow.xml.paths import AttributePath, ElementName, ItemPath, split_tag
 
 _PIECE_CHARACTERS = 1 << 16
 _BATCH_ROWS = 1024
+_REMEMBERED_TAGS = 10_000  # a document may have another one at every element
 _STRUCTURED = frozenset({Type.DOCUMENT, Type.RELATION})
 
 
@@ -34,12 +35,13 @@ class DocumentReader:
         places = list(self.root.places())
         self.order = [places.index(place) for place in range(len(paths))]
 
-    def batches(self, text: str) -> Iterator[Batch]:
+    def batches(self, text: str, misfits: Counter[str] | None = None) -> Iterator[Batch]:
         """Yield the tuples of a document, the number of the element first, in lists of bounded length.
 
-        Between two lists not much of the text is read: some are empty. Raises a BadXmlError.
+        Between two lists not much of the text is read: some are empty. A text that is not of its type is
+        null, and counted in `misfits` by what it is not. Raises a BadXmlError.
         """
-        rows = _Reading(self, text).rows()
+        rows = _Reading(self, text, Counter() if misfits is None else misfits).rows()
         while True:
             batch: Batch = []
             for row in islice(rows, _BATCH_ROWS):
@@ -94,11 +96,12 @@ def _node(paths: Sequence[AttributePath], places: Iterable[int], depth: int) -> 
 class _Reading:
     """The reading of one document."""
 
-    def __init__(self, reader: DocumentReader, text: str) -> None:
+    def __init__(self, reader: DocumentReader, text: str, misfits: Counter[str]) -> None:
         self._item = reader.item
         self._root = reader.root
         self._order = reader.order
         self._text = text
+        self._misfits = misfits
         self._index = 0
         self._tag = self._home = ""  # of iterating elements
         # The children of each node that a tag names, if any.
@@ -154,19 +157,23 @@ class _Reading:
             elif kind is None:
                 values[place] = child.text or ""
             else:
-                values[place] = self._read(child.text or "", kind, child)
+                values[place] = self._read(child.text or "", kind)
         if self._is_in_order:
             return (self._index, *values)
         return (self._index, *[values[place] for place in self._order])
 
     def _flat_place(self, child: Any) -> int | None:
         """Return the column that a child is for; None if it is for none, -1 if it is for several."""
+        if len(self._flat) > _REMEMBERED_TAGS:
+            self._flat.clear()
         places = self._children(self._root, child)
         place = None if not places else places[0] if len(places) == 1 else -1
         self._flat[child.tag] = place
         return place
 
     def _children(self, node: _Node, child: Any) -> list[int]:
+        if len(self._known) > _REMEMBERED_TAGS:
+            self._known.clear()
         known = self._known.get((node, child.tag))
         if known is None and not isinstance(child.tag, str):  # a comment, or a processing instruction
             known = self._known[node, child.tag] = []
@@ -185,7 +192,7 @@ class _Reading:
         """Return the values of a node's columns: one list for each combination of repeated elements."""
         own: list[Value] = [self._value(element, kind) for _, kind in node.own]
         for _, name, kind in node.attributes:
-            own.append(self._as_kind(name.value_in(element), kind, element))
+            own.append(self._as_kind(name.value_in(element), kind))
         if not node.children:
             return (tuple(own),)
         found: list[list[Any]] = [[] for _ in node.children]
@@ -213,21 +220,20 @@ class _Reading:
                 return value or Document(element_text(element), "xml")
         try:
             value = marked_value(element)
-        except SettingError as error:
-            raise self._misfit(element, error) from None
-        return self._as_kind(value, kind, element)
+        except SettingError:
+            return self._misfit("its xsi:type")
+        return self._as_kind(value, kind)
 
-    def _as_kind(self, value: Value, kind: Type | None, element: Any) -> Value:
+    def _as_kind(self, value: Value, kind: Type | None) -> Value:
         if kind is None or value is None or type_of_value(value) is kind:
             return value
-        return self._read(cell(value), kind, element)
+        return self._read(cell(value), kind)
 
-    def _read(self, text: str, kind: Type, element: Any) -> Value:
+    def _read(self, text: str, kind: Type) -> Value:
         try:
             return read_text(text, kind)
-        except SettingError as error:
-            raise self._misfit(element, error) from None
+        except SettingError:
+            return self._misfit(f"a {kind}")
 
-    def _misfit(self, element: Any, error: SettingError) -> BadXmlError:
-        _, name = split_tag(element.tag)
-        return BadXmlError(f"element {name!r} of item {self._index:,}: {error.message}")
+    def _misfit(self, kind: str) -> None:
+        self._misfits[f"values that are not {kind}"] += 1

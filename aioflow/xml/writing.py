@@ -51,14 +51,16 @@ def relation_text(relation: Relation, root: str = ROOT, row: str = ROW) -> str:
 class RelationWriter:
     """Writes the tuples of a relation, batch by batch."""
 
-    def __init__(self, schema: Schema, root: str = ROOT, row: str = ROW) -> None:
+    def __init__(
+        self, schema: Schema, root: str = ROOT, row: str = ROW, *, omits_nulls: bool = False
+    ) -> None:
         for name in (root, row):
             if not is_element_name(name):
                 raise SettingError(f"{name!r} is no name of an XML element")
         self._root = root
         self._between = f"</{row}>\n<{row}>"
         self._begin, self._end = f"<{row}>", f"</{row}>\n"
-        self._columns = [_Column(element_name(name)) for name in schema.names]
+        self._columns = [_Column(element_name(name), omits_nulls) for name in schema.names]
         self._parts: list[str] = []
         self.characters = 0
 
@@ -90,10 +92,11 @@ class RelationWriter:
 class _Column:
     """The elements of one attribute."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, omits_nulls: bool = False) -> None:
         self._name = name
+        self._omits_nulls = omits_nulls
         self._begin, self._end = f"<{name}>", f"</{name}>"
-        self._null = f'<{name} xsi:nil="true"/>'
+        self._null = "" if omits_nulls else f'<{name} xsi:nil="true"/>'
         self.has_marks = False
         self.has_own_marks = False
 
@@ -142,9 +145,10 @@ class _Column:
             content = "".join([values._element(value) for (value,) in relation.rows])
             return f'<{self._name} xsi:type="aioflow:list">{content}{self._end}'
         names = [element_name(name) for name in relation.schema.names]
-        # Without tuples nothing else would tell the attributes.
-        attributes = "" if len(relation) else f' aioflow:attributes="{" ".join(names)}"'
-        content = "".join(_rows(names, relation))
+        # Without tuples, or without nulls, nothing else would tell the attributes.
+        is_telling = len(relation) and not self._omits_nulls
+        attributes = "" if is_telling else f' aioflow:attributes="{" ".join(names)}"'
+        content = "".join(_rows(names, relation, self._omits_nulls))
         return f'<{self._name} xsi:type="aioflow:relation"{attributes}>{content}{self._end}'
 
     def _document(self, document: Document) -> str:
@@ -160,8 +164,8 @@ class _Column:
         return f"<{self._name} {mark}>{_escaped(document.text)}{self._end}"
 
 
-def _rows(names: Sequence[str], relation: Relation) -> Iterator[str]:
-    columns = [_Column(name) for name in names]
+def _rows(names: Sequence[str], relation: Relation, omits_nulls: bool) -> Iterator[str]:
+    columns = [_Column(name, omits_nulls) for name in names]
     for row in relation.rows:
         cells = [column._element(value) for column, value in zip(columns, row, strict=True)]
         yield f"<{ROW}>{''.join(cells)}</{ROW}>"

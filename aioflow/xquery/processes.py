@@ -37,7 +37,7 @@ class QueryProcesses:
 
         It may take so many seconds, by default those of the settings.
         """
-        seconds = self.settings.seconds if seconds is None else seconds
+        seconds = self.settings.total_seconds if seconds is None else seconds
         memory = self.settings.memory_bytes
         what = "the stylesheet" if task.is_stylesheet else "the query"
         try:
@@ -47,7 +47,7 @@ class QueryProcesses:
         except ProcessError as error:
             if error.is_late:
                 raise QueryError(
-                    f"{what} took longer than {seconds:g} seconds (SECONDS, or xquery.seconds)"
+                    f"{what} took longer than {seconds:g} s (SECONDS, or xquery.total_seconds)"
                 ) from None
             if error.status == _FATAL:
                 raise _too_large(what, memory) from None

@@ -51,14 +51,14 @@ class QueryText(msgspec.Struct, frozen=True):
 
 
 class StylesheetText(msgspec.Struct, frozen=True):
-    """A setting: an XSLT stylesheet; `method` is what it writes, xml, html or text."""
+    """A setting: an XSLT stylesheet; `method` is the one of its output, if it says so."""
 
     kind_name: ClassVar[str] = "an XSLT stylesheet"
     is_stylesheet: ClassVar[bool] = True
 
     text: str
     variables: tuple[ExternalVariable, ...] = ()
-    method: str = "xml"
+    method: str = ""
 
     @classmethod
     def bind(cls, value: Any, inputs: Sequence[Schema | None]) -> StylesheetText:
@@ -69,8 +69,12 @@ class StylesheetText(msgspec.Struct, frozen=True):
             raise SettingError(str(error)) from None
         _refuse_mistakes(text, cls.is_stylesheet)
         methods = [each.get("method") for each in root.iterchildren(f"{_XSL}output")]
-        method = next((each for each in methods if each), "xml")
+        method = next((each for each in methods if each), "")
         return cls(text, _bound(_parameters(root), inputs[0]), method)
+
+    @property
+    def writes_text(self) -> bool:
+        return self.method not in ("", "xml", "html", "xhtml")
 
 
 def _program_text(value: Any, kind_name: str) -> str:

@@ -13,7 +13,7 @@ MEBIBYTE = 1024 * 1024
 class QuerySettings:
     """`[xquery]`: limits of each query and stylesheet, and the number of processes for them."""
 
-    seconds: float = 30.0
+    total_seconds: float = 30.0
     memory_bytes: int = 1024 * MEBIBYTE  # of a process
     result_bytes: int = 128 * MEBIBYTE
     processes: int = 2
@@ -23,7 +23,7 @@ XQUERY = Section(
     "xquery",
     QuerySettings,
     refine={
-        "seconds": more_than_nothing("a number of seconds"),
+        "total_seconds": more_than_nothing("a time"),
         "memory_bytes": at_least(1, "a size"),
         "result_bytes": at_least(1, "a size"),
         "processes": at_least(1, "a whole number"),

@@ -41,7 +41,7 @@ class XQueryTask(NamedTuple):
     is_stylesheet: bool = False
     root: str | None = None  # the element that is put around the results
     is_value: bool = False  # the result is one value, not a document
-    most_characters: int = 1 << 30
+    most_bytes: int = 1 << 30
 
 
 class XQueryAnswer(NamedTuple):
@@ -117,6 +117,7 @@ class _Saxon:
 _PROPERTIES = {
     "allowedProtocols": "",
     "allow-external-functions": "false",
+    "parserProperty?uri=http://javax.xml.XMLConstants/property/accessExternalDTD": "",
     "parserProperty?uri=jdk.xml.maxElementDepth": str(DEPTH_LIMIT),
     "parserProperty?uri=jdk.xml.elementAttributeLimit": "0",
     "parserProperty?uri=jdk.xml.maxXMLNameLimit": "0",
@@ -251,7 +252,10 @@ def _from_values(items: Any, task: XQueryTask) -> XQueryAnswer:
     construct.clear_parameters()
     construct.set_parameter("root", _value(None if is_root and task.root is None else task.root or "result"))
     construct.set_parameter("items", _value(None) if items is None else items)
-    return _limited(_serialised(construct), task)
+    try:
+        return _limited(_serialised(construct), task)
+    except _saxon().error as error:  # its place is not one of the query
+        raise _RefusedError(_problem(str(error)).problem) from None
 
 
 _CONSTRUCT = """declare variable $root external; declare variable $items external;
@@ -276,10 +280,9 @@ def _around(root: str, text: str) -> str:
 
 
 def _limited(text: str, task: XQueryTask) -> XQueryAnswer:
-    if len(text) > task.most_characters:
+    if len(text) * 4 > task.most_bytes and (size := len(text.encode())) > task.most_bytes:
         raise _RefusedError(
-            f"its result of {len(text):,} characters is longer than {task.most_characters:,} "
-            "(xquery.result_bytes)"
+            f"its result of {size:,} bytes is larger than {task.most_bytes:,} (xquery.result_bytes)"
         )
     return XQueryAnswer(text)
 
@@ -336,7 +339,11 @@ def _transformed(task: XQueryTask) -> XQueryAnswer:
         stylesheet.set_parameter(name, _value(value, name))
     stylesheet.set_property("!omit-xml-declaration", "yes")
     text = stylesheet.transform_to_string(xdm_node=_parsed(task.document or ""))
-    return _limited(text, task) if text else XQueryAnswer()
+    if not text:
+        return XQueryAnswer()
+    if not task.is_value and not text.lstrip().startswith("<"):
+        raise _RefusedError('it writes a text: say so with <xsl:output method="text"/>')
+    return _limited(text, task)
 
 
 # --- messages -----------------------------------------------------------------------------------
@@ -347,7 +354,7 @@ _PROHIBITED = "has been prohibited"  # such as modules to import, which are foun
 # is told by its offset alone.
 _MESSAGE = re.compile(
     r"(?:^|\n)\s*(?P<static>Static )?(?:Type )?error\b(?P<place>[^\n]*)\n"
-    r"\s*(?:(?P<code>[A-Za-z_][\w.:-]*)\s\s+)?(?P<reason>.*)",
+    r"\s*(?:(?P<code>[A-Za-z_][\w.:-]*)\s\s+)?(?P<reason>.*?)(?=\n\s*(?:Static |Type )?error\b|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _PLACE = re.compile(r"on line (?P<line>\d+)(?: at)? column (?P<column>\d+)|\} at char (?P<offset>\d+) of ")

@@ -288,10 +288,11 @@ def test_a_reader_that_has_enough_stops_the_reading() -> None:
         ),
         ("<a>" * 1_000_000, "256 levels deep"),
         ("<a>" * 1_000_000 + "</a>" * 1_000_000, "256 levels deep"),
-        ("<r><i><n>x</n></i></r>", "element 'n' of item 1"),
+        (Document("{}", "json"), "this one is JSON"),
+        (Relation(Schema(("a",)), []), "unpack"),
     ],
 )
-def test_bad_documents_fail_tuple_by_tuple(text: str, reason: str) -> None:
+def test_bad_documents_fail_tuple_by_tuple(text: Any, reason: str) -> None:
     statement = 'xml2rel (rel, "xml", "i", "n number" : out) {ERRORS: failed}'
     good = "<r><i><n>1</n></i></r>"
     result = run(statement, outputs="out, failed", rel=given_xml(good, text, good))
@@ -302,14 +303,48 @@ def test_bad_documents_fail_tuple_by_tuple(text: str, reason: str) -> None:
 
 
 def test_a_failed_document_gives_no_tuples_at_all() -> None:
-    text = "<r>" + "<i><n>1</n></i>" * 20_000 + "<i><n>x</n></i></r>"
+    text = "<r>" + "<i><n>1</n></i>" * 20_000 + "<i></r>"
     result = run('xml2rel (rel, "xml", "i", "n number" : out) {ERRORS: skip}', rel=given_xml(text))
     assert list(result.outputs["out"]) == []
+
+
+def test_a_value_that_is_not_of_its_type_is_null_and_counted() -> None:
+    text = """<r xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xs="http://www.w3.org/2001/XMLSchema">
+    <i><v>ask</v><d xsi:type="xs:date">soon</d></i><i><v>5</v><d xsi:type="xs:date">2020-01-02Z</d></i></r>"""
+    result = run('xml2rel (rel, "xml", "i", "v number, d" : out)', rel=given_xml(text))
+    assert [record.row[2:] for record in result.outputs["out"]] == [(1, None, None), (2, 5, date(2020, 1, 2))]
+    assert "values that are not a number" in str(result.statistics)
+    assert "values that are not its xsi:type" in str(result.statistics)
+
+
+def test_a_document_without_the_elements_is_counted() -> None:
+    result = run('xml2rel (rel, "xml", "hose", "n" : out)', rel=given_xml(HOUSES))
+    assert list(result.outputs["out"]) == []
+    assert "documents without such elements" in str(result.statistics)
+
+
+def test_without_nulls_a_query_computes_with_what_is_there() -> None:
+    rel: list[dict[str, Any]] = [{"price": 3, "note": None}, {"price": None, "note": None}]
+    document = written(*rel, clauses='NULLS: omit; AS: "prices"')
+    assert "nil" not in document
+    assert read("row", "price, note", document) == [(1, 3, None), (2, None, None)]
+    inner = Relation(Schema(("a", "b")), [(1, None)])
+    statements = """
+    rel2xml (rel : doc) {NULLS: omit} xml2rel (doc, "xml", "row", "inner" : r) project (r, "inner" : out)
+    """
+    assert out(statements, rel=[{"inner": inner}]) == [(inner,)]
+
+
+def test_marks_are_read_without_the_namespaces_that_a_query_left_out() -> None:
+    text = """<r xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+    <i><v xsi:type="xs:double">9.5</v></i></r>"""
+    assert read("i", "v", text) == [(1, 9.5)]
 
 
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
+        ('xml2rel (rel, "xml", "i", "../a" : out)', "a path leads down only"),
         ('xml2rel (rel, "xlm", "i", "a" : out)', "did you mean 'xml'"),
         ('xml2rel (rel, "n", "i", "a" : out)', "'n' is a number, not a document"),
         ('xml2rel (rel, "xml", "i[1]", "a" : out)', "no name of an XML element"),

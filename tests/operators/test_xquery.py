@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -204,7 +206,7 @@ def test_a_query_that_never_ends_is_stopped_and_the_others_go_on() -> None:
     result = run(statement, outputs="out, failed", rel=given("<a/>", "<b/>", "<a/>", "<b/>"))
     assert [row["n"] for row in result.outputs["out"]] == [2, 4]
     assert {row["n"] for row in result.outputs["failed"]} == {1, 3}
-    assert all("took longer than 1 seconds" in row["error"] for row in result.outputs["failed"])
+    assert all("took longer than 1 s" in row["error"] for row in result.outputs["failed"])
 
 
 HUGE = "string-join(for $i in 1 to 200000000 return concat('abcdefghij', /*))"
@@ -218,7 +220,7 @@ def test_a_result_of_two_gigabytes_is_refused() -> None:
 async def test_results_have_a_limit_of_their_own() -> None:
     text = plan('xquery (rel, "xml", "string-join(1 to 1000, string(/*))" : out)', ["rel"])
     async with Engine(configuration={"xquery": {"result_bytes": 1000}}) as engine:
-        with pytest.raises(AioflowError, match=r"its result of 2,910 characters is longer than 1,000"):
+        with pytest.raises(AioflowError, match=r"its result of 2,910 bytes is larger than 1,000"):
             await engine.run(loads(text), rel=given("<a/>"))
 
 
@@ -227,6 +229,23 @@ def test_a_reader_that_has_enough_stops_the_queries() -> None:
     statements = 'xquery (rel, "xml", "//house[1]" : found) limit (found, 2 : out)'
     assert len(out(statements, rel=source)) == 2
     assert source.closed
+
+
+async def test_processes_start_with_the_first_query_and_end_with_the_engine() -> None:
+    def ours() -> list[str]:
+        listed = subprocess.run(
+            ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, text=True
+        )
+        return [line for line in listed.stdout.splitlines() if "aioflow.processes" in line]
+
+    before = ours()
+    text = loads(plan('xquery (rel, "xml", "/*" : out)', ["rel"]))
+    async with Engine() as engine:
+        await engine.run(text, rel=[])
+        assert ours() == before
+        await engine.run(text, rel=given("<a/>", "<b/>"))
+        assert len(ours()) > len(before)
+    assert ours() == before
 
 
 def test_an_input_that_fails_and_one_that_is_empty() -> None:
@@ -266,6 +285,12 @@ def test_mistakes_of_queries_are_found_before_anything_runs(query: str, message:
 def test_mistakes_of_clauses(clauses: str, message: str) -> None:
     (found,) = mistakes("1", clauses=clauses)
     assert message in found
+
+
+def test_without_the_extra_the_mistake_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioflow.xquery.program.find_spec", lambda name: None)
+    (found,) = mistakes("1 + 1")
+    assert "pip install 'aioflow[xquery]'" in found
 
 
 def test_a_query_that_would_run_for_ever_is_checked_in_time() -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from aioflow.errors import SettingError, suggestion
 from aioflow.relation import Batch, Row, Schema, Value, picker
-from aioflow.runtime.memory import MemoryBudget, Spillable, batch_size
+from aioflow.runtime.memory import MemoryBudget, Spillable
 from aioflow.runtime.spill import off_loop
 from aioflow.runtime.temporary_files import MOST_VARIABLES, TemporaryDatabase
 from aioflow.state.driver import Column, Connection, Dialect, quote_name
@@ -69,7 +69,7 @@ class TableSnapshot(Spillable):
 
     def _make_room(self, batch: Batch) -> None:
         """Go to disk if these rows do not fit into memory any more."""
-        if self._disk is None and not self.reserve(batch_size(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
+        if self._disk is None and not self.reserve(self.size_of(batch) + _KEY_OVERHEAD_BYTES * len(batch)):
             self._disk = _RowFile(self._memory)
 
     def _append(self, batch: Batch) -> None:
