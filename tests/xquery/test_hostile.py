@@ -247,8 +247,7 @@ def test_a_process_that_is_killed_is_replaced() -> None:
     async def use(processes: QueryProcesses) -> str:
         await processes.answer(XQueryTask("1"))
         for process in children():
-            os.kill(process, signal.SIGKILL)
-            os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+            kill(process)
         return (await processes.answer(XQueryTask("2"))).text or ""
 
     assert with_processes(use) == "<result>2</result>"
@@ -269,6 +268,11 @@ def test_no_process_is_left_after_a_cancelled_query() -> None:
 
     with_processes(use)
     assert children() == before
+
+
+def kill(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
 
 
 def children() -> set[int]:
