@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import Counter
 from decimal import Decimal
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioflow.errors import ClosedError
-from aioflow.relation import Relation, Row, Schema, identity
+from aioflow.relation import Document, Relation, Row, Schema, identity
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.spill import KeyedRows, KeySet, RowBuffer, RowQueue, SortedRows
 
@@ -179,3 +181,56 @@ def test_what_is_handed_out_is_not_closed_with_the_run_nor_what_is_embedded_in_i
         list(not_given)
     run.take_back()
     assert (run.open_files, run.used_bytes) == (0, 0)
+
+
+def shared_rows(count: int, text: str) -> list[Row]:
+    document = Document(text, "xml")
+    return [(number, document) for number in range(count)]
+
+
+def test_a_large_document_that_rows_share_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The elements of a document carry it along: a thousand of them are no thousand documents on disk."""
+    files: list[BinaryIO] = []
+    temporary = tempfile.TemporaryFile
+
+    def opened(**how: Any) -> BinaryIO:
+        files.append(cast(BinaryIO, temporary(**how)))
+        return files[-1]
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", opened)
+    text = "x" * 1_000_000
+    rows = shared_rows(5000, text)
+    memory = MemoryBudget(1)
+    with RowBuffer(memory) as buffer:
+        for start in range(0, len(rows), 100):
+            buffer.append(rows[start : start + 100])
+        found = [row for batch in buffer.batches() for row in batch]
+        assert found == rows
+        assert len({id(row[1]) for row in found}) <= 2  # those on disk have one, those in memory another
+        (file,) = files
+        assert os.fstat(file.fileno()).st_size < 2 * len(text)
+
+
+def test_a_large_document_of_many_rows_with_keys_is_written_once() -> None:
+    text = "x" * 200_000
+    rows = shared_rows(300, text)
+    memory = MemoryBudget(1)
+    with KeyedRows(memory) as keyed:
+        keyed.add_all([row[0] for row in rows], rows)
+        keyed.add_all([row[0] for row in rows], rows)
+        assert keyed.is_on_disk
+        assert [len(found) for found in keyed.get_all([row[0] for row in rows])] == [2] * 300
+        assert all(row[1].text == text for row in keyed.get(7))
+
+
+def test_documents_count_once_for_rows_that_share_them_and_each_for_rows_that_do_not() -> None:
+    memory = MemoryBudget(1 << 30)
+    shared = memory.size_of(shared_rows(1000, "x" * 100_000))
+    assert 100_000 < shared < 300_000
+    different = memory.size_of(
+        [(number, Document("y" * 100_000 + str(number), "xml")) for number in range(100)]
+    )
+    assert different > 100 * 100_000
+    document = Document("z" * 100_000, "xml")
+    assert memory.size_of([(1, document)]) > 100_000
+    assert memory.size_of([(2, document)]) < 1000
