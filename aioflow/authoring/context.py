@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
-    """The identity that a service gives to a run of one of its tasks.
+    """The identity of a run that a service or a job begins, and perhaps begins again.
 
     An occurrence is one time at which the task is due; all attempts at it share its name. An attempt commits
     only while no later one has raised the fence above its own. `defaults` name the database and the accounts
@@ -33,10 +33,11 @@ class RunIdentity(msgspec.Struct, frozen=True):
     """
 
     run_id: str
-    task_id: str
+    task_id: str | None
     occurrence: str = ""
     fence: int = 0
     defaults: Mapping[str, str] = msgspec.field(default_factory=dict)
+    is_job: bool = False  # finished calls have records, which later attempts at the run find
 
 
 class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -61,6 +62,11 @@ class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
         demand only, because long inputs take time.
         """
         return self.task_id or self.tell_task()
+
+    @property
+    def is_job(self) -> bool:
+        """True if finished calls have records, which later attempts at the run find."""
+        return self.identity is not None and self.identity.is_job
 
     def default(self, kind: str, named: str | None = None) -> str | None:
         """Return the account or database that a statement names, or else the one that its task names."""

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "Search a bundled web site with a recursive plan, in the three modes, and draw its requests.",
     "wrapper": "List wrappers, and try one on a page.",
     "grammar": "Try a grammar on sources, see what it matches and why, and learn one from examples.",
+    "job": "Look at jobs, which survive a crash, and go on with them.",
     "outbox": "Look at the messages that plans have sent or will, and deliver those that wait.",
     "notify": "Try the accounts through which plans tell people.",
     "sources": "Look at how long web sources take, and when slow requests are sent again.",

@@ -56,6 +56,14 @@ OutputName: TypeAlias = Annotated[
 AppendTo: TypeAlias = Annotated[
     str | None, typer.Option("-o", metavar="FILE", help="Append the rows to a file instead of stdout.")
 ]
+JobName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--job",
+        metavar="NAME",
+        help="Run it as a job: after Ctrl-C or a crash, the same command asks only for what is left.",
+    ),
+]
 Overwrite: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -83,7 +83,8 @@ class HeldResults:
 
 def describe(error: BaseException, attempts: int) -> tuple[str, str, int]:
     """Return the attributes `error`, `error-kind` and `attempts`."""
-    return message_of(error) or type(error).__name__, type(error).__name__, attempts
+    kind = getattr(error, "kind_name", None) or type(error).__name__
+    return message_of(error) or kind, kind, attempts
 
 
 def failed_row(schema: Schema, row: Row, error: BaseException, attempts: int) -> Row:

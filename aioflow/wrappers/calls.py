@@ -139,6 +139,16 @@ class WrapperCalls(Protocol):
 def wrapper_calls(wrapper: AnyWrapper, schema: Schema, context: Context) -> WrapperCalls:
     """A wrapper made ready for tuples with these attributes."""
     session = context.service(WrapperSession)
+    if context.run.is_job:
+        from aioflow.wrappers.recorded import RecordedCalls  # few runs are jobs
+
+        return RecordedCalls(wrapper, schema, session, context)
+    return calls_of(wrapper, schema, session, context)
+
+
+def calls_of(
+    wrapper: AnyWrapper, schema: Schema, session: WrapperSession, context: Context
+) -> PageCalls | PythonCalls:
     if isinstance(wrapper, PythonWrapper):
         return PythonCalls(wrapper, schema, session, context)
     return PageCalls(wrapper, schema, session, context)
@@ -152,6 +162,24 @@ def values_of(inputs: tuple[WrapperInput, ...], schema: Schema) -> Callable[[Row
     return lambda row: tuple(None if place is None else row[place] for place in positions)
 
 
+async def called_once(
+    caller: Caller, context: Context
+) -> AsyncGenerator[list[tuple[Row, Batch | PackedRows]] | Release, None]:
+    """One call, for a statement without tuples."""
+    called = caller(())
+    try:
+        if isinstance(called, AsyncGenerator):
+            async with aclosing(called):
+                async for rows in called:
+                    yield rows if isinstance(rows, Release) else [((), rows)]
+        else:
+            yield [((), await called)]
+    except Exception as error:
+        context.fail((), error, getattr(error, "attempts", 1))
+    else:
+        context.fired()
+
+
 class _Calls(ABC):
     """The common part of all calls: the values of inputs, and the meaning of a null among them."""
 
@@ -162,9 +190,9 @@ class _Calls(ABC):
         self._session = session
         self._pauses = session.pauses
         self._context = context
-        self._values = values_of(wrapper.inputs, schema)
+        self.values = values_of(wrapper.inputs, schema)
         self._watch = session.watching.of(wrapper, context)
-        self._tally = self._watch.tally
+        self.tally = self._watch.tally
         self._request_settings: Mapping[str, Any] = {
             "kind": wrapper.name,
             "permit": context.permit,
@@ -176,23 +204,15 @@ class _Calls(ABC):
     @abstractmethod
     def caller(self) -> Caller: ...
 
-    async def once(self) -> AsyncGenerator[list[tuple[Row, Batch | PackedRows]] | Release, None]:
-        """One call, for a statement without tuples."""
-        called = self.caller()(())
-        try:
-            if isinstance(called, AsyncGenerator):
-                async with aclosing(called):
-                    async for rows in called:
-                        yield rows if isinstance(rows, Release) else [((), rows)]
-            else:
-                yield [((), await called)]
-        except Exception as error:
-            self._context.fail((), error, getattr(error, "attempts", 1))
-        else:
-            self._context.fired()
+    def once(self) -> AsyncGenerator[list[tuple[Row, Batch | PackedRows]] | Release, None]:
+        return called_once(self.caller(), self._context)
 
     async def end(self, *, outer: bool) -> None:
         await self._session.watching.relation_ended(self._watch, self._context, outer=outer)
+
+    def page_found(self, url: str, *, has_items: bool) -> None:
+        """Take a page into account that an earlier attempt at a job has read."""
+        self.tally.add_page(url, has_items=has_items)
 
     def _no_request(self) -> Batch:
         self._context.count("null inputs")
@@ -228,8 +248,13 @@ class PageCalls(_Calls):
             return self.page_by_page
         return self.at_once
 
+    def page_found(self, url: str, *, has_items: bool) -> None:
+        self._has_items = self._has_items or has_items
+        self._empty_pages += not has_items
+        super().page_found(url, has_items=has_items)
+
     def _request(self, row: Row) -> Request | None:
-        return self._maker.make(self._values(row))
+        return self._maker.make(self.values(row))
 
     async def at_once(self, row: Row) -> Batch | PackedRows:
         request = self._request(row)
@@ -241,9 +266,9 @@ class PageCalls(_Calls):
         accepted(response)
         read = await self._read(response)
         if read.packed:
-            return PackedRows(read, self._tally.add)
+            return PackedRows(read, self.tally.add)
         if read.has_items:
-            self._tally.add(read.rows)
+            self.tally.add(read.rows)
         return read.rows
 
     async def end(self, *, outer: bool) -> None:
@@ -282,7 +307,7 @@ class PageCalls(_Calls):
                             is_held = True
                             yield self._release()
                         if page.has_items:
-                            self._tally.add(rows)
+                            self.tally.add(rows)
                         yield rows
             following = pages.following(following, response.url, page.next_page, page.rows)
         if pages.was_cut:
@@ -336,7 +361,7 @@ class PageCalls(_Calls):
             self._empty_pages += 1
             self._proven_pages += read.is_proven_empty
         if not read.is_proven_empty:
-            self._tally.add_page(response.url, has_items=read.has_items)
+            self.tally.add_page(response.url, has_items=read.has_items)
         if read.unreadable:
             self._count_unreadable(read.unreadable)
         for note in read.notes:
@@ -391,11 +416,11 @@ class PythonCalls(_Calls):
         super().__init__(wrapper, schema, session, context)
         self._wrapper = wrapper
         self._fit = wrapper.inputs_fitting.fitted
-        self._web = Web(session.fetch, self._request_settings, self._tally)
+        self._web = Web(session.fetch, self._request_settings, self.tally)
 
     def _arguments(self, row: Row) -> Values | None:
         """Return the arguments of the function, or None if an input is null that must not be."""
-        values = self._values(row)
+        values = self.values(row)
         for given, value in zip(self._wrapper.inputs, values, strict=True):
             if value is None and not given.optional:
                 return None
@@ -426,5 +451,5 @@ class PythonCalls(_Calls):
             yield []
 
     def _counted(self, rows: Batch) -> Batch:
-        self._tally.add(rows)
+        self.tally.add(rows)
         return rows

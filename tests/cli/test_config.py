@@ -169,6 +169,7 @@ def test_the_page_about_configuration_lists_every_setting_with_its_default(
         ("outbox", "outbox."),
         ("plans", "plans."),
         ("service", "service."),
+        ("jobs", "jobs."),
         ("xquery", "xquery."),
     )
     for heading, prefix in headings:

@@ -43,6 +43,7 @@ from aioflow.cli.options import (
     FormatOption,
     FormulasOption,
     Inputs,
+    JobName,
     LogFile,
     LogFormat,
     LogFormatName,
@@ -83,6 +84,7 @@ from aioflow.runtime.account import RunAccount, error_as_json
 from aioflow.values.quantities import seconds
 
 if TYPE_CHECKING:
+    from aioflow.cli.job_run import JobAttempt
     from aioflow.cli.output.progress import ProgressDisplay
     from aioflow.engine import Engine
     from aioflow.runtime.results import RunStream
@@ -118,6 +120,7 @@ def run(
     replay: Replay = None,
     allow_empty: AllowEmpty = False,
     formulas: FormulasOption = None,
+    job: JobName = None,
     quiet: Quiet = False,
     report: ReportFile = None,
     verbose: Verbose = 0,
@@ -130,7 +133,7 @@ def run(
     """
     options = RunOptions(
         *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
-        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet)),
+        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet), job),
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
@@ -155,6 +158,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     quiet: bool = False
     report: str | None = None
     log: LogOptions = msgspec.field(default_factory=LogOptions)
+    job: str | None = None
 
 
 def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
@@ -167,7 +171,8 @@ def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
         registry = load_modules(settings.ops)
         program = reporter.program = load_program(options.plan_path, options.plan, registry)
         arguments = stream_arguments(options, program)
-        nothing_found = run_interruptibly(_run(options, settings, program, arguments, reporter, log))
+        run = _run if options.job is None else _run_job
+        nothing_found = run_interruptibly(run(options, settings, program, arguments, reporter, log))
         if nothing_found and not options.allow_empty:
             _note("nothing was found where something should be; --allow-empty takes it for a success")
             sys.exit(NOTHING_FOUND)
@@ -206,16 +211,21 @@ async def _run(
     arguments: dict[str, Any],
     reporter: RunReporter,
     log: CommandLog,
+    attempt: JobAttempt | None = None,
 ) -> bool:
     """Run the plan; whether a source brought nothing where there should be something."""
     from aioflow.engine import Engine
     from aioflow.telemetry import trace_runs
 
+    services = None
+    if attempt is not None:
+        services, arguments = attempt.services, {**arguments, "identity": attempt.identity}
+        await attempt.begin(options.append)
     format = _format_of_file(options)
     destination = _destination(options, format)
     try:
         presentation = _presentation(options, settings, program, destination, format)
-        async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
+        async with Engine(configuration=settings, services=services, **settings.engine_arguments()) as engine:
             trace_runs(engine)
             with traced(engine, options.trace):
                 stream = reporter.stream = engine.stream(program, **arguments)
@@ -234,6 +244,36 @@ async def _run(
         return bool(stream.statistics().nothing_found)
     finally:
         destination.abandon()
+
+
+async def _run_job(
+    options: RunOptions,
+    settings: Configuration,
+    program: Program,
+    arguments: dict[str, Any],
+    reporter: RunReporter,
+    log: CommandLog,
+) -> bool:
+    """Make an attempt at a job: what earlier ones have finished is not asked for again."""
+    from aioflow.cli.job_run import finished_note, has_committed_before, opened_job
+    from aioflow.engine import Engine
+    from aioflow.jobs.store import JobState
+
+    assert options.job is not None
+    given = (arguments["inputs"], arguments["parameters"], options.plan_path)
+    async with opened_job(options.job, settings, program, *given) as attempt:
+        if attempt.description.state is JobState.FINISHED:
+            _note(finished_note(options.job, attempt.description))
+            return False
+        if attempt.description.attempts:
+            async with Engine(configuration=settings) as engine:
+                if await has_committed_before(engine, program, attempt.description.run_id):
+                    await attempt.end(JobState.FINISHED)
+                    _note(f"the job {options.job} had committed before it was killed: nothing was left to do")
+                    return False
+        nothing_found = await _run(options, settings, program, arguments, reporter, log, attempt)
+        await attempt.end(JobState.FINISHED)
+        return nothing_found
 
 
 def _format_of_file(options: RunOptions) -> str | None:

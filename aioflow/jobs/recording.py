@@ -1,0 +1,173 @@
+"""Calls under a job: their outcome comes from a record, or is recorded.
+
+A statement that makes requests hands each call to `recorded_call`. Marks and counts that a call reports go to
+its record as well: `RecordingContext` takes them down on their way to the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from hashlib import blake2b
+from typing import Any, ClassVar, cast
+
+from aioflow.authoring.context import Context
+from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.errors import AioflowError, message_of
+from aioflow.jobs.exchange import Exchange, StageFailure, StageRecord
+from aioflow.relation import Batch, Row
+from aioflow.values.json import encode_rows
+from aioflow.values.quantities import count_text
+from aioflow.wholeness import Marks, Reason
+
+_KEY_BYTES = 16
+
+# The record of the call that the present task makes.
+_present: ContextVar[StageRecord | None] = ContextVar("present record", default=None)
+
+
+class RecordedError(AioflowError):
+    """A failure of an earlier attempt at a job, which its plan took."""
+
+    def __init__(self, failure: StageFailure) -> None:
+        super().__init__(failure.message)
+        self.kind_name = failure.kind
+        self.attempts = failure.attempts
+        self.means_absence = failure.means_absence
+
+
+class JobExchange:
+    """The exchange of the job that an engine works on, if it works on one. A service of the engine."""
+
+    scope: ClassVar[Scope] = "engine"
+
+    def __init__(self, exchange: Exchange | None = None) -> None:
+        self.exchange = exchange
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> JobExchange:
+        return cls()
+
+    async def close(self) -> None:
+        """Do nothing: the owner of the job closes it."""
+
+
+class JobRecords:
+    """The records of the run's job, as statements use them. A service of each run."""
+
+    scope: ClassVar[Scope] = "run"
+
+    def __init__(self, exchange: Exchange | None) -> None:
+        self.exchange = exchange
+        self.found = 0
+        self.made = 0
+
+    @classmethod
+    def open_service(cls, host: ServiceHost) -> JobRecords:
+        return cls(host.service(JobExchange).exchange)
+
+    @property
+    def is_job(self) -> bool:
+        return self.exchange is not None
+
+    async def conclude(self) -> None:
+        """Make all records durable before the run commits anything."""
+        if self.exchange is not None:
+            await self.exchange.flush()
+
+    def account(self) -> AccountEntry | None:
+        if self.exchange is None:
+            return None
+        line = f"job: {count_text(self.made, 'request')} made, {self.found:,} known from before"
+        return AccountEntry("job", {"made": self.made, "found": self.found}, (line,))
+
+    async def close(self) -> None:
+        """Keep what was recorded, also of a run that failed or was interrupted."""
+        if self.exchange is not None:
+            await self.exchange.flush()
+
+
+def record_key(stage: str, values: Row) -> bytes:
+    """Return the key of a call: a hash of what asks, and of the values that it asks with."""
+    (text,) = encode_rows([values]) if values else ("",)
+    return blake2b(f"{stage}\0{text}".encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
+
+
+async def recorded_call(
+    records: JobRecords, key: bytes, call: Callable[[], Awaitable[Batch]], context: Context
+) -> tuple[Batch, StageRecord | None]:
+    """Return the rows of a call: those of its record, which is returned too, or new ones, which are recorded.
+
+    A failure is recorded if the plan takes it. Otherwise it ends the run, and the job tries again.
+    """
+    exchange = records.exchange
+    assert exchange is not None
+    found = await exchange.find(key)
+    if found is not None:
+        records.found += 1
+        _tell_again(found, context)
+        return found.rows, found
+    record = StageRecord()
+    token = _present.set(record)
+    try:
+        record.rows = await call()
+    except Exception as error:
+        if context.takes_failures:
+            record.failure = StageFailure(
+                getattr(error, "kind_name", None) or type(error).__name__,
+                message_of(error),
+                getattr(error, "attempts", 1),
+                getattr(error, "means_absence", False),
+            )
+            await exchange.put(key, record)
+            records.made += 1
+        raise
+    finally:
+        _present.reset(token)
+    await exchange.put(key, record)
+    records.made += 1
+    return record.rows, None
+
+
+def _tell_again(record: StageRecord, context: Context) -> None:
+    """Report to the run what the call reported when it was made; raise its failure."""
+    for what, number in record.counts.items():
+        context.count(what, number)
+    if record.partial:
+        context.mark(Marks(partial=tuple(map(Reason, record.partial))))
+    if record.failure is not None:
+        raise RecordedError(record.failure)
+
+
+class RecordingContext:
+    """A context that also takes down what the call of the present task reports."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @classmethod
+    def around(cls, context: Context) -> Context:
+        return cast(Context, cls(context))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def count(self, what: str, number: int = 1) -> None:
+        record = _present.get()
+        if record is not None:
+            record.counts = dict(Counter(record.counts) + Counter({what: number}))
+        self._context.count(what, number)
+
+    def mark(self, marks: Marks) -> None:
+        record = _present.get()
+        if record is not None:
+            record.partial += [reason.text for reason in marks.partial]
+        self._context.mark(marks)
+
+
+def note_page(url: str, has_items: bool) -> None:
+    """Take down that the call of the present task read a page."""
+    record = _present.get()
+    if record is not None:
+        record.pages.append((url, has_items))
