@@ -7,6 +7,7 @@ __all__ = [  # noqa: RUF022  # in the order in which they run; the peers follow
     "homeseekers",
     "restarts",
     "crawl",
+    "jobs",
     "shell",
     "startup",
     "checking",
