@@ -112,11 +112,12 @@ class _Saxon:
         seal()
 
 
-# Java's parser refuses ordinary documents: those with 200 attributes at an element, or many `&amp;`. Entities
-# are defined by document types only, which never get there, or in `parse-xml`, where their number is limited.
+# Java's parser refuses ordinary documents: those with 200 attributes at an element, or many `&amp;`. These
+# limits are for entities, which need a document type, and it refuses those as we do: also in `parse-xml`.
 _PROPERTIES = {
     "allowedProtocols": "",
     "allow-external-functions": "false",
+    "parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl": "true",
     "parserProperty?uri=http://javax.xml.XMLConstants/property/accessExternalDTD": "",
     "parserProperty?uri=jdk.xml.maxElementDepth": str(DEPTH_LIMIT),
     "parserProperty?uri=jdk.xml.elementAttributeLimit": "0",

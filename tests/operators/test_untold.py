@@ -31,6 +31,8 @@ HOUSES: Rows = [
     {"k": 2, "price": 3, "email": "bob@example.org", "mobile": "+4915112345679", "parts": PARTS},
 ]
 OWNERS: Rows = [{"k": 1, "price": 99, "owner": "Ann"}, {"k": 3, "price": 2, "owner": "Bob"}]
+DOCUMENTS: Rows = [{"k": 1, "xml": "<h><p>1</p></h>"}, {"k": 2, "xml": "<h><p>2</p><p>3</p></h>"}]
+STYLESHEET = "<p xsl:version='3.0' xmlns:xsl='http://www.w3.org/1999/XSL/Transform'>x</p>"
 PEOPLE: Rows = [{"id": 1, "owner": "Ann", "age": 30}, {"id": 3, "owner": "Bob", "age": 40}]
 CONDITIONS: Rows = [{"text": "price > 5"}]
 CONFIGURATION = {
@@ -140,6 +142,11 @@ CASES = (
     Case('log (a, "found" : out)'),
     Case('window (a, 5 : windows) unpack (windows, "window" : inside) project (inside, "k, price" : out)'),
     Case('pack (a, "packed" : packs) unpack (packs, "packed" : out)'),
+    Case("rel2xml (houses : out)", {"houses": HOUSES}),  # it writes only what it was told
+    Case('xml2rel (docs, "xml", "h", "p, q" : out)', {"docs": DOCUMENTS}),
+    Case('xml2rel (docs, "xml", "h", "p number" : out) {OUTER}', {"docs": DOCUMENTS}),
+    Case('xquery (docs, "xml", "declare variable $k external; count(//p) + $k" : out)', {"docs": DOCUMENTS}),
+    Case(f'xslt (docs, "xml", "{STYLESHEET}" : out)', {"docs": DOCUMENTS}),
     Case('pack (a, "packed" : packs) unpack (packs, "packed" : out) {OUTER}'),
     Case('pack (a, "packed" : out) {BY: "k"}'),
     Case('unpack (a, "parts" : out)'),

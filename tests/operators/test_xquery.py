@@ -16,6 +16,7 @@ from aioflow.testing import Script
 from tests.operators.running import out, plan, run
 
 HOUSES = "<houses><house zip='1'><price>30</price></house><house zip='2'><price>20</price></house></houses>"
+SHORT_STYLESHEET = '<p xsl:version="3.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">x</p>'
 SLOW = "count(for $a in 1 to 1000000, $b in 1 to 1000000 return $a * $b + //x)"
 
 
@@ -248,10 +249,23 @@ async def test_processes_start_with_the_first_query_and_end_with_the_engine() ->
     assert ours() == before
 
 
-def test_an_input_that_fails_and_one_that_is_empty() -> None:
-    assert out('xquery (rel, "xml", "1" : out)', rel=[]) == []
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'xquery (rel, "xml", "1" : out)',
+        'xml2rel (rel, "xml", "a", ". as text" : out)',
+        f"""xslt (rel, "xml", '{SHORT_STYLESHEET}' : out)""",
+    ],
+)
+def test_inputs_that_are_empty_dead_or_fail_and_readers_that_leave(statement: str) -> None:
+    assert out(statement, rel=[]) == []
+    dead = f"null (source, source, source : rel, live) {statement} pack (out, 'p' : result)"
+    assert list(run(dead, outputs="result", source=given("<a/>")).outputs["result"]) == []
     with pytest.raises(AioflowError, match="gone"):
-        out('xquery (rel, "xml", "1" : out)', rel=Script(*given("<a/>")).fail(OSError("gone")))
+        out(statement, rel=Script(*given("<a/>")).fail(OSError("gone")))
+    waiting = Script(*given("<a/>")).hang()
+    assert len(out(f"{statement.replace(' out)', ' all)')} limit (all, 1 : out)", rel=waiting)) == 1
+    assert waiting.closed
 
 
 # --- mistakes -----------------------------------------------------------------------------------
