@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,60 +11,8 @@ import pytest
 
 from aioflow.demo.running import Site, running_site
 from tests.cli.program import aioflow, start
-
-WORKERS = 8
-WRAPPERS = """
-WRAPPER search (city)
-{
-  GET: "%(site)s/search{?city}"
-  EACH: "li.house"
-  house: "a.title @href" url
-  next: page "a.next @href" url
-}
-
-WRAPPER further (next) LIKE search
-{
-  GET: "{+next}"
-}
-
-WRAPPER detail (house)
-{
-  GET: "{+house}"
-  address: "h1.address" required
-  price: ".asking" number
-}
-
-PLAN pages
-{
-  INPUT: listed
-  OUTPUT: all
-  BODY
-  {
-    distinct (listed, "next" : links)
-    wrapper ("further", links : following)
-    pages (following : rest)
-    union (listed, rest : all) {ALL}
-  }
-}
-"""
-PLAN = """
-USE "wrappers.plan"
-
-PLAN houses
-{
-  INPUT: cities (city char)
-  OUTPUT: found
-  BODY
-  {
-    wrapper ("search", cities : first)
-    pages (first : listed)
-    project (listed, "house" : urls)
-    wrapper ("detail", urls : details) {ERRORS: skip}
-    project (details, "house, address, price" : found)
-    %(effects)s
-  }
-}
-"""
+from tests.jobs.campaign import run_campaign
+from tests.jobs.job_plan import EFFECTS, WORKERS, pages, undisturbed, write_plan
 
 
 @pytest.fixture(scope="module")
@@ -81,29 +28,10 @@ def folder(tmp_path: Path, site: Site) -> Path:
     return tmp_path
 
 
-def write_plan(folder: Path, site: Site, effects: str = "") -> None:
-    (folder / "wrappers.plan").write_text(WRAPPERS % {"site": site.url})
-    (folder / "houses.plan").write_text(PLAN % {"effects": effects})
-    (folder / "aioflow.toml").write_text(
-        f'workers = {WORKERS}\n[http]\nallow = ["{site.host}"]\n[host."{site.host}"]\n'
-        f"concurrency = {WORKERS}\nrobots = false\n"
-    )
-
-
 def attempt(folder: Path, *options: str, job: str = "j", **changes: str) -> int:
     """Run the plan as a job; the exit code."""
     arguments = ("run", "houses.plan", "--job", job, "-i", "city=Irvine", *options)
     return aioflow(*arguments, cwd=folder, **changes).returncode
-
-
-def undisturbed(folder: Path) -> list[str]:
-    done = aioflow("run", "houses.plan", "-i", "city=Irvine", "-O", "plain.jsonl", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return sorted((folder / "plain.jsonl").read_text().splitlines())
-
-
-def pages(site: Site) -> Counter[str]:
-    return Counter(request.path for request in site.log() if not request.path.startswith("/_"))
 
 
 def shown(folder: Path, job: str = "j") -> dict[str, object]:
@@ -195,19 +123,19 @@ def test_a_file_that_is_appended_to_is_cut_where_the_job_began(folder: Path) -> 
     assert sorted(rest) == expected
 
 
-# --- effects ------------------------------------------------------------------------------------
+def test_a_short_campaign_of_kills(site: Site) -> None:
+    """The long form is `python -m tests.jobs`."""
+    report = run_campaign(site, 6, seed=3)
+    assert report.problems == []
+    assert sum(report.kills.values()) >= 6
 
-EFFECTS = """
-    diff (found, "houses" : new) {KEY: "house"; FIRST: news}
-    email (new, to="me@example.org", subject="New houses")
-"""
+
+# --- effects ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("moment", ["job record put:20", "transaction committed", "job outcome known:2"])
 def test_effects_take_hold_once(folder: Path, site: Site, moment: str) -> None:
     write_plan(folder, site, EFFECTS)
-    with (folder / "aioflow.toml").open("a") as file:
-        file.write('[email.default]\nurl = "maildir:mail"\nfrom = "a@example.org"\n')
     assert attempt(folder, AIOFLOW_KILL_AT=moment) == -signal.SIGKILL
     done = aioflow("run", "houses.plan", "--job", "j", "-i", "city=Irvine", cwd=folder)
     assert shown(folder)["state"] == "finished", done.stderr
