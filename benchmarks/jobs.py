@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 
 import aioflow
 from aioflow import Engine
@@ -16,7 +15,6 @@ from aioflow.benchmarks.web_jobs import CRAWL, configuration
 from aioflow.demo.running import running_site
 from aioflow.demo.site.farm import LINKS, PAGES
 from aioflow.jobs import JobStore
-from aioflow.jobs.recording import JobExchange
 
 WORKERS = 64
 MILLISECONDS = 1000
@@ -33,11 +31,10 @@ class Crawl:
     async def run(self, folder: Path | None) -> tuple[float, float]:
         """Crawl all; return the processor time of a page, and the time until the first row."""
         store = None if folder is None else await JobStore.open(folder)
-        services: dict[type[Any], Any] | None = None if store is None else {JobExchange: JobExchange(store)}
-        identity = None if store is None else RunIdentity("benchmark", None, is_job=True)
+        identity = None if store is None else RunIdentity("benchmark", None, job=store)
         begun, started, first = perf_counter(), process_time(), 0.0
         try:
-            async with Engine(workers=WORKERS, configuration=self._settings, services=services) as engine:
+            async with Engine(workers=WORKERS, configuration=self._settings) as engine:
                 stream = engine.stream(self._plan, {"pages": self._start}, identity=identity)
                 pages = 0
                 async with stream:

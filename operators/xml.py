@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from aioflow import (
     Context,
@@ -27,7 +29,7 @@ from aioflow.xml import AttributePaths, DocumentReader, ItemPath, RelationWriter
 
 Nulls: TypeAlias = Literal["nil", "omit"]
 
-# Texts of this length are read on the event loop, longer ones by a worker thread.
+# Texts of this length are read on the event loop, longer ones in threads of their own.
 _SHORT_CHARACTERS = 1 << 14
 
 
@@ -176,19 +178,57 @@ async def _rows_of(value: Value, reader: DocumentReader, context: Context) -> As
     text = _text(value)
     misfits: Counter[str] = Counter()
     batches = reader.batches(text, misfits)
-    is_long = len(text) > _SHORT_CHARACTERS
     found_any = False
-    while True:
-        batch = await context.in_thread(next, batches, None) if is_long else next(batches, None)
-        if batch is None:
-            break
-        if batch:
+    async with aclosing(_taken(batches, context, is_long=len(text) > _SHORT_CHARACTERS)) as taken:
+        async for batch in taken:
             found_any = True
             yield batch
     for what, number in misfits.items():
         context.count(what, number)
     if not found_any:
         context.count("documents without such elements")
+
+
+async def _taken(batches: Iterator[Batch], context: Context, *, is_long: bool) -> AsyncGenerator[Batch, None]:
+    """Yield those lists of a reader that have tuples. A long document is read in a thread of its own.
+
+    lxml wants one thread from the first piece of a document to the release of its last element: else memory
+    is freed that belongs to another thread, and the process dies. So this is no work for a pool of threads.
+    """
+    if not is_long:
+        for batch in batches:
+            if batch:
+                yield batch
+        return
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, "aioflow-xml")
+    try:
+        while True:
+            async with context.permit():
+                found = await loop.run_in_executor(thread, _next, batches)
+            if isinstance(found, Exception):
+                raise found
+            if found is None:
+                return
+            if found:
+                yield found
+    finally:
+        # It ends after what it does just now, and gives back all elements there.
+        thread.submit(_close, batches)
+        thread.shutdown(wait=False)
+
+
+def _next(batches: Iterator[Batch]) -> Batch | Exception | None:
+    """Return the next list, None at the end, or the error, without what its traceback holds on to."""
+    try:
+        return next(batches, None)
+    except Exception as error:
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        return error
+
+
+def _close(batches: Iterator[Batch]) -> None:
+    cast("Generator[Batch, None, None]", batches).close()
 
 
 def _text(value: Value) -> str:

@@ -37,7 +37,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
     occurrence: str = ""
     fence: int = 0
     defaults: Mapping[str, str] = msgspec.field(default_factory=dict)
-    is_job: bool = False  # finished calls have records, which later attempts at the run find
+    job: Any = None  # the exchange of a job (`aioflow.jobs`): later attempts find what calls have brought
 
 
 class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -65,8 +65,8 @@ class RunInfo(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_job(self) -> bool:
-        """True if finished calls have records, which later attempts at the run find."""
-        return self.identity is not None and self.identity.is_job
+        """True if later attempts at the run find what its calls have brought."""
+        return self.identity is not None and self.identity.job is not None
 
     def default(self, kind: str, named: str | None = None) -> str | None:
         """Return the account or database that a statement names, or else the one that its task names."""

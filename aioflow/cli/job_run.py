@@ -15,7 +15,6 @@ import msgspec
 from aioflow.authoring.context import RunIdentity
 from aioflow.config.configuration import Configuration
 from aioflow.errors import InputError, message_of
-from aioflow.jobs.recording import JobExchange
 from aioflow.jobs.settings import JOBS, JobsSettings
 from aioflow.jobs.store import JobDescription, JobFolder, JobState, JobStore, fingerprint_of
 
@@ -38,14 +37,9 @@ class JobAttempt:
         self._store = store
 
     @property
-    def services(self) -> Mapping[type[Any], Any]:
-        """The services that an engine has instead of its own."""
-        return {JobExchange: JobExchange(self._store)}
-
-    @property
     def identity(self) -> RunIdentity:
         """The identity of the run, the same in each attempt."""
-        return RunIdentity(self.description.run_id, None, is_job=True)
+        return RunIdentity(self.description.run_id, None, job=self._store)
 
     async def begin(self, append: str | None) -> None:
         """Note the attempt, and take back what an earlier one appended to a file."""

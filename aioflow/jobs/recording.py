@@ -37,22 +37,6 @@ class RecordedError(AioflowError):
         self.means_absence = failure.means_absence
 
 
-class JobExchange:
-    """The exchange of the job that an engine works on, if it works on one. A service of the engine."""
-
-    scope: ClassVar[Scope] = "engine"
-
-    def __init__(self, exchange: Exchange | None = None) -> None:
-        self.exchange = exchange
-
-    @classmethod
-    def open_service(cls, host: ServiceHost) -> JobExchange:
-        return cls()
-
-    async def close(self) -> None:
-        """Do nothing: the owner of the job closes it."""
-
-
 class JobRecords:
     """The records of the run's job, as statements use them. A service of each run."""
 
@@ -65,7 +49,8 @@ class JobRecords:
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> JobRecords:
-        return cls(host.service(JobExchange).exchange)
+        assert host.run is not None, "records belong to a run"
+        return cls(None if host.run.identity is None else host.run.identity.job)
 
     @property
     def is_job(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -359,6 +361,26 @@ def test_mistakes_are_found_before_anything_runs(statement: str, message: str) -
     found = mistakes(statement)
     assert len(found) == 1
     assert message in found[0]
+
+
+READINGS = """
+from aioflow.testing import run_plan
+head = 'PLAN test { INPUT: rel OUTPUT: out BODY { xml2rel (rel, "xml", "i", "a" : '
+items = "".join(f"<i><a>{n}</a></i>" for n in range(20000))
+for number in range(10):
+    for text in (f"<r>{items}</r>", f"<r>{items}<i></r>", f"<r>{items}<!DOCTYPE a>"):
+        rel = [{"n": 1, "xml": text}] * 3
+        run_plan(head + "out) {ERRORS: skip} } }", rel=rel)
+        run_plan(head + "found) {ERRORS: skip} limit (found, 3 : out) } }", rel=rel)
+        run_plan(head + "found) limit (found, 3 : out) } }", rel=rel)
+print("fine")
+"""
+
+
+def test_memory_of_lxml_stays_in_one_thread() -> None:
+    """Else it is freed by another thread than the one that it belongs to, which ends the process."""
+    done = subprocess.run([sys.executable, "-c", READINGS], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
 # --- documents between statements ---------------------------------------------------------------

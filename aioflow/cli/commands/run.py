@@ -217,15 +217,14 @@ async def _run(
     from aioflow.engine import Engine
     from aioflow.telemetry import trace_runs
 
-    services = None
     if attempt is not None:
-        services, arguments = attempt.services, {**arguments, "identity": attempt.identity}
+        arguments = {**arguments, "identity": attempt.identity}
         await attempt.begin(options.append)
     format = _format_of_file(options)
     destination = _destination(options, format)
     try:
         presentation = _presentation(options, settings, program, destination, format)
-        async with Engine(configuration=settings, services=services, **settings.engine_arguments()) as engine:
+        async with Engine(configuration=settings, **settings.engine_arguments()) as engine:
             trace_runs(engine)
             with traced(engine, options.trace):
                 stream = reporter.stream = engine.stream(program, **arguments)
