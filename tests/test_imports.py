@@ -92,6 +92,7 @@ DOORS = ("__init__", "__main__")
 # modules that are written for operators' authors.
 OPERATORS_MAY_IMPORT = (
     "aioflow",
+    "aioflow.crawl",
     "aioflow.expressions",
     "aioflow.grammars",
     "aioflow.hidden",
