@@ -277,7 +277,7 @@ def _seen_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema 
 
 def _seen_store(settings: Settings) -> StoreUse | None:
     table = settings["remember"]
-    return None if table is None else StoreUse(settings["db"], "compare", table=table)
+    return None if table is None else StoreUse(settings["db"], "write", table=table)
 
 
 def _missing_database(name: str) -> Callable[[Settings, Any], Iterable[str]]:
@@ -445,7 +445,7 @@ async def near_duplicates(
     Arguments:
         rel: the pages.
         text: the attribute with the text.
-        distance: the number of bits that may differ, at most 7. With 3, about one word in fifty.
+        distance: the number of bits that may differ, at most 7. With 3, about one word in 200 may.
         url: the attribute with the URL.
 
     Examples:

@@ -20,7 +20,6 @@ DETAILS = Schema(("lastmod", "changefreq", "priority"), (Type.DATE, Type.CHAR, T
 
 _DEEPEST_INDEX = 3
 _MOST_SITEMAPS = 50_000
-_SHORT_BYTES = 1 << 13  # read on the event loop; more by a worker thread
 _BATCH_ROWS = 1024
 _LONGEST_LINE = 1 << 16
 _OK = 200
@@ -146,10 +145,9 @@ class Seeds:
                 raise HttpStatusError(f"the sitemap {url}: status {response.status}", response.status)
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
-                    if len(chunk) > _SHORT_BYTES:
-                        yield await context.in_thread(reader.feed, chunk)
-                    else:
-                        yield reader.feed(chunk)
+                    for entries in reader.feed(chunk):
+                        yield entries
+                        await context.sleep(0)
         yield reader.end()
 
 

@@ -58,7 +58,8 @@ class ClaimedKeys:
 class RememberedKeys:
     """Keys that a table remembers between runs. They are read when the first key is claimed.
 
-    New keys are staged, and committed with the run.
+    New keys are staged. The transaction takes them as complete when all statements have ended, and commits
+    them with the run.
     """
 
     def __init__(self, table: str, database: str | None, seconds: float | None, context: Context) -> None:
@@ -110,12 +111,6 @@ class RememberedKeys:
             )
         return schema.position(KEY), schema.position(CLAIMED_AT)
 
-    async def conclude(self) -> None:
-        """Finish the write: no more keys come."""
-        if self._is_open:
-            await self._write.settle()
-            self._transaction.complete(self._write)
-
     def close(self) -> None:
         self._run.close()
 
@@ -165,10 +160,6 @@ class CrawlClaims:
         if found.seconds != seconds:
             raise InputError(f"two statements remember in the table {table!r}, for different times")
         return found
-
-    async def conclude(self) -> None:
-        for keys in self._remembered.values():
-            await keys.conclude()
 
     async def close(self) -> None:
         for own in self._sets.values():

@@ -1,6 +1,6 @@
 """Near duplicates: fingerprints of texts (simhash), and an index that finds near ones without comparing all.
 
-Charikar's simhash over runs of three words, in the form of Manku et al., Detecting Near-Duplicates for Web
+Charikar's simhash over pairs of words, in the form of Manku et al., Detecting Near-Duplicates for Web
 Crawling (2007). The package simhash was considered: it needs numpy, and has no index that can go to disk.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 BITS = 64
 MOST_DISTANCE = 7
-_RUN = 3  # words of a shingle
+_RUN = 2  # words of a shingle; with three, one changed word changes half as many bits again
 _MOST_WORDS = 20_000  # of a text; more of them hardly change a fingerprint
 _LONGEST_TEXT = 1 << 20
 _KEPT_WORDS = 1 << 16

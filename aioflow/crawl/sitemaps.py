@@ -64,15 +64,16 @@ class SitemapReader:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._lines: _Lines | _Xml | None = None
 
-    def feed(self, data: bytes) -> list[SitemapEntry]:
-        """Take in a piece of the body; return the entries that it completes."""
-        found: list[SitemapEntry] = []
+    def feed(self, data: bytes) -> Iterator[list[SitemapEntry]]:
+        """Take in a piece of the body, and yield the entries that it completes, a few hundred at a time.
+
+        All calls are to be made in one thread: the parser of XML does not bear another.
+        """
         for piece in self._unpacked(data):
             self._bytes += len(piece)
             if self._bytes > MOST_BYTES:
                 raise self._error(f"it is larger than {size_text(MOST_BYTES)}")
-            found += self._read(piece)
-        return found
+            yield self._read(piece)
 
     def end(self) -> list[SitemapEntry]:
         """Return the last entries; raise a SitemapError if the file is cut off."""
