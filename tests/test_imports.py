@@ -51,6 +51,7 @@ ENGINE_ORDER = (
     "authoring.services",
     "authoring.setting",
     "authoring.operator",
+    "authoring.descriptor",
     "files",
     "values.cells",
     "processes.pool",

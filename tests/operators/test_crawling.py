@@ -18,7 +18,7 @@ from tests.operators import database_plans
 from tests.operators.running import NO_MEMORY, bag, out, plan, run
 
 SITE = "http://a.example"
-LINKS = [
+LINKS: list[dict[str, Any]] = [
     {"url": url, "depth": depth}
     for depth, url in enumerate(
         ["HTTP://A.example", "http://a.example/#x", "ftp://a.example/", "http://b.example/?utm_x=1&q=2"]
@@ -102,7 +102,10 @@ def test_urls_get_their_form_and_others_are_dropped_and_counted() -> None:
 
 
 def test_options_of_the_form_and_another_attribute() -> None:
-    rows = [{"n": 1, "link": "http://a.example/x/?b=1&a=2&ref=3&utm_x=4"}, {"n": 2, "link": None}]
+    rows: list[dict[str, Any]] = [
+        {"n": 1, "link": "http://a.example/x/?b=1&a=2&ref=3&utm_x=4"},
+        {"n": 2, "link": None},
+    ]
     statement = 'normalize_url (rel : out) {URL: "link"; DROP: "ref"; SORT; SLASH: drop}'
     assert out(statement, rel=rows) == [(1, "http://a.example/x?a=2&b=1&utm_x=4")]
     kept = 'normalize_url (rel : out) {URL: "link"; DROP: none}'
