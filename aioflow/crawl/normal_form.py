@@ -178,12 +178,7 @@ class UrlNormalizer:
         longest = LONGEST_URL
         found = [
             url
-            if is_plain
-            and isinstance(url, str)
-            and len(url) <= longest
-            and match(url)
-            and "?" not in url
-            and "/." not in url
+            if is_plain and isinstance(url, str) and len(url) <= longest and match(url) and "?" not in url
             else slow(url)
             for url in urls
         ]
@@ -194,7 +189,7 @@ class UrlNormalizer:
     def _slow(self, url: Any) -> str | None:
         if not isinstance(url, str) or len(url) > LONGEST_URL:
             return None
-        if _NORMAL.fullmatch(url) and "/." not in url:
+        if _NORMAL.fullmatch(url):
             front, _, query = url.partition("?")
         else:
             parted = _parted(url)

@@ -175,6 +175,14 @@ def test_combinations_of_filters_end() -> None:
     assert found["parameters"] == len(urls) - found[None]
 
 
+def test_combinations_end_where_the_path_has_a_number_too() -> None:
+    urls = [
+        f"{SITE}/c/{number}/list?colour={number % 20}&size={number // 20 % 20}&brand={number // 400}"
+        for number in range(20_000)
+    ]
+    assert counted(urls)["parameters"] > 15_000
+
+
 def test_parameters_that_are_never_the_same_end() -> None:
     found = counted(f"{SITE}/page?r={number}" for number in range(MOST_QUERIES + 1000))
     assert found == {None: MOST_QUERIES, "parameters": 1000}

@@ -201,13 +201,29 @@ def crawl(statement: str, rows: list[dict[str, Any]], mode: Mode = "D+S+", **set
     return run_plan(CRAWL.format(statement=statement), rel=rows, mode=mode, **settings)
 
 
-def test_the_memory_of_traps_is_that_of_the_whole_run() -> None:
+def test_the_memory_of_traps_is_that_of_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each level of the recursion has calls of its own; the bound of a calendar holds for all of them."""
+    monkeypatch.setattr("aioflow.crawl.traps.MOST_DATES", 10)
     rows = [{"n": 1, "url": f"{SITE}/calendar/2026/01/"}]
     result = crawl("allowed (rel : kept)", rows)
-    assert len(result.outputs["out"]) == 48
+    assert len(result.outputs["out"]) == 10
     assert result.account is not None
     assert result.account.counters == {"refused: calendar": 1}
+
+
+def test_calls_with_other_parameters_have_other_rules() -> None:
+    text = """
+    PLAN main
+    {
+      INPUT: rel  OUTPUT: a, b
+      BODY { on (rel : a) {HOST: "a.example"} on (rel : b) {HOST: "b.example"} }
+    }
+    PLAN on { INPUT: rel OUTPUT: out PARAM: host BODY { allowed (rel : out) {DOMAINS: $host} } }
+    """
+    rows = [{"url": "http://a.example/"}, {"url": "http://b.example/"}]
+    result = run_plan(text, rel=rows)
+    assert [row["url"] for row in result.outputs["a"]] == ["http://a.example/"]
+    assert [row["url"] for row in result.outputs["b"]] == ["http://b.example/"]
 
 
 @pytest.mark.parametrize("mode", MODES)
