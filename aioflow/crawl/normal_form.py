@@ -271,8 +271,8 @@ def _head(scheme: str, authority: str) -> str:
         raise ValueError("no host")
     user, host, port = parts.groups()
     name = ascii_host(host[1:-1] if host.startswith("[") else host)
-    if host.startswith("[") and ":" not in name:
-        raise ValueError("no IPv6 address")
+    if host.startswith("[") != (":" in name) or name.endswith("."):
+        raise ValueError("no host")
     number = (port or "").lstrip("0")
     if port and (not number or len(number) > 5 or int(number) > 65535):
         raise ValueError("no port")

@@ -68,7 +68,14 @@ def test_the_form_of_a_url(url: str, form: str) -> None:
     [
         *("", " ", "/path", "a.example", "//a.example/", "mailto:a@b.example", "javascript:void(0)"),
         *("ftp://a.example/", "http:/a.example", "http:a.example", "http:///a", "http://", "http://:80/"),
-        *("http://a..example/", "http://a b.example/", "http://a:0/", "http://a:65536/", "http://a:x/"),
+        *(
+            "http://a..example/",
+            "http://a..",
+            "http://a b.example/",
+            "http://a:0/",
+            "http://a:65536/",
+            "http://a:x/",
+        ),
         *("http://[::1/", "http://[a]/", "http://a]/", "http://a/\ud800", f"http://{'a' * 300}.example/"),
         *(f"http://a.example/{'x' * LONGEST_URL}", f"http://a.example/{'ä' * 4000}", "data:text/html,x"),
     ],
