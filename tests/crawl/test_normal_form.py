@@ -71,6 +71,7 @@ def test_the_form_of_a_url(url: str, form: str) -> None:
         *(
             "http://a..example/",
             "http://a..",
+            "http://a.%2E",
             "http://a b.example/",
             "http://a:0/",
             "http://a:65536/",
